@@ -1,0 +1,54 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
+	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The backend comes from the lock, so the project is installed without build isolation:
+# nothing unpinned is fetched.
+$(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+setup: $(VENV)/.dev ## install everything that development needs
+	@scripts/test-deps
+
+demo: $(VENV)/.runtime ## install and show a company at work
+	@$(BIN)/remit demo
+
+test: setup ## run the tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: setup ## format, lint, types, tests: what has to pass before a commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+bench: $(VENV)/.dev ## measure
+	$(BIN)/python -m benchmarks
+
+lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions)
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

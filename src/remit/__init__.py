@@ -1,0 +1,3 @@
+"""Remit runs companies of AI agents that people can trust."""
+
+__version__ = "0.1.0"

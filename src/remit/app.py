@@ -1,0 +1,165 @@
+"""The only place where the parts are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
+from remit.errors import Conflict, RemitError, Unauthenticated
+from remit.ids import Ids, TokenKind, new_token
+from remit.services import bootstrap, maintenance, users
+from remit.services.command import Gate
+from remit.services.identity import Caller, as_system
+from remit.services.library import LARGEST_FILE, Library
+from remit.settings import Settings, prepare_home
+from remit.store.blobs import open_blobs
+from remit.store.database import open_database
+from remit.store.migrate import migrate
+
+log = logging.getLogger(__name__)
+
+HOUSEKEEPING_EVERY = HOUR
+KEEP_ANSWERS = 30 * DAY
+
+
+class App:
+    """An open instance. Close it, or use it as an async context manager."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock | None = None, *, largest_file: int = LARGEST_FILE
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.ids = Ids(self.clock)
+        prepare_home(settings)
+        migrate(settings.database_url)
+        self.database = open_database(settings.database_url)
+        try:
+            self.blobs = open_blobs(settings.blob_url, settings.run_folder)
+        except RemitError:
+            self.database.close()
+            raise
+        self.gate = Gate(self.database, self.clock, self.ids)
+        self.library = Library(self.gate, self.blobs, self.ids, largest_file)
+        self._housekeeping: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._housekeeping
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        self.library.close()
+        self.database.close()
+
+    async def first_start(self, adapter_type: str = "scripted") -> bool:
+        """Set up an empty instance and see to the board's token; tells whether it was empty."""
+        empty = await self.gate(as_system(), bootstrap.is_empty)
+        token = _read_token(self.settings.board_token_file)
+        if empty:
+            # The file comes first: a crash in between leaves a token that the next start uses.
+            token = token or _write_token(self.settings.board_token_file)
+            await self.gate(
+                as_system(), bootstrap.first_start, token=token, adapter_type=adapter_type
+            )
+        elif token is None:
+            token = _write_token(self.settings.board_token_file)
+            await self.gate(as_system(), bootstrap.renew_board_token, token=token)
+        else:
+            await self._check_board_token(token)
+        return empty
+
+    async def _check_board_token(self, token: str) -> None:
+        try:
+            await self.gate(Caller(token), users.me)
+        except Unauthenticated:
+            log.warning(
+                "%s does not fit this database; remove it and start again to get a new one",
+                self.settings.board_token_file,
+            )
+
+    def start_housekeeping(self) -> None:
+        self._housekeeping = asyncio.create_task(self._keep_house())
+
+    async def _keep_house(self) -> None:
+        while True:
+            try:
+                await self.library.sweep()
+                before = self.clock.now() - KEEP_ANSWERS
+                await self.gate(as_system(), maintenance.forget_answers, before=before)
+            except RemitError as error:
+                log.warning("housekeeping will be tried again: %s", error)
+            await asyncio.sleep(HOUSEKEEPING_EVERY / SECOND)
+
+
+class InstanceLock:
+    """One process per home folder; the lock dies with the process that holds it."""
+
+    def __init__(self, settings: Settings) -> None:
+        prepare_home(settings)
+        self._path = settings.run_folder / "instance.lock"
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        file = self._path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.readline().strip() or "unknown"
+            file.close()
+            raise Conflict(
+                f"An instance is running in this home already (process {holder}).",
+                "Use it, stop it with `remit down`, or set another REMIT_HOME.",
+            ) from None
+        self._file = file
+        return self
+
+    def describe(self, url: str) -> None:
+        """Say who holds the lock and where it listens, for `remit status` and `remit down`."""
+        assert self._file is not None
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n{url}\n")
+        self._file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.truncate(0)
+            self._file.close()
+
+
+def _read_token(path: Path) -> str | None:
+    try:
+        return path.read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def _write_token(path: Path) -> str:
+    token = new_token(TokenKind.USER)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(token + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return token

@@ -1,0 +1,11 @@
+"""May this actor do this, and why: facts in, a decision out, nothing read and nothing written.
+
+`decide` answers for one action on one resource; `attenuate` answers what may be passed on.
+Nothing else in the code base answers "may they".
+"""
+
+from remit.authority.attenuate import Wish, attenuate, covers, excessive
+from remit.authority.capability import holding
+from remit.authority.decide import Action, Facts, decide
+
+__all__ = ["Action", "Facts", "Wish", "attenuate", "covers", "decide", "excessive", "holding"]

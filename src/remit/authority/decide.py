@@ -1,0 +1,196 @@
+"""The decision function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.authority.capability import holding
+from remit.clock import Micros
+from remit.ids import AgentId
+from remit.model.agent import OPERATIONAL, AgentStatus
+from remit.model.decision import Decision, Effect
+from remit.model.grant import Grant, Level, Resource
+from remit.model.principal import ActorKind, Principal
+from remit.model.user import Membership, UserRole
+
+
+class Action(StrEnum):
+    """What can be asked for. The value is what events record."""
+
+    COMPANY_CREATE = "company.create"
+    COMPANY_READ = "company.read"
+    COMPANY_CHANGE = "company.change"
+    USER_READ = "user.read"
+    USER_CHANGE = "user.change"
+    AGENT_READ = "agent.read"
+    AGENT_CREATE = "agent.create"
+    AGENT_TERMINATE = "agent.terminate"
+    KEY_READ = "key.read"
+    KEY_CHANGE = "key.change"
+    RUN_CHANGE = "run.change"
+    OUTCOME_FINISH = "outcome.finish"
+    FILE_CREATE = "file.create"
+    FILE_SEE = "file.see"
+    FILE_READ = "file.read"
+    FILE_WRITE = "file.write"
+    FILE_AUDIT = "file.audit"
+    GRANT_READ = "grant.read"
+    GRANT_GIVE = "grant.give"
+    GRANT_REVOKE = "grant.revoke"
+    EVENT_READ = "event.read"
+    EVENT_VERIFY = "event.verify"
+
+
+#: What looking takes; an observer may do these and nothing else.
+_LOOKING = frozenset(
+    {
+        Action.COMPANY_READ,
+        Action.USER_READ,
+        Action.AGENT_READ,
+        Action.KEY_READ,
+        Action.FILE_SEE,
+        Action.FILE_READ,
+        Action.FILE_AUDIT,
+        Action.GRANT_READ,
+        Action.EVENT_READ,
+        Action.EVENT_VERIFY,
+    }
+)
+
+#: What concerns the company as a whole, so that a say in one subtree is not enough.
+_COMPANY_WIDE = frozenset(
+    {
+        Action.COMPANY_CHANGE,
+        Action.USER_CHANGE,
+        Action.USER_READ,
+        Action.EVENT_READ,
+        Action.EVENT_VERIFY,
+    }
+)
+
+#: Open to every agent of the company: the base tools, and knowing who works there.
+_EVERY_AGENT = frozenset({Action.COMPANY_READ, Action.AGENT_READ, Action.FILE_CREATE})
+
+_LEVEL = {
+    Action.FILE_READ: Level.READ,
+    Action.FILE_AUDIT: Level.READ,
+    Action.FILE_WRITE: Level.WRITE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a decision may depend on, besides who asks for what."""
+
+    now: Micros
+    #: The asking user's part in this company.
+    membership: Membership | None = None
+    #: The agents under which the resource lies: its own first, then each boss above.
+    #: Empty for what belongs to the company as a whole, or when the tree cannot be trusted.
+    place: tuple[AgentId, ...] = ()
+    #: What the asking agent holds on the resource.
+    held: tuple[Grant, ...] = ()
+    #: Whether the file may be known to everybody in the company.
+    listed: bool = True
+    #: The boss of the agent that is acted upon.
+    target_boss: AgentId | None = None
+    #: The grant that is acted upon.
+    grant: Grant | None = None
+
+
+def decide(actor: Principal, action: Action, resource: Resource | None, facts: Facts) -> Decision:
+    """May `actor` do `action` to `resource` (the company itself when None), given the facts?"""
+    if actor.kind is ActorKind.SYSTEM:
+        return _allow("system", "Remit does this by itself.", "rule:system")
+    if actor.kind is ActorKind.USER:
+        return _decide_user(actor, action, facts)
+    return _decide_agent(actor, action, resource, facts)
+
+
+def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
+    if action is Action.COMPANY_CREATE:
+        if actor.operator:
+            return _allow("operator", "You run this instance.", "rule:operator")
+        return _deny("not_operator", "Only an operator of the instance creates companies.")
+    membership = facts.membership
+    if membership is None:
+        return _deny("not_a_member", "You have no part in this company.", conceal=True)
+    if membership.role is UserRole.OBSERVER and action not in _LOOKING:
+        return _deny("observer", "Observers look and do not change.")
+    scope = membership.scope_agent_id
+    if scope is None:
+        return _allow("board", f"You are {membership.role.value} of the company.", "rule:board")
+    if action is Action.COMPANY_READ or (
+        action in (Action.AGENT_READ, Action.FILE_SEE) and facts.listed
+    ):
+        return _allow("member", "Members see who works here and what exists.", "rule:member")
+    if action in _COMPANY_WIDE:
+        return _deny("outside_scope", "This concerns the whole company, not only your part.")
+    if scope in facts.place:
+        return _allow("board", "It lies in your part of the company.", "rule:board")
+    return _deny(
+        "outside_scope", "It lies outside your part of the company.", conceal=not facts.listed
+    )
+
+
+def _decide_agent(
+    actor: Principal, action: Action, resource: Resource | None, facts: Facts
+) -> Decision:
+    if actor.agent_status not in OPERATIONAL:
+        status = actor.agent_status or AgentStatus.TERMINATED
+        return _deny("agent_inactive", f"This agent is {status.value.replace('_', ' ')}.")
+    if action in _EVERY_AGENT:
+        return _allow("member", "Every agent of the company may.", "rule:member")
+    if action in _LEVEL or action is Action.FILE_SEE:
+        # Only the actor's own grants on this very resource count, whatever was loaded.
+        held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
+        return _decide_file(action, held, facts)
+    if action is Action.GRANT_GIVE:
+        if facts.target_boss is not None and facts.target_boss == actor.id:
+            return _allow("boss", "It is your report.", "rule:boss")
+        return _deny("not_your_report", "You can grant only to your own direct reports.")
+    if action is Action.GRANT_REVOKE:
+        if facts.grant is not None and facts.grant.granted_by_agent == actor.id:
+            return _allow("granter", "You gave this grant.", f"grant:{facts.grant.id}")
+        if facts.grant is not None and facts.grant.holder_id == actor.id:
+            return _allow("holder", "You give up what you hold.", f"grant:{facts.grant.id}")
+        return _deny(
+            "not_your_grant",
+            "Only who gave a grant, its holder or the board can revoke it.",
+            conceal=True,
+        )
+    if action is Action.GRANT_READ:
+        if facts.place and facts.place[0] == actor.id:
+            return _allow("self", "It is your own.", "rule:self")
+        if facts.target_boss is not None and facts.target_boss == actor.id:
+            return _allow("boss", "It is your report's.", "rule:boss")
+        return _deny("not_your_report", "You see your own capabilities and your reports'.")
+    return _deny("board_only", "Only the board does this.")
+
+
+def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decision:
+    if action is Action.FILE_SEE and facts.listed:
+        return _allow("listed", "The file is listed.", "rule:listed")
+    need = _LEVEL.get(action, Level.READ)
+    decision = holding(held, need, facts.now)
+    if decision.effect is Effect.DENY and not facts.listed:
+        # An unlisted file is known to its readers and writers alone.
+        known = action is Action.FILE_WRITE and (
+            holding(held, Level.READ, facts.now).effect is not Effect.DENY
+        )
+        if not known:
+            return _deny(decision.reason, decision.sentence, decision.basis, conceal=True)
+    if decision.effect is Effect.ASK and action is Action.FILE_SEE:
+        return _allow("asked", "You may ask to read it, so you know of it.", decision.basis)
+    return decision
+
+
+def _allow(reason: str, sentence: str, basis: str) -> Decision:
+    return Decision(Effect.ALLOW, reason, sentence, basis)
+
+
+def _deny(
+    reason: str, sentence: str, basis: str | None = None, *, conceal: bool = False
+) -> Decision:
+    return Decision(Effect.DENY, reason, sentence, basis or f"rule:{reason}", conceal)

@@ -1,0 +1,55 @@
+"""Time: the only module that reads a clock.
+
+Times are whole microseconds since 1970 in UTC; people see ISO 8601 with an offset.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from remit.errors import BadInput
+
+Micros = int
+
+SECOND: Micros = 1_000_000
+MINUTE: Micros = 60 * SECOND
+HOUR: Micros = 60 * MINUTE
+DAY: Micros = 24 * HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock(Protocol):
+    """Where "now" comes from; tests bring a clock of their own."""
+
+    def now(self) -> Micros: ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> Micros:
+        return time.time_ns() // 1000
+
+
+def to_iso(at: Micros) -> str:
+    return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
+
+
+def from_iso(text: str) -> Micros:
+    """Read ISO 8601; a time without an offset is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadInput(
+            f"{text[:60]!r} is not a time.", "Write it like 2026-05-01T09:00:00+00:00."
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        delta = moment - _EPOCH
+    except OverflowError:
+        raise BadInput(f"{text[:60]!r} is out of range.", "Choose a nearer time.") from None
+    return delta // timedelta(microseconds=1)

@@ -1,0 +1,1 @@
+"""Where requests come in: translate, nothing else."""

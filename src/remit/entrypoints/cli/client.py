@@ -1,0 +1,229 @@
+"""Talking to the instance over HTTP, with what the standard library brings."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from remit.errors import (
+    BadInput,
+    Conflict,
+    NotFound,
+    Refused,
+    RemitError,
+    StorageFull,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
+from remit.ids import random_name
+
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 120.0
+PAGE = 100
+LONGEST_ERROR = 256 * 1024
+
+_BROKEN = (ConnectionError, http.client.BadStatusLine, http.client.IncompleteRead)
+_KINDS: dict[int, type[RemitError]] = {
+    400: BadInput,
+    401: Unauthenticated,
+    403: Refused,
+    404: NotFound,
+    409: Conflict,
+    412: Conflict,
+    413: TooLarge,
+    422: BadInput,
+    503: Unavailable,
+    507: StorageFull,
+}
+
+T = TypeVar("T")
+Body = bytes | BinaryIO | None
+
+
+class Unreachable(Unavailable):
+    """Nobody answered."""
+
+    code = "unreachable"
+    next_step = "Start the instance with `remit up`, or name another with --url."
+
+
+def path(*segments: str) -> str:
+    """A path under /api, each segment safely written."""
+    return "/api/" + "/".join(quote(segment, safe="") for segment in segments)
+
+
+class Client:
+    """One connection to one instance, kept while a command runs."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+            raise BadInput(
+                f"{url[:200]!r} is not an address.", "Write it like http://127.0.0.1:8420."
+            )
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else (
+            http.client.HTTPConnection
+        )
+        self.url = url.rstrip("/")
+        self._prefix = parts.path.rstrip("/")
+        self._token = token
+        self._connection = kind(parts.hostname, port, timeout=CONNECT_SECONDS)
+
+    def get(self, target: str, **query: object) -> Any:
+        return self._whole("GET", _with_query(target, query))[1]
+
+    def send(self, method: str, target: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Change something; sent again once, under the same key, when the connection breaks."""
+        encoded = None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        return self.upload(method, target, encoded, headers)
+
+    def upload(self, method: str, target: str, body: Body, headers: Mapping[str, str]) -> Any:
+        key = {"Idempotency-Key": random_name()}
+        return self._whole(method, target, body, {**headers, **key})[1]
+
+    def each(self, target: str, most: int | None = None, **query: object) -> Iterator[Any]:
+        """The entries of a list, page after page."""
+        page = PAGE if most is None else min(PAGE, most)
+        here: str | None = _with_query(target, {**query, "limit": page})
+        seen = 0
+        while here is not None:
+            response, entries = self._whole("GET", here)
+            for entry in entries:
+                yield entry
+                seen += 1
+                if seen == most:
+                    return
+            here = _next_page(here, response.getheader("Link")) if entries else None
+
+    def open(
+        self,
+        target: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        silence: float = ANSWER_SECONDS,
+    ) -> http.client.HTTPResponse:
+        """The beginning of an answer whose body the caller reads piece by piece."""
+        return self._twice(
+            lambda: _good(self._exchange("GET", target, None, headers or {}, silence)), None
+        )
+
+    def _whole(
+        self, method: str, target: str, body: Body = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[http.client.HTTPResponse, Any]:
+        def exchange() -> tuple[http.client.HTTPResponse, Any]:
+            response = _good(self._exchange(method, target, body, headers or {}, ANSWER_SECONDS))
+            return response, _decoded(response.read())
+
+        return self._twice(exchange, body)
+
+    def _twice(self, exchange: Callable[[], T], body: Body) -> T:
+        """Nothing is done twice by this: reading changes nothing, and a change carries its key."""
+        try:
+            return exchange()
+        except _BROKEN:
+            self._connection.close()
+        if body is not None and not isinstance(body, bytes):
+            body.seek(0)
+        try:
+            return exchange()
+        except _BROKEN as error:
+            raise self._unreachable(error) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _exchange(
+        self, method: str, target: str, body: Body, headers: Mapping[str, str], silence: float
+    ) -> http.client.HTTPResponse:
+        connection = self._connection
+        everything = {"Accept": "application/json", **headers}
+        if self._token:
+            everything["Authorization"] = f"Bearer {self._token}"
+        try:
+            if connection.sock is None:
+                self._connect()
+            connection.sock.settimeout(silence)
+            try:
+                connection.request(method, self._prefix + target, body, everything)
+            except (BrokenPipeError, ConnectionResetError):
+                if body is None:
+                    raise
+                # Whoever does not want all of a body says why before hanging up.
+            return connection.getresponse()
+        except TimeoutError as error:
+            connection.close()
+            raise self._unreachable(error) from error
+        except (http.client.HTTPException, ValueError, OSError) as error:
+            connection.close()
+            if isinstance(error, _BROKEN):
+                raise
+            raise self._unreachable(error) from error
+
+    def _connect(self) -> None:
+        try:
+            self._connection.connect()
+        except OSError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        if isinstance(error, ConnectionRefusedError):
+            return Unreachable(f"No instance answers at {self.url}.")
+        if isinstance(error, TimeoutError):
+            return Unreachable(f"The instance at {self.url} did not answer in time.")
+        what = (isinstance(error, OSError) and error.strerror) or type(error).__name__
+        return Unreachable(f"The instance at {self.url} cannot be reached ({what}).")
+
+
+def _with_query(target: str, query: Mapping[str, object]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{target}?{urlencode(given)}" if given else target
+
+
+def _next_page(here: str, link: str | None) -> str | None:
+    for part in (link or "").split(","):
+        address, _, parameters = part.strip().partition(";")
+        if 'rel="next"' in parameters and address.startswith("<"):
+            split = urlsplit(urljoin(here, address.strip("<> ")))
+            return f"{split.path}?{split.query}"
+    return None
+
+
+def _good(response: http.client.HTTPResponse) -> http.client.HTTPResponse:
+    if response.status < 300:
+        return response
+    try:
+        answer = _decoded(response.read(LONGEST_ERROR))
+    except Unavailable:
+        answer = None
+    raise _error(response.status, answer)
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body else None
+    except ValueError:
+        raise Unavailable(
+            "The answer does not come from a Remit instance.", "Check the address (--url)."
+        ) from None
+
+
+def _error(status: int, answer: Any) -> RemitError:
+    kind = _KINDS.get(status, RemitError)
+    if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
+        return kind(f"The instance answered with status {status}.")
+    known = {"error", "code", "nextStep"}
+    return kind(
+        answer["error"],
+        str(answer.get("nextStep") or "") or None,
+        code=str(answer.get("code") or "") or None,
+        details={name: value for name, value in answer.items() if name not in known},
+    )

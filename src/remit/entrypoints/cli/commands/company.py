@@ -1,0 +1,64 @@
+"""`remit company`: create, list, show, set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.client import path
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+
+
+@click.group(cls=Group)
+def company() -> None:
+    """Companies."""
+
+
+@company.command()
+@click.argument("name")
+@pass_session
+def create(session: Session, name: str) -> None:
+    """Create a company; you are its board."""
+    session.show(session.client.send("POST", path("companies"), {"name": name}), _draw)
+
+
+@company.command("list")
+@limit_option
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """List the companies you have a part in."""
+    found = session.listed(path("companies"), limit)
+
+    def draw(companies: list[dict[str, Any]]) -> None:
+        ids = output.short_ids(one["id"] for one in companies)
+        rows = [
+            (one["name"], ids[one["id"]], output.when(one.get("createdAt"))) for one in companies
+        ]
+        output.table(("name", "id", "created"), rows, empty="You have no part in a company.")
+
+    session.show(found, draw)
+
+
+@company.command()
+@click.argument("name", required=False)
+@pass_session
+def show(session: Session, name: str | None) -> None:
+    """Show one company."""
+    session.company_option = name or session.company_option
+    session.show(session.client.get(session.under_company()), _draw)
+
+
+@company.command("set")
+@click.option("--name", required=True, help="Its new name.")
+@pass_session
+def set_(session: Session, name: str) -> None:
+    """Change a company's settings."""
+    session.show(session.client.send("PATCH", session.under_company(), {"name": name}), _draw)
+
+
+def _draw(one: dict[str, Any]) -> None:
+    output.fields(
+        {"name": one["name"], "id": one["id"], "created": output.when(one.get("createdAt"))}
+    )

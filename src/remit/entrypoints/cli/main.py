@@ -1,0 +1,158 @@
+"""`remit`: the table of commands, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from remit import __version__
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.options import Group, Session
+from remit.errors import Conflict, NotFound, RemitError
+
+DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+
+class Entry(NamedTuple):
+    """Where a command is, and its line in the overview; so the overview imports no command."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, dict[str, Entry]] = {
+    "Instance": {
+        "up": Entry("instance", "Run the instance."),
+        "down": Entry("instance", "Stop the instance of this home folder."),
+        "status": Entry("instance", "Say whether the instance runs, and what is in it."),
+        "open": Entry("instance", "Print a link that signs you in to the web, once."),
+        "doctor": Entry("doctor", "Check this installation and say what to do next."),
+        "demo": Entry("demo", "Show a company at work, without a model or a key."),
+        "login": Entry("login", "Keep an address and a token for later commands."),
+        "version": Entry("version", "Print the version."),
+    },
+    "Company": {
+        "company": Entry("company", "Companies."),
+        "user": Entry("user", "People with a part in a company, and their tokens."),
+        "agent": Entry("agent", "Agents and their keys."),
+        "outcome": Entry("outcome", "Outcomes, such as an agent's mandate."),
+        "kb": Entry("kb", "The knowledge base: files with versions."),
+        "grant": Entry("grant", "Capabilities that agents hold."),
+    },
+    "Record": {
+        "event": Entry("event", "What happened, in a record that shows changes to it."),
+        "why": Entry("event", "Walk from an event back to the person who authorised it."),
+    },
+    "Agents' side": {
+        "mcp-stdio": Entry("mcp", "Serve MCP on standard input and output."),
+    },
+}
+_BY_NAME = {name: entry for section in COMMANDS.values() for name, entry in section.items()}
+
+
+class Root(Group):
+    """Imports a command when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_BY_NAME)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _BY_NAME.get(cmd_name)
+        if entry is None:
+            return None
+        module = import_module(f"remit.entrypoints.cli.commands.{entry.module}")
+        found = getattr(module, cmd_name.replace("-", "_"))
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.help) for name, entry in section.items()])
+
+
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="remit", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run a company of agents, and see what they did and why they could.
+
+    Begin with `remit up`, or with `remit demo`.
+    """
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Carry out a command line; whatever happens ends as a sentence and an exit code."""
+    if "_REMIT_COMPLETE" in os.environ:
+        cli.main(arguments, "remit")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        try:
+            code = _carry_out(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has what it wanted; nothing more can be said to it, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("REMIT_DEBUG"):
+            raise
+        return _explain(error)
+    return code
+
+
+def _carry_out(arguments: list[str]) -> int:
+    try:
+        with cli.make_context("remit", arguments, obj=Session()) as context:
+            return int(cli.invoke(context) or DONE)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return USAGE
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "remit"
+        output.error(error.format_message().replace("\n", " "), f"See `{where} --help`.")
+        return USAGE
+    except click.Abort as error:
+        # A prompt turns Ctrl-C and the end of its input into this.
+        print(file=sys.stderr)
+        return INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else FAILED
+
+
+def _explain(error: Exception) -> int:
+    if isinstance(error, RemitError):
+        output.error(error.sentence, error.step)
+        if error.reason == "unreachable":
+            return UNREACHABLE
+        if isinstance(error, NotFound):
+            return NOT_FOUND
+        return CONFLICT if isinstance(error, Conflict) else FAILED
+    if isinstance(error, click.ClickException):
+        output.error(error.format_message(), "Correct it and try again.")
+        return FAILED
+    if isinstance(error, OSError):
+        about = f"{error.filename}: " if error.filename else ""
+        output.error(f"{about}{error.strerror or error}.", "Make that possible and try again.")
+        return FAILED
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    output.error(
+        f"Something unexpected happened ({what[:300]}).",
+        "Run it again with REMIT_DEBUG=1 to see where, and report it.",
+    )
+    return FAILED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""What every command shares: its options, and the session that they describe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import click
+
+from remit import settings as settings_module
+from remit.entrypoints.cli import output, process
+from remit.entrypoints.cli.client import Client, path
+from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
+from remit.ids import is_id, normalise
+from remit.model.text import name_key
+from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+#: How many entries a list shows unless told otherwise.
+LIMIT = 1000
+
+
+class Session:
+    """The options in force and, once something needs it, the connection they lead to."""
+
+    def __init__(self) -> None:
+        self.as_json = False
+        self.company_option: str | None = None
+        self.url_option: str | None = None
+        self.token_option: str | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        return settings_module.load()
+
+    @cached_property
+    def url(self) -> str:
+        found = self.url_option or self.settings.url or process.holder(self.settings).url
+        return (found or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
+
+    @cached_property
+    def token(self) -> str | None:
+        return self.token_option or os.environ.get("REMIT_TOKEN") or self._kept_token()
+
+    def _kept_token(self) -> str | None:
+        """The token that is kept for this address; no other address ever gets to see it."""
+        stored = settings_module.load({"REMIT_HOME": str(self.settings.home)})
+        belongs = stored.url.rstrip("/") == self.url if stored.url else self.is_local
+        if stored.token and belongs:
+            return stored.token
+        if self.is_local:
+            with suppress(OSError, UnicodeDecodeError):
+                return self.settings.board_token_file.read_text().strip() or None
+        return None
+
+    @cached_property
+    def is_local(self) -> bool:
+        from urllib.parse import urlsplit
+
+        return urlsplit(self.url).hostname in LOOPBACK
+
+    @cached_property
+    def client(self) -> Client:
+        """A connection as somebody; commands without a token stop here."""
+        if self.token is None:
+            self.anonymous.get("/health")  # when nobody is there, that comes first
+            raise Unauthenticated(
+                f"There is no token for {self.url}.",
+                "Run `remit login --url URL`, or set REMIT_TOKEN.",
+            )
+        return Client(self.url, self.token)
+
+    @cached_property
+    def anonymous(self) -> Client:
+        return Client(self.url, None)
+
+    @cached_property
+    def company(self) -> dict[str, Any]:
+        """The company that was named, or the only one there is."""
+        named = self.company_option or self.settings.company
+        mine = list(self.client.each(path("companies")))
+        if named is None and len(mine) == 1:
+            return dict(mine[0])
+        names = ", ".join(company["name"] for company in mine) or "none"
+        if named is None:
+            if not mine:
+                raise NotFound("You have no part in a company.", "Ask its board to add you.")
+            raise BadInput(f"You have several companies: {names}.", "Say which with --company.")
+        return pick(mine, named, "company", f"You have: {names}.")
+
+    @property
+    def is_company_named(self) -> bool:
+        return bool(self.company_option or self.settings.company)
+
+    def under_company(self, *segments: str) -> str:
+        return path("companies", self.company["id"], *segments)
+
+    def agent_id(self, text: str) -> str:
+        """An agent by name, id or beginning of one, in the company in force."""
+        name = text.removeprefix("agent:")
+        if is_id(name) or not self.is_company_named:
+            return name  # the instance looks it up in the only company of the caller
+        found = pick(self.agents, name, "agent", "See `remit agent list`.")
+        return str(found["id"])
+
+    @cached_property
+    def agents(self) -> list[dict[str, Any]]:
+        return list(self.client.each(self.under_company("agents")))
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Agents and users by id, as far as the caller may know them."""
+        known: dict[str, str] = {}
+        with suppress(RemitError):
+            known |= {agent["id"]: agent["name"] for agent in self.agents}
+        with suppress(RemitError):
+            users = self.client.each(self.under_company("users"))
+            known |= {user["id"]: user["name"] for user in users}
+        return known
+
+    def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
+        """A list up to the limit; 0 means all. Says so when there is more."""
+        found = list(self.client.each(target, limit + 1 if limit else None, **query))
+        if limit and len(found) > limit:
+            output.note(f"Only the first {limit} are shown; --limit 0 shows all.")
+        return found[:limit] if limit else found
+
+    def show(self, answer: Any, draw: Callable[[Any], None]) -> None:
+        """Print an answer: as JSON if asked, otherwise drawn for a person."""
+        if self.as_json:
+            print(output.as_json(answer))
+        else:
+            draw(answer)
+
+
+def pick(found: Iterable[dict[str, Any]], text: str, what: str, step: str) -> dict[str, Any]:
+    """The one that is named so, or whose id begins so."""
+    entries = list(found)
+    key = name_key(text)
+    for entry in entries:
+        if entry["id"] == text or name_key(entry.get("name") or "") == key:
+            return entry
+    try:
+        prefix = normalise(text)
+    except BadInput:
+        raise NotFound(f"There is no {what} {text[:100]!r} here.", step) from None
+    matching = [entry for entry in entries if entry["id"].startswith(prefix)]
+    if not matching:
+        raise NotFound(f"There is no {what} {text[:100]!r} here.", step)
+    if len(matching) > 1:
+        raise BadInput(f"Several match {text[:100]!r}.", "Give more of the id's digits.")
+    return matching[0]
+
+
+def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value:  # an option that was not given here may have been given further left
+            setattr(context.ensure_object(Session), attribute, value)
+
+    return callback
+
+
+def shared_options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            expose_value=False,
+            callback=_store("as_json"),
+            help="Print JSON.",
+        ),
+        *(
+            click.Option(
+                [f"--{name}"],
+                metavar=metavar,
+                expose_value=False,
+                callback=_store(f"{name}_option"),
+                help=text,
+            )
+            for name, metavar, text in (
+                ("company", "NAME|ID", "The company, if you have several."),
+                ("url", "URL", "The instance."),
+                ("token", "TOKEN", "Who you are."),
+            )
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes the shared options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(shared_options())
+
+
+class Group(click.Group):
+    """A noun with its verbs; the shared options may stand before a verb, too."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(shared_options())
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=LIMIT,
+    show_default=True,
+    help="At most so many; 0 for all.",
+)

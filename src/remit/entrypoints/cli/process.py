@@ -1,0 +1,100 @@
+"""The instance's process as seen from outside: who holds the home folder's lock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from remit.settings import Settings
+
+_STEP_SECONDS = 0.02
+_OPEN_FILES = Path("/proc/self/fd")
+
+
+class Holder(NamedTuple):
+    """Who holds the lock and where it listens; empty when nobody does."""
+
+    pid: int | None = None
+    url: str | None = None
+
+
+def lock_file(settings: Settings) -> Path:
+    return settings.run_folder / "instance.lock"
+
+
+def holder(settings: Settings) -> Holder:
+    """Whom the lock file names, provided that this process really has the lock."""
+    try:
+        lines = lock_file(settings).read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return Holder()
+    if not lines or not (lines[0].isascii() and lines[0].isdigit()):
+        return Holder()
+    pid = int(lines[0])
+    # Looking is better than trying the lock: that could make a starting instance fail.
+    has_it = _has_open(pid, lock_file(settings)) if _OPEN_FILES.exists() else is_locked(settings)
+    return Holder(pid, lines[1] if len(lines) > 1 else None) if has_it else Holder()
+
+
+def is_locked(settings: Settings) -> bool:
+    """Whether anybody holds the lock, even one that has not said who it is."""
+    try:
+        with lock_file(settings).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def terminate(settings: Settings, pid: int) -> bool:
+    """Ask the holder of the lock to stop; whoever else has that number by now is left alone."""
+    if not hasattr(os, "pidfd_open"):
+        if holder(settings).pid != pid:
+            return False
+        os.kill(pid, signal.SIGTERM)
+        return True
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if holder(settings).pid != pid:
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def wait_until_stopped(settings: Settings, pid: int, seconds: float) -> bool:
+    """Wait until that process holds the lock no more."""
+    end = time.monotonic() + seconds
+    while holder(settings).pid == pid:
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_STEP_SECONDS)
+    return True
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    try:
+        wanted = file.stat()
+        return any(_is_same(entry, wanted) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def _is_same(descriptor: Path, wanted: os.stat_result) -> bool:
+    try:
+        found = descriptor.stat()
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)

@@ -1,0 +1,56 @@
+"""Who calls: the bearer token of the request, or the session cookie of a browser."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from remit.entrypoints.http.problems import CrossSite
+from remit.errors import Unauthenticated
+from remit.services.identity import Caller
+
+COOKIE: Final = "remit_session"
+_LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def caller(request: Request) -> Caller:
+    """The caller that the header names; without one, the person whose session this is."""
+    token, from_cookie = _token(request)
+    if request.method in _LOOKING:
+        return Caller(token)
+    if from_cookie:
+        check_same_origin(request)
+    return Caller(token, request.headers.get("idempotency-key"))
+
+
+def session(request: Request) -> str | None:
+    return request.cookies.get(COOKIE) or None
+
+
+def check_same_origin(request: Request) -> None:
+    """Browsers say where a request comes from; one that changes something comes from us."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        if site == "same-origin":
+            return
+    else:
+        # Over plain HTTP a browser tells the origin only.
+        origin = urlsplit(request.headers.get("origin", ""))
+        if origin.netloc and origin.netloc.lower() == request.headers.get("host", "").lower():
+            return
+    raise CrossSite("The request did not come from a page of this instance.")
+
+
+def _token(request: Request) -> tuple[str, bool]:
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthenticated("The Authorization header is not a bearer token.")
+        return token.strip(), False
+    cookie = session(request)
+    if cookie is None:
+        raise Unauthenticated("This request carries no token.")
+    return cookie, True

@@ -1,0 +1,81 @@
+"""JSON in and out: what we accept of it, and how our own views look on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+from starlette.responses import Response
+
+from remit.entrypoints.http.problems import Malformed
+from remit.errors import BadInput
+
+#: Nothing that we take is nested deeper.
+DEEPEST: Final = 64
+#: What every database and every JSON reader can hold.
+LARGEST_NUMBER: Final = 2**63 - 1
+JSON: Final = "application/json"
+
+#: Under these keys lies somebody's data; its keys are theirs.
+_THEIRS: Final = frozenset({"details", "adapter_config", "metadata", "payload"})
+
+
+def read(body: bytes) -> Any:
+    """The value that a body holds; BadInput for what nothing behind us could keep."""
+    try:
+        value = orjson.loads(body)
+    except ValueError as error:
+        raise Malformed(f"The body is not valid JSON ({_short(error)}).") from None
+    _check(value)
+    return value
+
+
+def write(value: Any) -> bytes:
+    return orjson.dumps(value)
+
+
+def reply(view: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer in camelCase."""
+    return Response(write(camel(view)), status, headers, JSON)
+
+
+def camel(view: Any) -> Any:
+    """Our own keys in camelCase, all the way down to where the data is not ours."""
+    if isinstance(view, dict):
+        return {
+            _camel_key(key): value if key in _THEIRS else camel(value)
+            for key, value in view.items()
+        }
+    if isinstance(view, list):
+        return [camel(entry) for entry in view]
+    return view
+
+
+@lru_cache(maxsize=512)
+def _camel_key(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+def _check(value: Any) -> None:
+    """Walks without recursion, because the depth is what is in question."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for entry in level:
+            if isinstance(entry, dict):
+                inner.extend(entry.values())
+            elif isinstance(entry, list):
+                inner.extend(entry)
+            elif isinstance(entry, int | float) and abs(entry) > LARGEST_NUMBER:
+                raise BadInput("The body has a number that is too large.")
+        if not inner:
+            return
+        level = inner
+    raise BadInput(f"The body is nested deeper than {DEEPEST} levels.")
+
+
+def _short(error: ValueError) -> str:
+    return str(error).encode("utf-8", "backslashreplace").decode()[:120]

@@ -1,0 +1,97 @@
+"""Lists in pages: `?limit` and an opaque `?cursor`, and a Link to what follows."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+from urllib.parse import quote, urlencode
+
+from fastapi import Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from remit.entrypoints.http.document import reply
+from remit.errors import BadInput
+from remit.ids import is_id
+
+MOST: Final = 1000
+DEFAULT: Final = 100
+#: A number that every database can compare with.
+LARGEST: Final = 2**62
+
+View = dict[str, Any]
+
+
+class Page:
+    """What part of a list is asked for."""
+
+    def __init__(
+        self,
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=MOST)] = DEFAULT,
+        cursor: Annotated[
+            str | None, Query(max_length=200, description="From the Link of the page before.")
+        ] = None,
+    ) -> None:
+        self._request = request
+        self.limit = limit
+        self.cursor = None if cursor is None else _decode(cursor)
+
+    def after_id(self, start: str = "") -> str:
+        """The id that the page before ended with."""
+        if self.cursor is None:
+            return start
+        if not is_id(self.cursor):
+            raise _not_ours()
+        return self.cursor
+
+    def before_number(self, start: int) -> int:
+        if self.cursor is None:
+            return start
+        if not self.cursor.isdecimal() or not self.cursor.isascii():
+            raise _not_ours()
+        return min(int(self.cursor[:20]), LARGEST)
+
+    def reply(self, rows: list[View], key: Callable[[View], object] | None) -> Response:
+        """The rows; `key` tells the next page from the last row, None that there is none."""
+        if key is None or len(rows) < self.limit:
+            return reply(rows)
+        following = _encode(str(key(rows[-1])))
+        kept = [
+            (name, value)
+            for name, value in self._request.query_params.multi_items()
+            if name != "cursor"
+        ]
+        query = urlencode([*kept, ("cursor", following)])
+        path = quote(self._request.url.path, safe="/:")
+        return reply(rows, headers={"Link": f'<{path}?{query}>; rel="next"'})
+
+    def cut(self, rows: list[View]) -> Response:
+        """A page of a list that was read whole, sorted by id."""
+        after = self.after_id()
+        return self.reply([row for row in rows if row["id"] > after][: self.limit], by_id)
+
+
+Paged = Annotated[Page, Depends()]
+
+
+def by_id(row: View) -> object:
+    return row["id"]
+
+
+def _encode(position: str) -> str:
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str) -> str:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        return base64.b64decode(padded, b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        raise _not_ours() from None
+
+
+def _not_ours() -> BadInput:
+    return BadInput("cursor: is not one that we gave.", "Follow the Link of the page before.")

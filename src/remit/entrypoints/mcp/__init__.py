@@ -1,0 +1,1 @@
+"""The agents' door: one MCP endpoint. `registry` says what a tool is, `endpoint` speaks MCP."""

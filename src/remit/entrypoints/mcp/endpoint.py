@@ -1,0 +1,361 @@
+"""MCP over HTTP, stateless: the only place that knows the MCP SDK.
+
+    request ─ token ─ size ─┬─ 2026 and later: the SDK's handler, as it is
+                            ├─ earlier, a request: the SDK's kernel without a session around it
+                            └─ earlier, anything else: the SDK's session manager
+
+A session in the SDK costs a transport, four streams and two tasks; a stateless request needs none
+of them, and answers about twice as fast without. What a message means stays with the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.runner import modern_error_data, serve_one
+from mcp.server.streamable_http import check_accept_headers
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.transport_context import TransportContext
+from mcp_types import (
+    DEFAULT_NEGOTIATED_VERSION,
+    CallToolRequestParams,
+    JSONRPCRequest,
+    ListToolsResult,
+    PaginatedRequestParams,
+    RequestId,
+)
+from mcp_types import Tool as ListedTool
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from remit.entrypoints.mcp.registry import Tool, check_values, input_schema, validate
+from remit.errors import NotFound, RemitError, TooLarge, Unauthenticated
+from remit.ids import random_name
+
+log = logging.getLogger(__name__)
+
+#: Where the endpoint answers. Both, so that no client meets a redirect.
+PATHS: Final = ("/mcp", "/mcp/")
+#: A 32 MiB file as a JSON string still fits.
+LARGEST_BODY: Final = 48 * 1024 * 1024
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
+
+ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
+Authenticate = Callable[[str], Awaitable[None]]
+
+
+def build_endpoint(
+    *,
+    tools: ToolsOf,
+    authenticate: Authenticate,
+    version: str,
+    allowed_hosts: Sequence[str],
+) -> Endpoint:
+    """An endpoint that lists `tools(token)` and calls them for whoever holds the token.
+
+    `allowed_hosts` are the names under which it may be reached besides loopback, each as
+    `name:port`, `name:*` for any port, or `name` for the scheme's own port.
+    """
+    return Endpoint(_server(tools, version), authenticate, _security(allowed_hosts))
+
+
+class Endpoint:
+    """An ASGI app for `PATHS`. Serve it while `lifespan()` is entered."""
+
+    def __init__(
+        self,
+        server: Server[dict[str, Any]],
+        authenticate: Authenticate,
+        security: TransportSecuritySettings,
+    ) -> None:
+        self._server = server
+        self._authenticate = authenticate
+        self._settings = security
+        self._security = TransportSecurityMiddleware(security)
+        self._sessions: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        sessions = StreamableHTTPSessionManager(
+            self._server,
+            json_response=True,
+            stateless=True,
+            security_settings=self._settings,
+            max_request_body_size=LARGEST_BODY,
+        )
+        async with sessions.run():
+            self._sessions = sessions
+            try:
+                yield
+            finally:
+                self._sessions = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["method"] != "POST":
+                response: Response | None = _only_post()
+            else:
+                response = await self._post(scope, receive, send)
+        except RemitError as error:
+            response = _error_response(error)
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        if self._sessions is None:
+            raise RuntimeError("enter the endpoint's lifespan before serving it")
+        request = Request(scope)
+        token = _bearer(request)
+        await self._authenticate(token)
+        body = await _read(request, receive)
+        if body is None:
+            return None
+        scope = {**scope, _TOKEN: token}
+        response = await self._answer_earlier_request(Request(scope), body)
+        if response is None:
+            await self._sessions.asgi_app(scope, _replay(body, receive), send)
+        return response
+
+    async def _answer_earlier_request(self, request: Request, body: bytes) -> Response | None:
+        """One request before 2026 in, one JSON answer out; None leaves it to the session."""
+        version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_NEGOTIATED_VERSION)
+        if version not in HANDSHAKE_PROTOCOL_VERSIONS or not check_accept_headers(request)[0]:
+            return None
+        refusal = await self._security.validate_request(request, is_post=True)
+        if refusal is not None:
+            return refusal
+        try:
+            message = JSONRPCRequest.model_validate(json.loads(body), by_name=False)
+        except (ValidationError, ValueError, RecursionError):
+            return None
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
+        try:
+            answer["result"] = await serve_one(
+                self._server,
+                _Exchange(message.id, ServerMessageMetadata(request_context=request)),
+                message.method,
+                message.params,
+                connection=Connection.from_envelope(version, None, None),
+                lifespan_state={},
+            )
+        except Exception as error:  # the SDK logs what it does not explain to the client
+            answer["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
+        return Response(_json(answer, ascii_only=True), media_type="application/json")
+
+
+@dataclass
+class _Exchange:
+    """What the SDK's kernel may do besides answering: nothing, there is only this answer."""
+
+    request_id: RequestId
+    message_metadata: ServerMessageMetadata
+    transport: TransportContext = field(
+        default_factory=lambda: TransportContext(kind="streamable-http", can_send_request=False)
+    )
+    can_send_request: bool = False
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+
+    async def send_raw_request(self, method: str, *_: object) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(self, *_: object) -> None:
+        return
+
+    async def progress(self, *_: object) -> None:
+        return
+
+
+# ── what the server does ────────────────────────────────────────────────────────────────────────
+
+
+def _server(tools: ToolsOf, version: str) -> Server[dict[str, Any]]:
+    async def list_tools(
+        context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=[_listed(tool) for tool in await tools(_token(context))])
+
+    async def call_tool(
+        context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams
+    ) -> dict[str, Any]:
+        try:
+            token = _token(context)
+            tool = _find(await tools(token), call.name)
+            return _success(await tool.call(token, validate(tool, call.arguments or {})))
+        except RemitError as error:
+            return _failure(error)
+        except Exception:
+            reference = random_name()[:8]
+            log.exception("tool %r failed (reference %s)", call.name[:60], reference)
+            return _failure(_internal(reference))
+
+    # The SDK would list the tools before each call to look for headers that our schemas never have.
+    server: Server[dict[str, Any]] = Server(
+        "remit", version=version, get_tool_input_schema=lambda _name: None
+    )
+    server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.middleware[:] = [_refuse_malformed_arguments]
+    return server
+
+
+async def _refuse_malformed_arguments(
+    ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext
+) -> HandlerResult:
+    """Arguments that are no object would be a protocol error, which an agent cannot read."""
+    arguments = (ctx.params or {}).get("arguments", {})
+    plain = isinstance(arguments, dict) and all(key.isascii() for key in arguments)
+    if ctx.method == "tools/call" and not plain:
+        try:
+            check_values(arguments)
+        except RemitError as error:
+            return _failure(error)
+    return await call_next(ctx)
+
+
+def _token(context: ServerRequestContext[dict[str, Any], Any]) -> str:
+    if context.request is None:
+        raise RuntimeError("this server answers only over HTTP")
+    token: str = context.request.scope[_TOKEN]
+    return token
+
+
+def _find(tools: Sequence[Tool], name: str) -> Tool:
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise NotFound(f"There is no tool {name[:60]!r} for you.", "List the tools and choose one.")
+
+
+def _listed(tool: Tool) -> ListedTool:
+    return ListedTool.model_validate(
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": input_schema(tool.arguments),
+            # Clients run tools that only read in parallel.
+            "annotations": None if tool.mutates else {"readOnlyHint": True},
+        }
+    )
+
+
+def _success(result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "content": [{"type": "text", "text": _json(result)}],
+        "structuredContent": result,
+        "resultType": "complete",
+    }
+
+
+def _failure(error: RemitError) -> dict[str, Any]:
+    """The text is for the agent; the same facts follow for a program."""
+    content = [{"type": "text", "text": error.as_text()}]
+    facts: dict[str, Any] = {"code": error.reason}
+    if error.details:
+        details = _json(error.details)
+        content.append({"type": "text", "text": details})
+        facts["details"] = json.loads(details)
+    return {
+        "content": content,
+        "structuredContent": facts,
+        "isError": True,
+        "resultType": "complete",
+    }
+
+
+def _internal(reference: str) -> RemitError:
+    return RemitError(
+        f"Something went wrong on our side (reference {reference}).",
+        "Try once more; if it happens again, report the reference.",
+        code="internal",
+    )
+
+
+def _json(value: object, *, ascii_only: bool = False) -> str:
+    text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=(",", ":"))
+    text.encode()  # half a character must fail here, inside the call, and not on the wire
+    return text
+
+
+# ── what HTTP needs ─────────────────────────────────────────────────────────────────────────────
+
+
+def _security(allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
+    hosts = [*allowed_hosts, *_LOOPBACK, *(f"{host}:*" for host in _LOOPBACK)]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=hosts,
+        allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")],
+    )
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthenticated("This request carries no bearer token.")
+    return token.strip()
+
+
+async def _read(request: Request, receive: Receive) -> bytes | None:
+    """The body, unless it is larger than anything we take or the client has gone."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) > LARGEST_BODY:
+        raise _too_large()
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size > LARGEST_BODY:
+            raise _too_large()
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"The request is larger than {LARGEST_BODY // 1024**2} MiB.")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replay
+
+
+def _only_post() -> Response:
+    body = {
+        "error": "This endpoint keeps no stream open.",
+        "code": "method_not_allowed",
+        "nextStep": "Send each message with POST.",
+    }
+    return JSONResponse(body, 405, {"Allow": "POST"})
+
+
+def _error_response(error: RemitError) -> Response:
+    body = {"error": error.sentence, "code": error.reason, "nextStep": error.step}
+    headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else None
+    return JSONResponse(body, error.status, headers)

@@ -1,0 +1,204 @@
+"""What an agent can call: a name, a schema, and a function.
+
+Arguments come from a model that may write anything at all. They are checked here, once, so that
+a tool sees valid values or is not called, and the agent reads what is wrong and where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from remit.errors import BadInput
+
+#: Nothing that a tool takes is nested deeper.
+DEEPEST = 32
+#: What every database and every JSON reader can hold exactly enough.
+LARGEST_NUMBER = 2**63 - 1
+
+_REPORTED_AT_ONCE = 3
+_LONGEST_PATH_PART = 60
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One thing that an agent can call."""
+
+    name: str
+    #: Short: every agent pays for it in every conversation.
+    description: str
+    #: Its JSON schema is the tool's input schema.
+    arguments: type[BaseModel]
+    #: Takes the bearer token and the checked arguments, and answers plain JSON values.
+    call: Callable[[str, Any], Awaitable[dict[str, Any]]]
+    mutates: bool = False
+
+
+def validate(tool: Tool, arguments: object) -> BaseModel:
+    """The arguments as the tool's model, or BadInput that names the field."""
+    check_values(arguments)
+    try:
+        checked = tool.arguments.model_validate(arguments)
+    except ValidationError as wrong:
+        raise _bad_input(tool.arguments, wrong, arguments) from None
+    _check_numbers(checked)
+    return checked
+
+
+def check_values(arguments: object) -> None:
+    """Refuse what JSON can carry but nothing behind us can keep."""
+    if not isinstance(arguments, Mapping):
+        raise BadInput("arguments: must be an object with named values.")
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), arguments)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, str):
+            if not _is_text(value):
+                raise BadInput(f"{_shown(path)}: contains half a character (a lone surrogate).")
+        elif isinstance(value, bool) or value is None:
+            continue
+        elif isinstance(value, int | float):
+            _check_number(path, value)
+        elif len(path) >= DEEPEST:
+            raise BadInput(f"{_shown(path[:3])}: is nested deeper than {DEEPEST} levels.")
+        elif isinstance(value, Mapping):
+            for key, inner in value.items():
+                if not _is_text(key):
+                    raise BadInput(f"{_shown((*path, key))}: is not a valid name.")
+                pending.append(((*path, key), inner))
+        elif isinstance(value, list):
+            pending.extend(((*path, index), inner) for index, inner in enumerate(value))
+
+
+@lru_cache(maxsize=512)
+def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's JSON schema without what costs tokens and tells an agent nothing."""
+    whole = model.model_json_schema()
+    schema = _compact(whole, whole.get("$defs", {}), ())
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _compact(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], inside: tuple[str, ...]
+) -> dict[str, Any]:
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        if name in inside:
+            raise TypeError(f"{name} contains itself; a tool's arguments must be finite")
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        return _compact({**definitions[name], **beside}, definitions, (*inside, name))
+
+    compact: dict[str, Any] = {}
+    for key, value in schema.items():
+        match key, value:
+            case ("title" | "$defs", _) | ("additionalProperties", bool()) | ("default", None):
+                continue
+            case "properties", dict():
+                compact[key] = {
+                    name: _compact(field, definitions, inside) for name, field in value.items()
+                }
+            case ("items" | "additionalProperties", dict()):
+                compact[key] = _compact(value, definitions, inside)
+            case ("anyOf" | "oneOf", list()):
+                choices = [_compact(choice, definitions, inside) for choice in value]
+                choices = [choice for choice in choices if choice != {"type": "null"}]
+                if len(choices) == 1:
+                    compact = {**choices[0], **compact}
+                else:
+                    compact[key] = choices
+            case ("allOf" | "prefixItems", list()):
+                compact[key] = [_compact(part, definitions, inside) for part in value]
+            case "discriminator", _:
+                continue
+            case _:
+                compact[key] = value
+    return compact
+
+
+def _bad_input(model: type[BaseModel], wrong: ValidationError, arguments: object) -> BadInput:
+    problems = wrong.errors(include_url=False, include_input=False, include_context=False)
+    sentences: dict[str, None] = {}  # an ordered set: a union repeats itself
+    for problem in problems:
+        path = _path(problem["loc"], arguments, keep_last=problem["type"] == "missing")
+        sentences[f"{_shown(path)}: {_what(model, problem['type'], problem['msg'], path)}"] = None
+    shown = list(sentences)[:_REPORTED_AT_ONCE]
+    more = len(sentences) - len(shown)
+    return BadInput("; ".join(shown) + (f"; and {more} more." if more else "."))
+
+
+def _what(model: type[BaseModel], kind: str, message: str, path: tuple[str | int, ...]) -> str:
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        if len(path) != 1:
+            return "is not known"
+        known = ", ".join(model.model_fields)
+        return f"is not known; known are {known}" if known else "is not known; there are none"
+    plain = message.removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    printable = plain.encode("utf-8", "backslashreplace").decode()
+    return printable[:1].lower() + printable[1:_LONGEST_MESSAGE]
+
+
+def _path(
+    location: tuple[str | int, ...], arguments: object, *, keep_last: bool
+) -> tuple[str | int, ...]:
+    """Pydantic's location without its names for the branches of a union."""
+    here: Any = arguments
+    path: list[str | int] = []
+    for position, part in enumerate(location):
+        known = isinstance(here, Mapping) and part in here
+        known = known or (isinstance(here, list) and part in range(len(here)))
+        if known:
+            here = here[part]
+        if known or (keep_last and position == len(location) - 1):
+            path.append(part)
+    return tuple(path)
+
+
+def _shown(path: tuple[str | int, ...]) -> str:
+    parts: list[str] = []
+    for part in path:
+        text = str(part).encode("unicode_escape").decode("ascii")
+        parts.append(text if len(text) <= _LONGEST_PATH_PART else f"{text[:_LONGEST_PATH_PART]}…")
+    return ".".join(parts) or "arguments"
+
+
+def _is_text(value: str) -> bool:
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_number(path: tuple[str | int, ...], number: Any) -> None:
+    if isinstance(number, float) and not math.isfinite(number):
+        raise BadInput(f"{_shown(path)}: must be a finite number.")
+    if abs(number) > LARGEST_NUMBER:
+        raise BadInput(f"{_shown(path)}: is too large a number.")
+
+
+def _check_numbers(model: BaseModel) -> None:
+    """A number can also arrive inside a string, so look again at what came out."""
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), model)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, bool | str):
+            continue
+        if isinstance(value, int | float):
+            _check_number(path, value)
+        elif isinstance(value, BaseModel):
+            pending.extend(((*path, name), inner) for name, inner in value)
+        elif isinstance(value, Mapping):
+            pending.extend(((*path, name), inner) for name, inner in value.items())
+        elif isinstance(value, list | tuple):
+            pending.extend(((*path, index), inner) for index, inner in enumerate(value))

@@ -1,0 +1,100 @@
+"""Ids and randomness: the only module that makes either.
+
+Ids are UUIDv7, so they sort by the time they were made. Each kind of id is its own type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import uuid
+from enum import StrEnum
+from threading import Lock
+from typing import NewType
+
+from remit.clock import Clock, SystemClock
+from remit.errors import BadInput
+
+CompanyId = NewType("CompanyId", str)
+UserId = NewType("UserId", str)
+AgentId = NewType("AgentId", str)  # equal to the id of the agent's mandate
+OutcomeId = NewType("OutcomeId", str)
+RunId = NewType("RunId", str)
+FileId = NewType("FileId", str)
+GrantId = NewType("GrantId", str)
+TokenId = NewType("TokenId", str)
+EventId = NewType("EventId", str)
+
+#: A prefix of an id that a person may type instead of the whole.
+SHORTEST_PREFIX = 8
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HEX = re.compile(r"[0-9a-f]+")
+_COUNTER_BITS = 12
+
+
+class Ids:
+    """Makes ids that never go backwards, even when the clock does."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = Lock()
+        self._millis = 0
+        self._counter = 0
+
+    def new(self) -> str:
+        millis = self._clock.now() // 1000
+        with self._lock:
+            if millis > self._millis:
+                self._millis, self._counter = millis, secrets.randbits(_COUNTER_BITS - 1)
+            else:
+                self._counter += 1
+                if self._counter >> _COUNTER_BITS:
+                    self._millis, self._counter = self._millis + 1, 0
+            value = (self._millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | self._counter << 64
+        value |= 0b10 << 62 | secrets.randbits(62)
+        return str(uuid.UUID(int=value))
+
+
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def normalise(text: str) -> str:
+    """A whole id or a leading part of one, in the form it is stored."""
+    bare = text.strip().lower().replace("-", "")
+    if not SHORTEST_PREFIX <= len(bare) <= 32 or not _HEX.fullmatch(bare):
+        raise BadInput(
+            f"{text[:60]!r} is not an id.",
+            f"Give a UUID or at least its first {SHORTEST_PREFIX} hex digits.",
+        )
+    cuts = [bare[:8], bare[8:12], bare[12:16], bare[16:20], bare[20:]]
+    return "-".join(cut for cut in cuts if cut)
+
+
+class TokenKind(StrEnum):
+    AGENT = "agent"
+    RUN = "run"
+    USER = "user"
+    SESSION = "session"
+    LOGIN = "login"
+
+
+def new_token(kind: TokenKind) -> str:
+    """256 random bits behind a prefix that says what they open."""
+    return f"rmt_{kind.value}_{secrets.token_urlsafe(32)}"
+
+
+def token_digest(token: str) -> str:
+    """What is stored of a token. A lookup by digest leaks nothing through its timing."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def looks_like_token(token: str) -> bool:
+    return token.startswith("rmt_") and len(token) <= 128
+
+
+def random_name() -> str:
+    """A file name nobody else picks."""
+    return secrets.token_hex(16)

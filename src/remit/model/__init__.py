@@ -1,0 +1,1 @@
+"""The nouns and their state machines: frozen values, no I/O."""

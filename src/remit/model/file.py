@@ -1,0 +1,62 @@
+"""Files of the knowledge base, their versions and who touched them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId, FileId, RunId, UserId
+
+LONGEST_DESCRIPTION = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    id: FileId
+    company_id: CompanyId
+    description: str
+    #: Only readers and writers learn that it exists.
+    unlisted: bool
+    #: The agent under whose part of the tree it lies; None means the company as a whole.
+    home_agent_id: AgentId | None
+    version: int
+    sha256: str
+    size: int
+    is_text: bool
+    #: How many files the latest version links to.
+    links: int
+    created_at: Micros
+    updated_at: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    file_id: FileId
+    number: int
+    sha256: str
+    size: int
+    is_text: bool
+    at: Micros
+    agent_id: AgentId | None
+    user_id: UserId | None
+    run_id: RunId | None
+
+
+class Access(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    #: A copy was put into the workspace of a run.
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessEntry:
+    id: int
+    file_id: FileId
+    at: Micros
+    access: Access
+    version: int
+    agent_id: AgentId | None
+    user_id: UserId | None
+    run_id: RunId | None

@@ -1,0 +1,142 @@
+"""Capabilities: a right on a resource, held by an agent, passed on only narrower."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from remit.clock import Micros
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
+
+
+class Level(IntEnum):
+    """How much of a resource. Files and outcomes have degrees; other things are used or not."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    USE = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+class Mode(StrEnum):
+    ALLOW = "allow"
+    #: Every use needs a person's approval.
+    ASK = "ask"
+    DENY = "deny"
+
+
+class ResourceKind(StrEnum):
+    KB_FILE = "kb_file"
+    OUTCOME = "outcome"
+    MESSAGE = "message"
+    MCP_SERVER = "mcp_server"
+    REPO = "repo"
+    CHANNEL = "channel"
+    ACTION = "action"
+
+
+#: Rights that are not about one thing.
+ACTIONS = frozenset({"agent.create", "full_access", "instance.configure"})
+
+LEVELS: dict[ResourceKind, tuple[Level, ...]] = {
+    ResourceKind.KB_FILE: (Level.NONE, Level.READ, Level.WRITE),
+    ResourceKind.OUTCOME: (Level.READ, Level.WRITE),
+}
+_USE_ONLY = (Level.USE,)
+_WITH_ID = frozenset({ResourceKind.KB_FILE, ResourceKind.OUTCOME, ResourceKind.MESSAGE})
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    kind: ResourceKind
+    id: str
+
+    def __str__(self) -> str:
+        return self.id if self.kind is ResourceKind.ACTION else f"{self.kind.value}:{self.id}"
+
+
+def kb_file(file_id: str) -> Resource:
+    return Resource(ResourceKind.KB_FILE, file_id)
+
+
+def parse_resource(text: object) -> Resource:
+    """Read `kb_file:<id>`, `repo:<name>`, … or a bare action such as `agent.create`."""
+    if not isinstance(text, str):
+        raise BadInput("resource must be text.", "Write it like kb_file:<id>.")
+    head, colon, tail = text.strip().partition(":")
+    if not colon:
+        if head in ACTIONS:
+            return Resource(ResourceKind.ACTION, head)
+        raise BadInput(
+            f"{head[:60]!r} is not an action that can be granted.",
+            f"Use one of {', '.join(sorted(ACTIONS))}, or kind:id.",
+        )
+    try:
+        kind = ResourceKind(head)
+    except ValueError:
+        kind = ResourceKind.ACTION
+    if kind is ResourceKind.ACTION:
+        kinds = ", ".join(kind.value for kind in ResourceKind if kind is not ResourceKind.ACTION)
+        raise BadInput(f"{head[:60]!r} is not a kind of resource.", f"Use one of {kinds}.")
+    if kind is ResourceKind.MESSAGE and tail.startswith("agent:"):
+        return Resource(kind, tail)
+    if kind in _WITH_ID:
+        return Resource(kind, normalise(tail))
+    if not _PLAIN.fullmatch(tail):
+        raise BadInput(f"{tail[:60]!r} is not a name.", f"Write it like {kind.value}:main.")
+    return Resource(kind, tail)
+
+
+def parse_level(text: object, kind: ResourceKind) -> Level:
+    allowed = LEVELS.get(kind, _USE_ONLY)
+    for level in allowed:
+        if text == level.word:
+            return level
+    words = ", ".join(level.word for level in allowed)
+    raise BadInput(f"level must be {words} for {kind.value}.", "Choose one of these levels.")
+
+
+def parse_mode(text: object) -> Mode:
+    try:
+        return Mode(text)  # type: ignore[arg-type]  # anything else is the error we report
+    except ValueError:
+        raise BadInput("mode must be allow, ask or deny.", "Choose one of these.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    id: GrantId
+    company_id: CompanyId
+    holder_id: AgentId
+    kind: ResourceKind
+    resource_id: str
+    level: Level
+    mode: Mode
+    #: The grant ends when this outcome does.
+    scope_id: OutcomeId | None
+    #: What it was narrowed from; None when it came from a person or from authorship.
+    parent_id: GrantId | None
+    granted_by_agent: AgentId | None
+    granted_by_user: UserId | None
+    created_at: Micros
+    expires_at: Micros | None
+    revoked_at: Micros | None
+    used_at: Micros | None
+
+    @property
+    def resource(self) -> Resource:
+        return Resource(self.kind, self.resource_id)
+
+    @property
+    def by_authorship(self) -> bool:
+        return self.granted_by_agent is None and self.granted_by_user is None
+
+    def live(self, now: Micros) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -1,0 +1,59 @@
+"""Text that people and agents send us, made safe to keep and to show."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from remit.errors import BadInput
+
+#: HB-02. Names stand in addresses and on command lines, so they stay this plain.
+_NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
+LONGEST_NAME = 64
+
+
+def clean_text(text: object, field: str, *, longest: int, empty_ok: bool = False) -> str:
+    """Text of several lines: valid Unicode, no NUL, bounded, trimmed."""
+    if not isinstance(text, str):
+        raise BadInput(f"{field} must be text.", f"Send {field} as a string.")
+    if len(text) > longest:
+        raise BadInput(f"{field} is longer than {longest} characters.", f"Shorten {field}.")
+    if "\x00" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        raise BadInput(f"{field} has a character that is not text.", "Send valid UTF-8.")
+    text = text.strip()
+    if not text and not empty_ok:
+        raise BadInput(f"{field} is empty.", f"Give {field}.")
+    return text
+
+
+def clean_line(text: object, field: str, *, longest: int, empty_ok: bool = False) -> str:
+    """Text of one line: also no control characters, runs of blanks folded."""
+    line = " ".join(clean_text(text, field, longest=longest, empty_ok=empty_ok).split())
+    if any(unicodedata.category(char) in ("Cc", "Cf") for char in line):
+        raise BadInput(
+            f"{field} has control or invisible characters.", f"Write {field} as one plain line."
+        )
+    return line
+
+
+def clean_name(text: object, field: str = "name") -> str:
+    """A name as in an address: letters, digits, single inner hyphens."""
+    if not isinstance(text, str) or not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
+        raise BadInput(
+            f"{field} must be letters and digits with single hyphens between, "
+            f"at most {LONGEST_NAME}.",
+            "Choose a name such as 'web-designer'.",
+        )
+    return text
+
+
+def name_key(name: str) -> str:
+    """Names are unique whatever their case; this is what is compared."""
+    return name.casefold()
+
+
+def search_words(text: str) -> list[str]:
+    """Words for full-text search, folded the same way for every database."""
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    bare = "".join(char for char in folded if not unicodedata.combining(char))
+    return re.findall(r"[^\W_]+", bare)

@@ -1,0 +1,77 @@
+"""The first start: a person, a company, its standing purpose and a root agent for it."""
+
+from __future__ import annotations
+
+from remit.ids import TokenId, TokenKind, token_digest
+from remit.model.decision import Decision, Effect
+from remit.model.principal import ActorKind, Principal
+from remit.services import agents, companies, users
+from remit.services.command import Answer, Context, command, query
+from remit.store import people
+
+FIRST_USER = "board"
+FIRST_COMPANY = "My company"
+PURPOSE = "Help the people of this company accomplish their work"
+
+
+@query
+def is_empty(ctx: Context) -> bool:
+    """Whether nobody has ever used this database."""
+    return ctx.tx.one(people.ANY_USER) is None
+
+
+@command
+def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
+    """Set up an empty database; whoever holds the token is the board from then on."""
+    assert ctx.actor.kind is ActorKind.SYSTEM
+    board = users.new_user(ctx, FIRST_USER, operator=True)
+    _store(ctx, board.id, token)
+    # From here on the first user acts, so that every later "why" ends at a person.
+    ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
+    company = companies.create.body(ctx, name=FIRST_COMPANY)
+    root = agents.create.body(
+        ctx,
+        company=company["id"],
+        name="ceo",
+        role="ceo",
+        title="Chief executive",
+        adapter_type=adapter_type,
+        purpose=PURPOSE,
+        perpetual=True,
+    )
+    return {"company": company, "agent": root, "user": board.name}
+
+
+@command
+def renew_board_token(ctx: Context, *, token: str) -> Answer:
+    """Whoever owns the instance's home folder owns the instance: let them in again."""
+    assert ctx.actor.kind is ActorKind.SYSTEM
+    user = ctx.tx.one(people.FIRST_OPERATOR)
+    assert user is not None, "an instance has an operator from its first start"
+    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)
+    _store(ctx, user.id, token)
+    ctx.enter(mine[0].id)
+    ctx.record(
+        "token.create",
+        f"user:{user.id}",
+        {"kind": "user", "label": "board.token"},
+        Decision(Effect.ALLOW, "system", "The owner of the home folder.", "rule:system"),
+    )
+    return {"user": user.name}
+
+
+def _store(ctx: Context, user: str, token: str) -> None:
+    ctx.tx.run(
+        people.INSERT_TOKEN,
+        id=TokenId(ctx.ids.new()),
+        digest=token_digest(token),
+        kind=TokenKind.USER.value,
+        company_id=None,
+        user_id=user,
+        agent_id=None,
+        run_id=None,
+        label="board.token",
+        created_at=ctx.now,
+        expires_at=None,
+        revoked_at=None,
+    )

@@ -1,0 +1,378 @@
+"""The one path that every verb takes.
+
+    token ─► identify ─► first answer again? ─► facts ─► decide ─► change ─► event ─► commit
+
+`Gate` is that path. A verb is a plain function of a `Context`; it asks the context for decisions
+and tells it what happened. A change without a decision or without an event does not commit, a
+refusal is recorded, and the answer to an idempotency key is kept in the same transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from remit.authority import Action, Facts, decide
+from remit.clock import HOUR, Clock, Micros
+from remit.errors import BadInput, KeyReused, NotFound, Refused, RemitError
+from remit.ids import CompanyId, EventId, GrantId, Ids
+from remit.model.agent import DEEPEST_TREE
+from remit.model.decision import Decision, Effect
+from remit.model.event import Event, canonical
+from remit.model.grant import Resource
+from remit.model.principal import ActorKind, Principal
+from remit.model.user import Membership
+from remit.services.identity import Caller, identify
+from remit.services.refusal import next_step
+from remit.store import agents as agent_statements
+from remit.store import events as event_log
+from remit.store import grants as grant_statements
+from remit.store import people
+from remit.store.database import Database, Transaction
+from remit.store.errors import RowConflict
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Answer = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+LONGEST_KEY = 255
+#: When a grant was last used is kept this exactly; more would cost a write per call.
+USE_PRECISION = HOUR
+
+
+class Kind(Enum):
+    #: Looks only.
+    QUERY = "query"
+    #: Looks, and leaves a line in an access log.
+    LOGGED = "logged"
+    #: Changes something, so it decides and records.
+    COMMAND = "command"
+
+
+@dataclass(frozen=True)
+class Verb(Generic[P, R]):
+    name: str
+    kind: Kind
+    body: Callable[Concatenate[Context, P], R]
+
+
+def query(body: Callable[Concatenate[Context, P], R]) -> Verb[P, R]:
+    return Verb(_name(body), Kind.QUERY, body)
+
+
+def logged(body: Callable[Concatenate[Context, P], R]) -> Verb[P, R]:
+    return Verb(_name(body), Kind.LOGGED, body)
+
+
+def command(body: Callable[Concatenate[Context, P], Answer]) -> Verb[P, Answer]:
+    return Verb(_name(body), Kind.COMMAND, body)
+
+
+def _name(body: Callable[..., Any]) -> str:
+    return f"{body.__module__.rpartition('.')[2]}.{body.__name__}"
+
+
+@dataclass
+class Context:
+    """What a verb has in hand while it runs."""
+
+    tx: Transaction
+    actor: Principal
+    now: Micros
+    ids: Ids
+    kind: Kind
+    #: Set by `enter`.
+    company: CompanyId | None = None
+    membership: Membership | None = None
+    #: Shown to the caller once and stored nowhere.
+    secrets: dict[str, str] = field(default_factory=dict)
+    _head: event_log.Head | None = None
+    _decided: Decision | None = None
+    _events: int = 0
+    _denied: tuple[Action, str, Decision] | None = None
+
+    def enter(self, company: str) -> CompanyId:
+        """Work in a company. Whoever has no part in it does not learn that it exists."""
+        company = CompanyId(company)
+        if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
+            raise NotFound("There is no such company.")
+        if self.actor.kind is ActorKind.USER:
+            self.membership = self.tx.one(
+                people.MEMBERSHIP, company=company, user=self.actor.id
+            )
+            if self.membership is None:
+                raise NotFound("There is no such company.")
+        self.company = company
+        if self.kind is Kind.COMMAND and self.tx.writable:
+            self._lock()
+        return company
+
+    def place(self, agent: str | None) -> tuple[Any, ...]:
+        """The agent and its bosses, upward; empty when the tree cannot be trusted."""
+        if agent is None:
+            return ()
+        chain = self.tx.all(
+            agent_statements.CHAIN_OF_BOSSES, company=self.company, agent=agent
+        )
+        if len(chain) > DEEPEST_TREE or len(set(chain)) != len(chain):
+            return ()
+        return tuple(chain)
+
+    def decide(
+        self,
+        action: Action,
+        resource: Resource | None = None,
+        *,
+        home: str | None = None,
+        **facts: Any,
+    ) -> Decision:
+        """Load what the decision depends on, and decide."""
+        if resource is not None and self.actor.kind is ActorKind.AGENT and "held" not in facts:
+            facts["held"] = tuple(self.held(self.actor.id, resource))
+        scoped = self.membership is not None and self.membership.scope_agent_id is not None
+        if "place" not in facts and home is not None and scoped:
+            facts["place"] = self.place(home)
+        known = Facts(self.now, self.membership, **facts)
+        decision = decide(self.actor, action, resource, known)
+        if decision.allowed and self.tx.writable:
+            self._mark_used(decision, known)
+        return decision
+
+    def require(
+        self,
+        action: Action,
+        resource: Resource | None = None,
+        *,
+        on: str | None = None,
+        home: str | None = None,
+        **facts: Any,
+    ) -> Decision:
+        """Decide, and end the call unless the answer is yes. `on` names what events show."""
+        decision = self.decide(action, resource, home=home, **facts)
+        return self.accept(action, on or str(resource or ""), decision)
+
+    def accept(self, action: Action, on: str, decision: Decision) -> Decision:
+        """Go on with a decision, or end the call with it."""
+        if decision.allowed:
+            self._decided = decision
+            return decision
+        self._denied = (action, on, decision)
+        if decision.conceal:
+            raise NotFound("There is nothing here with that id.")
+        raise Refused(
+            decision.sentence,
+            next_step(decision, action, on),
+            code=decision.reason,
+            details={"decision": decision.as_dict()},
+        )
+
+    def accept_rule(self, decision: Decision) -> None:
+        """Go on with a rule that needs no facts, such as a person's right to sign in."""
+        self._decided = decision
+
+    def held(self, agent: str, resource: Resource) -> list[Any]:
+        return self.tx.all(
+            grant_statements.HELD,
+            holder=agent,
+            kind=resource.kind.value,
+            resource=resource.id,
+        )
+
+    def record(
+        self,
+        action: str,
+        resource: str,
+        details: Mapping[str, Any] | None = None,
+        decision: Decision | None = None,
+    ) -> EventId:
+        """Say what happened; it is chained to everything that happened before."""
+        rests_on = decision or self._decided
+        if rests_on is None:
+            raise AssertionError(f"{action} was recorded before anything was decided")
+        if self._head is None:
+            self._lock()
+        assert self._head is not None
+        assert self.company is not None
+        event = Event(
+            company_id=self.company,
+            seq=0,
+            id=EventId(self.ids.new()),
+            at=self.now,
+            actor_kind=self.actor.kind,
+            actor_id=self.actor.id,
+            run_id=self.actor.run_id,
+            action=action,
+            resource=resource,
+            allowed=rests_on.effect is Effect.ALLOW,
+            reason=rests_on.reason,
+            basis=rests_on.basis,
+            details=canonical(dict(details or {})),
+            prev_hash="",
+            hash="",
+        )
+        self._head = event_log.append(self.tx, self._head, event)
+        self._events += 1
+        return event.id
+
+    def record_refusal(self) -> bool:
+        """After a rollback: keep that somebody tried."""
+        if self._denied is None or self.company is None:
+            return False
+        action, resource, decision = self._denied
+        self._head = None
+        self.record(action.value, resource, {"sentence": decision.sentence}, decision)
+        return True
+
+    @property
+    def refused(self) -> bool:
+        return self._denied is not None and self.company is not None
+
+    def finish(self) -> None:
+        """A command that decided or recorded nothing is a defect, so it must not commit."""
+        if self.kind is Kind.COMMAND and not self._events:
+            raise AssertionError("a command changed something and recorded nothing")
+
+    def _lock(self) -> None:
+        self._head = self.tx.one(event_log.LOCK_HEAD, company=self.company)
+        if self._head is None:
+            raise NotFound("There is no such company.")
+
+    def _mark_used(self, decision: Decision, facts: Facts) -> None:
+        kind, _, grant_id = decision.basis.partition(":")
+        if kind != "grant":
+            return
+        for grant in facts.held:
+            if grant.id == grant_id and (
+                grant.used_at is None or grant.used_at + USE_PRECISION <= self.now
+            ):
+                self.tx.run(grant_statements.MARK_USED, grant=GrantId(grant_id), now=self.now)
+
+
+@dataclass(frozen=True)
+class _Reply(Generic[R]):
+    answer: R | None = None
+    error: RemitError | None = None
+    #: The company whose log has grown.
+    company: CompanyId | None = None
+
+
+class Gate:
+    """Runs verbs. Nothing reads or writes around it."""
+
+    def __init__(self, database: Database, clock: Clock, ids: Ids) -> None:
+        self.database = database
+        self.clock = clock
+        self.ids = ids
+        #: Called after each commit that recorded events, with the company.
+        self.listeners: list[Callable[[CompanyId], None]] = []
+
+    async def __call__(
+        self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        work = self._work(caller, verb, args, kwargs)
+        if verb.kind is Kind.QUERY:
+            try:
+                return self._open(await self.database.read(work))
+            except _Recordable:
+                pass  # a refusal leaves a trace, and that takes a write
+        try:
+            reply = await self.database.write(work)
+        except RowConflict:
+            # Somebody else committed in between; now the verb (or the stored answer) sees it.
+            reply = await self.database.write(work)
+        return self._open(reply)
+
+    def blocking(
+        self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """The same for a command, from a thread that has nothing else to do meanwhile."""
+        work = self._work(caller, verb, args, kwargs)
+        try:
+            reply = self.database.submit_write(work).result()
+        except RowConflict:
+            reply = self.database.submit_write(work).result()
+        return self._open(reply)
+
+    def _work(
+        self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Callable[[Transaction], _Reply[R]]:
+        digest = _digest(verb, args, kwargs) if caller.key is not None else ""
+        return lambda tx: self._execute(tx, caller, verb, digest, args, kwargs)
+
+    def _execute(
+        self,
+        tx: Transaction,
+        caller: Caller,
+        verb: Verb[P, R],
+        digest: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> _Reply[R]:
+        now = self.clock.now()
+        ctx = Context(tx, identify(tx, caller, now), now, self.ids, verb.kind)
+        keyed = caller.key is not None and verb.kind is Kind.COMMAND
+        if keyed:
+            first = tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
+            if first is not None:
+                if (first.verb, first.digest) != (verb.name, digest):
+                    raise KeyReused("This idempotency key was used for a different request.")
+                return _Reply(json.loads(first.answer))
+        try:
+            answer = verb.body(ctx, *args, **kwargs)
+            ctx.finish()
+        except RemitError as error:
+            if not ctx.refused:
+                raise
+            if not tx.writable:
+                raise _Recordable from error
+            tx.restart()
+            ctx.record_refusal()
+            return _Reply(error=error, company=ctx.company)
+        if keyed:
+            tx.run(
+                event_log.INSERT_ANSWER,
+                actor=ctx.actor.address,
+                key=caller.key,
+                verb=verb.name,
+                digest=digest,
+                answer=json.dumps(answer),
+                created_at=now,
+            )
+        if ctx.secrets and isinstance(answer, dict):
+            answer.update(ctx.secrets)  # after the answer was stored, so shown once
+        return _Reply(answer, company=ctx.company if verb.kind is Kind.COMMAND else None)
+
+    def _open(self, reply: _Reply[R]) -> R:
+        if reply.company is not None:
+            for listener in self.listeners:
+                listener(reply.company)
+        if reply.error is not None:
+            raise reply.error
+        return cast(R, reply.answer)
+
+
+class _Recordable(Exception):
+    """A query was refused in a transaction that cannot record it."""
+
+
+def _key(caller: Caller) -> str:
+    key = caller.key or ""
+    if not key or len(key) > LONGEST_KEY or not key.isprintable():
+        raise BadInput(
+            f"The idempotency key must be 1 to {LONGEST_KEY} printable characters.",
+            "Use a new UUID.",
+        )
+    return key
+
+
+def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """What was asked. An id that our side picked (`new_id`) is not part of it."""
+    asked = {name: value for name, value in kwargs.items() if name != "new_id"}
+    return hashlib.sha256(canonical([verb.name, list(args), asked]).encode()).hexdigest()

@@ -1,0 +1,96 @@
+"""Companies: create, list, show, rename."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import AlreadyExists, NotFound
+from remit.ids import CompanyId
+from remit.model.company import Company, company_name
+from remit.model.event import GENESIS
+from remit.model.principal import ActorKind
+from remit.model.text import name_key
+from remit.model.user import Membership, UserRole
+from remit.services import lookup, views
+from remit.services.command import Answer, Context, command, query
+from remit.store import people
+
+
+@command
+def create(ctx: Context, *, name: object) -> Answer:
+    """A company of which the creator is the board."""
+    name = company_name(name)
+    ctx.require(Action.COMPANY_CREATE, on="company")
+    if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
+        raise AlreadyExists(f"There is a company named {name!r} already.")
+    company = Company(CompanyId(ctx.ids.new()), name, ctx.now)
+    ctx.tx.run(
+        people.INSERT_COMPANY,
+        id=company.id,
+        name=name,
+        name_key=name_key(name),
+        created_at=ctx.now,
+    )
+    ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
+    if ctx.actor.kind is ActorKind.USER:
+        add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)
+    ctx.enter(company.id)
+    ctx.record("company.create", f"company:{company.id}", {"name": name})
+    return views.company(company)
+
+
+def add_member(
+    ctx: Context, company: str, user: str, role: UserRole, scope: str | None
+) -> Membership:
+    ctx.tx.run(
+        people.INSERT_MEMBERSHIP,
+        company_id=company,
+        user_id=user,
+        role=role.value,
+        scope_agent_id=scope,
+        created_at=ctx.now,
+    )
+    membership = ctx.tx.one(people.MEMBERSHIP, company=company, user=user)
+    assert membership is not None
+    return membership
+
+
+@query
+def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
+    """The companies the caller has a part in."""
+    if ctx.actor.company_id is not None:
+        found = ctx.tx.one(people.COMPANY, company=ctx.actor.company_id)
+        return [views.company(found)] if found is not None and found.id > after else []
+    return [
+        views.company(company)
+        for company in ctx.tx.all(
+            people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit
+        )
+    ]
+
+
+@query
+def show(ctx: Context, *, company: str | None = None) -> dict[str, Any]:
+    return views.company(_entered(ctx, company, Action.COMPANY_READ))
+
+
+@command
+def change(ctx: Context, *, company: str, name: object) -> Answer:
+    name = company_name(name)
+    found = _entered(ctx, company, Action.COMPANY_CHANGE)
+    taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name))
+    if taken is not None and taken.id != found.id:
+        raise AlreadyExists(f"There is a company named {name!r} already.")
+    ctx.tx.run(people.RENAME_COMPANY, company=found.id, new_name=name, new_key=name_key(name))
+    ctx.record("company.change", f"company:{found.id}", {"name": name, "was": found.name})
+    return views.company(Company(found.id, name, found.created_at))
+
+
+def _entered(ctx: Context, company: str | None, action: Action) -> Company:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(action, on=f"company:{ctx.company}")
+    found = ctx.tx.one(people.COMPANY, company=ctx.company)
+    if found is None:
+        raise NotFound("There is no such company.")
+    return found

@@ -1,0 +1,120 @@
+"""The record: list it, verify it, and walk from an effect back to who authorised it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import NotFound
+from remit.ids import CompanyId, normalise
+from remit.model.event import Event
+from remit.model.principal import ActorKind
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.store import agents as agent_statements
+from remit.store import events as log
+from remit.store import people
+
+#: A walk longer than this means that something is wrong with the data.
+LONGEST_WALK = 100
+
+
+@query
+def listing(
+    ctx: Context,
+    *,
+    company: str | None,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """Newest first; or, with `after`, what came after that event, oldest first."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="events")
+    if after is not None:
+        found = ctx.tx.all(log.EVENTS_AFTER, company=ctx.company, after=after, limit=limit)
+    else:
+        found = ctx.tx.all(
+            log.EVENTS_BEFORE, company=ctx.company, before=before or 1 << 62, limit=limit
+        )
+    return [views.event(event) for event in found]
+
+
+@query
+def verify(ctx: Context, *, company: str | None) -> dict[str, Any]:
+    """Whether the company's record is whole; if not, which event shows it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_VERIFY, on="events")
+    seen, last, faults = log.verify(ctx.tx, ctx.company or "")
+    return {
+        "company_id": ctx.company,
+        "ok": not faults,
+        "events": seen,
+        "hash": last,
+        "faults": [
+            {"seq": fault.seq, "kind": fault.kind, "sentence": fault.sentence} for fault in faults
+        ],
+    }
+
+
+@query
+def why(ctx: Context, *, event: str) -> dict[str, Any]:
+    """The steps from an event (or the newest on a resource) back to a person."""
+    found = _find(ctx, event)
+    ctx.require(Action.EVENT_READ, on=f"event:{found.id}")
+    steps: list[dict[str, Any]] = []
+    current: Event | None = found
+    walked: set[int] = set()
+    while current is not None and current.seq not in walked and len(steps) < LONGEST_WALK:
+        walked.add(current.seq)
+        steps.append({**views.event(current), "who": _who(ctx, current)})
+        current = None if current.actor_kind is ActorKind.USER else _authorising(ctx, current)
+    authorised_by = None
+    if steps and steps[-1]["actor"].startswith("user:"):
+        authorised_by = steps[-1]["who"]
+    return {"event_id": found.id, "steps": steps, "authorised_by": authorised_by}
+
+
+def _authorising(ctx: Context, event: Event) -> Event | None:
+    """The event that made this one possible: of its grant, or of its actor's being there."""
+    kind, _, basis = event.basis.partition(":")
+    if kind == "grant" and (given := _first(ctx, f"grant:{basis}", event.seq)):
+        return given
+    # Nobody gave it: a rule lets the actor do it, or it made the file itself.
+    if event.actor_kind is ActorKind.AGENT:
+        return _first(ctx, f"agent:{event.actor_id}", event.seq)
+    return None
+
+
+def _first(ctx: Context, resource: str, before: int) -> Event | None:
+    for event in ctx.tx.all(log.EVENTS_ON, company=ctx.company, resource=resource, limit=20):
+        if event.allowed and event.seq < before:
+            return event
+    return None
+
+
+def _who(ctx: Context, event: Event) -> str:
+    if event.actor_kind is ActorKind.USER:
+        user = ctx.tx.one(people.USER, user=event.actor_id)
+        return f"user:{user.name}" if user else f"user:{event.actor_id}"
+    if event.actor_kind is ActorKind.AGENT:
+        agent = ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=event.actor_id)
+        return f"agent:{agent.name}" if agent else f"agent:{event.actor_id}"
+    return "remit"
+
+
+def _find(ctx: Context, text: str) -> Event:
+    prefix = normalise(text)
+    found = ctx.tx.all(log.EVENTS_BY_PREFIX, low=prefix, high=prefix + lookup.AFTER)
+    mine = [event for event in found if _is_mine(ctx, event.company_id)]
+    event = lookup.only(mine, "event")
+    ctx.enter(event.company_id)
+    return event
+
+
+def _is_mine(ctx: Context, company: CompanyId) -> bool:
+    try:
+        ctx.enter(company)
+    except NotFound:
+        return False
+    return True

@@ -1,0 +1,317 @@
+"""Capabilities: give, revoke, list, and which were never used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit.authority import Action, Wish, attenuate, excessive
+from remit.clock import Micros, from_iso
+from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
+from remit.model.agent import Agent, AgentStatus
+from remit.model.grant import (
+    Grant,
+    Level,
+    Mode,
+    Resource,
+    ResourceKind,
+    kb_file,
+    parse_level,
+    parse_mode,
+    parse_resource,
+)
+from remit.model.outcome import OutcomeStatus
+from remit.model.principal import ActorKind
+from remit.services import lookup, views
+from remit.services.command import Answer, Context, command, query
+from remit.store import agents as agent_statements
+from remit.store import grants as statements
+
+
+@command
+def give(
+    ctx: Context,
+    *,
+    company: str | None,
+    to: str,
+    resource: object,
+    level: object,
+    mode: object = "allow",
+    scope: str | None = None,
+    expires_at: object = None,
+) -> Answer:
+    """Pass on a capability, or, as the board, give one."""
+    lookup.company_of_caller(ctx, company)
+    receiver = lookup.agent(ctx, to)
+    wish = {
+        "resource": resource,
+        "level": level,
+        "mode": mode,
+        "scope": scope,
+        "expires_at": expires_at,
+    }
+    return views.grant(give_to(ctx, receiver, wish))
+
+
+def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
+    """One grant to one agent. An agent can only narrow what it holds; the board can give."""
+    resource = _resource(ctx, wish.get("resource"))
+    level = parse_level(wish.get("level"), resource.kind)
+    mode = parse_mode(wish.get("mode") or "allow")
+    expires_at = _time(wish.get("expires_at"))
+    if receiver.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{receiver.name} is terminated.", "Choose an agent that can act.")
+    decision = ctx.require(
+        Action.GRANT_GIVE,
+        resource,
+        on=str(resource),
+        home=receiver.id,
+        target_boss=receiver.boss_id,
+    )
+    parent: Grant | None = None
+    if ctx.actor.kind is ActorKind.AGENT:
+        if mode is not Mode.ALLOW:
+            raise BadInput("Only the board sets a mode.", "Leave the mode out.")
+        source = attenuate(ctx.held(ctx.actor.id, resource), Wish(level, expires_at), ctx.now)
+        decision = ctx.accept(Action.GRANT_GIVE, str(resource), source.decision)
+        parent, mode, expires_at = source.parent, source.mode, source.expires_at
+        assert parent is not None
+    else:
+        _check_reach(ctx, resource)
+        if expires_at is not None and expires_at <= ctx.now:
+            raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
+    grant = _insert(
+        ctx,
+        receiver.id,
+        resource,
+        level,
+        mode,
+        scope=_scope(ctx, receiver, wish.get("scope")),
+        parent=parent,
+        expires_at=expires_at,
+    )
+    if parent is not None:
+        ctx.tx.run(statements.MARK_USED, grant=parent.id, now=ctx.now)
+    ctx.record("grant.give", f"grant:{grant.id}", _details(grant), decision)
+    if mode is not Mode.ALLOW:
+        _take_back_excess(ctx, receiver.id, resource)
+    return grant
+
+
+def give_by_authorship(ctx: Context, author: AgentId, file_id: str) -> Grant:
+    """Who makes a file may write it, and may pass that on."""
+    return _insert(ctx, author, kb_file(file_id), Level.WRITE, Mode.ALLOW)
+
+
+@command
+def revoke(ctx: Context, *, grant: str) -> Answer:
+    """Take a grant back, with everything that was passed on from it."""
+    found = _grant(ctx, grant)
+    ctx.require(
+        Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found
+    )
+    if found.revoked_at is not None:
+        raise Conflict("The grant was revoked already.")
+    gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id, now=ctx.now)
+    ctx.record(
+        "grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)}
+    )
+    return {"id": found.id, "revoked": sorted(gone)}
+
+
+@query
+def listing(
+    ctx: Context,
+    *,
+    company: str | None,
+    agent: str | None = None,
+    unused: bool = False,
+    after: str = "",
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """The live grants of one agent, or of the company; only the unused ones if asked."""
+    lookup.company_of_caller(ctx, company)
+    paging: dict[str, Any] = {"after": after, "limit": limit, "now": ctx.now}
+    holder = ctx.actor.agent_id if agent is None else lookup.agent(ctx, agent).id
+    if holder is None:
+        ctx.require(Action.GRANT_READ, on="grants")
+        statement = statements.UNUSED if unused else statements.LIVE_IN_COMPANY
+        found = ctx.tx.all(statement, company=ctx.company, **paging)
+    else:
+        boss = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=holder)
+        ctx.require(
+            Action.GRANT_READ,
+            on=f"agent:{holder}",
+            place=ctx.place(holder),
+            target_boss=boss.boss_id if boss else None,
+        )
+        if unused:
+            found = ctx.tx.all(
+                statements.UNUSED_BY, company=ctx.company, holder=holder, **paging
+            )
+        else:
+            found = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
+    return [views.grant(grant, reason(grant)) for grant in found]
+
+
+def reason(grant: Grant) -> str:
+    """Why the holder has it, in words."""
+    if grant.by_authorship:
+        return "made the file"
+    if grant.mode is Mode.DENY:
+        return "denied by the board"
+    by = "the board" if grant.granted_by_user is not None else "its boss"
+    return f"granted by {by}"
+
+
+def _insert(
+    ctx: Context,
+    holder: AgentId,
+    resource: Resource,
+    level: Level,
+    mode: Mode,
+    *,
+    scope: OutcomeId | None = None,
+    parent: Grant | None = None,
+    expires_at: Micros | None = None,
+) -> Grant:
+    by_board = parent is None and scope is not None
+    grant = Grant(
+        id=GrantId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        holder_id=holder,
+        kind=resource.kind,
+        resource_id=resource.id,
+        level=level,
+        mode=mode,
+        scope_id=scope,
+        parent_id=parent.id if parent else None,
+        granted_by_agent=ctx.actor.agent_id if parent else None,
+        granted_by_user=UserId(ctx.actor.id) if by_board and ctx.actor.user_id else None,
+        created_at=ctx.now,
+        expires_at=expires_at,
+        revoked_at=None,
+        used_at=None,
+    )
+    ctx.tx.run(
+        statements.INSERT_GRANT,
+        id=grant.id,
+        company_id=grant.company_id,
+        holder_id=grant.holder_id,
+        kind=grant.kind.value,
+        resource_id=grant.resource_id,
+        level=int(grant.level),
+        mode=grant.mode.value,
+        scope_id=grant.scope_id,
+        parent_id=grant.parent_id,
+        granted_by_agent=grant.granted_by_agent,
+        granted_by_user=grant.granted_by_user,
+        created_at=grant.created_at,
+        expires_at=grant.expires_at,
+        revoked_at=None,
+        used_at=None,
+    )
+    return grant
+
+
+def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None:
+    """What the holder passed on and could not pass on any more goes with its right."""
+    given = ctx.tx.all(
+        statements.GIVEN, granter=holder, kind=resource.kind.value, resource=resource.id
+    )
+    for grant in excessive(ctx.held(holder, resource), given, ctx.now):
+        gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id, now=ctx.now)
+        if gone:
+            ctx.record(
+                "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
+            )
+
+
+def _resource(ctx: Context, text: object) -> Resource:
+    """What the text names, provided that the caller may know of it."""
+    resource = parse_resource(text)
+    if resource.kind is ResourceKind.KB_FILE:
+        return kb_file(lookup.file(ctx, resource.id, Action.FILE_SEE).id)
+    if resource.kind is ResourceKind.MESSAGE:
+        return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
+    if resource.kind is ResourceKind.OUTCOME:
+        return Resource(resource.kind, _outcome(ctx, resource.id))
+    return resource
+
+
+def _outcome(ctx: Context, text: str) -> str:
+    found = ctx.tx.one(agent_statements.OUTCOME, company=ctx.company, outcome=normalise(text))
+    if found is None:
+        raise NotFound("There is no such outcome.")
+    return found.id
+
+
+def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
+    """A grant ends with an outcome: the receiver's mandate unless another is named."""
+    if text is None:
+        return OutcomeId(receiver.id)
+    if not isinstance(text, str):
+        raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
+    found = ctx.tx.one(
+        agent_statements.OUTCOME,
+        company=ctx.company,
+        outcome=normalise(text.removeprefix("outcome:")),
+    )
+    if found is None:
+        raise NotFound("There is no such outcome.")
+    if found.status is not OutcomeStatus.OPEN:
+        raise Conflict("That outcome is finished.", "Choose an open outcome as scope.")
+    return found.id
+
+
+def _check_reach(ctx: Context, resource: Resource) -> None:
+    """A board member over a part of the company gives only what lies in that part."""
+    if ctx.membership is None or ctx.membership.scope_agent_id is None:
+        return
+    if resource.kind is ResourceKind.KB_FILE:
+        lookup.file(ctx, resource.id, Action.FILE_READ)
+        return
+    home = resource.id if resource.kind in (ResourceKind.MESSAGE, ResourceKind.OUTCOME) else None
+    ctx.require(Action.GRANT_GIVE, resource, home=home)
+
+
+def _grant(ctx: Context, text: str) -> Grant:
+    prefix = normalise(text.removeprefix("grant:"))
+    found = ctx.tx.one(statements.GRANT_ANYWHERE, grant=prefix)
+    if found is None:
+        lookup.company_of_caller(ctx, None)
+        return lookup.only(
+            ctx.tx.all(
+                statements.GRANTS_BY_PREFIX,
+                company=ctx.company,
+                low=prefix,
+                high=prefix + lookup.AFTER,
+            ),
+            "grant",
+        )
+    try:
+        ctx.enter(found.company_id)
+    except NotFound:
+        raise NotFound("There is no such grant.") from None
+    return found
+
+
+def _details(grant: Grant) -> dict[str, Any]:
+    return {
+        "holder": grant.holder_id,
+        "resource": str(grant.resource),
+        "level": grant.level.word,
+        "mode": grant.mode.value,
+        "scope": grant.scope_id,
+        "parent": grant.parent_id,
+        "expires_at": views.time(grant.expires_at),
+    }
+
+
+def _time(text: object) -> Micros | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise BadInput("expires_at must be a time.", "Write it like 2026-05-01T09:00:00+00:00.")
+    return from_iso(text)

@@ -1,0 +1,61 @@
+"""Who is calling: from the token, and from nothing else."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from remit.clock import Micros
+from remit.errors import Unauthenticated
+from remit.ids import looks_like_token, token_digest
+from remit.model.agent import AgentStatus
+from remit.model.principal import SYSTEM, ActorKind, Principal
+from remit.store.database import Transaction
+from remit.store.people import IDENTITY
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What a request brings along: a token, and perhaps a key that makes it repeatable."""
+
+    token: str
+    key: str | None = None
+    #: Remit's own doings. No entry point can set it from outside.
+    system: bool = False
+
+
+def as_system(key: str | None = None) -> Caller:
+    return Caller("", key, system=True)
+
+
+def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
+    if caller.system:
+        return SYSTEM
+    if not looks_like_token(caller.token):
+        raise Unauthenticated("No valid token was presented.")
+    digest = token_digest(caller.token)
+    found = tx.one(IDENTITY, digest=digest)
+    if found is None or not hmac.compare_digest(found.digest, digest):
+        raise Unauthenticated("The token is not known here.")
+    if found.kind == "login":
+        raise Unauthenticated("A login link opens a session; it is not a token for calls.")
+    if found.revoked_at is not None:
+        raise Unauthenticated("The token was revoked.")
+    if found.expires_at is not None and now >= found.expires_at:
+        raise Unauthenticated("The token has expired.")
+    if found.run_id is not None and found.run_status != "running":
+        raise Unauthenticated("The run that this token belonged to has ended.")
+    if found.agent_id is not None:
+        return Principal(
+            ActorKind.AGENT,
+            found.agent_id,
+            found.agent_name or "",
+            found.company_id,
+            found.run_id,
+            found.workspace,
+            AgentStatus(found.agent_status or "terminated"),
+        )
+    assert found.user_id is not None, "the database lets a token name a user or an agent"
+    return Principal(
+        ActorKind.USER, found.user_id, found.user_name or "", operator=bool(found.operator)
+    )

@@ -1,0 +1,180 @@
+"""The knowledge base with its bytes: what is decided in `files.py`, what is kept in the blobs.
+
+A version's bytes are durable before its row is committed, so a row never points to nothing. Bytes
+whose row never came are orphans, which `sweep` removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO, TypeVar
+
+from remit.clock import DAY, Micros
+from remit.ids import Ids, is_id
+from remit.services import files
+from remit.services.command import Answer, Gate
+from remit.services.identity import Caller
+from remit.store.blobs import BlobStore, Content, LocalBlobs, Spool, SweepReport
+from remit.store.database import Transaction
+from remit.store.files import REFERENCED
+
+T = TypeVar("T")
+#: Where bytes come from: all at once, an open file, or as they arrive.
+Source = bytes | BinaryIO | AsyncIterator[bytes]
+
+LARGEST_FILE = 32 * 1024 * 1024
+PIECE = 256 * 1024
+#: A file this small comes from the page cache faster than a thread can be asked for it.
+SMALL = 64 * 1024
+#: How long bytes may wait for their row. A command takes seconds, so a day is generous.
+ORPHAN_AGE: Micros = DAY
+#: Waiting for a disk, not computing, so more threads than cores.
+_THREADS = 16
+
+
+class Library:
+    def __init__(
+        self, gate: Gate, blobs: BlobStore, ids: Ids, largest: int = LARGEST_FILE
+    ) -> None:
+        self.gate = gate
+        self.blobs = blobs
+        self.largest = largest
+        self._ids = ids
+        self._local = isinstance(blobs, LocalBlobs)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
+
+    async def create(
+        self,
+        caller: Caller,
+        source: Source,
+        *,
+        company: str | None,
+        description: object,
+        unlisted: bool = False,
+    ) -> Answer:
+        if not _is_small(source):
+            await self.gate(caller, files.may_create, company=company)
+        new_id = self._ids.new()
+
+        def commit(content: Content) -> Answer:
+            return self.gate.blocking(
+                caller,
+                files.create,
+                company=company,
+                new_id=new_id,
+                description=description,
+                sha256=content.sha256,
+                size=content.size,
+                is_text=content.is_text,
+                links=content.links,
+                unlisted=unlisted,
+            )
+
+        return await self._store(new_id, source, commit)
+
+    async def write(
+        self, caller: Caller, source: Source, *, file: str, version: object, sha256: object
+    ) -> Answer:
+        if not (is_id(file) and _is_small(source)):
+            file = await self.gate(
+                caller, files.may_write, file=file, version=version, sha256=sha256
+            )
+
+        def commit(content: Content) -> Answer:
+            return self.gate.blocking(
+                caller,
+                files.write,
+                file=file,
+                seen_version=version,
+                seen_hash=sha256,
+                sha256=content.sha256,
+                size=content.size,
+                is_text=content.is_text,
+                links=content.links,
+            )
+
+        return await self._store(file, source, commit)
+
+    async def open(
+        self, caller: Caller, *, file: str, version: object = None, access: str = "read"
+    ) -> tuple[dict[str, Any], BinaryIO]:
+        """A version and a stream of its bytes; the reading is in the access log."""
+        view = await self.gate(caller, files.read, file=file, version=version, access=access)
+        if self._local:
+            return view, self.blobs.open(view["id"], view["hash"])
+        return view, await self.run(self.blobs.open, view["id"], view["hash"])
+
+    async def read(
+        self, caller: Caller, *, file: str, version: object = None
+    ) -> tuple[dict[str, Any], bytes]:
+        """A version with all of its bytes."""
+        view, stream = await self.open(caller, file=file, version=version)
+        with stream:
+            return view, await self.read_all(view, stream)
+
+    async def read_all(self, view: dict[str, Any], stream: BinaryIO) -> bytes:
+        if self._local and view["size"] <= SMALL:
+            return stream.read()
+        return await self.run(stream.read)
+
+    async def sweep(self) -> SweepReport:
+        """Remove bytes that no version came to own."""
+        now = self.gate.clock.now()
+        return await self.run(self.blobs.sweep, self._referenced, now, ORPHAN_AGE)
+
+    async def run(self, work: Callable[..., T], *args: Any) -> T:
+        """Do something that waits for storage without making everybody wait."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+
+    async def _store(
+        self, file_id: str, source: Source, commit: Callable[[Content], Answer]
+    ) -> Answer:
+        """Make the bytes durable, then commit what names them, both in one thread."""
+        if not isinstance(source, AsyncIterator):
+            return await self.run(self._put, file_id, source, commit)
+        with self.blobs.receive(self.largest) as spool:
+            await self._fill(spool, source)
+            return await self.run(lambda: commit(self.blobs.put(file_id, spool)))
+
+    async def _fill(self, spool: Spool, source: AsyncIterator[bytes]) -> None:
+        first = True
+        async for chunk in source:
+            if first and len(chunk) <= SMALL:
+                spool.write(chunk)  # stays in memory
+            else:
+                await self.run(spool.write, chunk)
+            first = False
+
+    def _put(
+        self, file_id: str, source: bytes | BinaryIO, commit: Callable[[Content], Answer]
+    ) -> Answer:
+        with self.blobs.receive(self.largest) as spool:
+            if isinstance(source, bytes):
+                spool.write(source)
+            else:
+                while piece := source.read(PIECE):
+                    spool.write(piece)
+            return commit(self.blobs.put(file_id, spool))
+
+    def _referenced(self, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        def look(tx: Transaction) -> set[tuple[str, str]]:
+            return {
+                (file_id, sha256)
+                for file_id, sha256 in pairs
+                if tx.one(REFERENCED, file=file_id, sha256=sha256) is not None
+            }
+
+        return self.gate.database.submit_read(look).result()
+
+
+def _is_small(source: Source) -> bool:
+    """Small content is stored before anything is decided; large content waits for a first look.
+
+    Bytes that were refused are orphans and swept, so a look costs more than it saves.
+    """
+    return isinstance(source, bytes) and len(source) <= SMALL

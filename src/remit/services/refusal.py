@@ -1,0 +1,26 @@
+"""What somebody who was refused can do next."""
+
+from __future__ import annotations
+
+from remit.authority import Action
+from remit.model.decision import Decision
+
+_STEPS = {
+    "needs_approval": "Ask the board to allow it, or to approve this use.",
+    "denied_by_grant": "Ask the board; it denied this on purpose.",
+    "observer": "Ask a board member to do it, or to give you the board role.",
+    "outside_scope": "Ask a board member over the whole company.",
+    "not_operator": "Ask the operator of this instance.",
+    "board_only": "Ask your boss or the board to do it.",
+    "agent_inactive": "Stop calling; the board decides about this agent.",
+    "not_your_report": "Ask the agent's own boss to grant it.",
+    "not_held": "Ask your own boss for the capability first, then pass it on.",
+    "outlives_source": "Choose an earlier expiry, or none to inherit it.",
+}
+
+
+def next_step(decision: Decision, action: Action, on: str) -> str:
+    if decision.reason == "no_capability":
+        level = "write" if action is Action.FILE_WRITE else "read"
+        return f"Ask your boss to grant you {level} on {on}."
+    return _STEPS.get(decision.reason, "Ask your boss or the board.")

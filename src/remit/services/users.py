@@ -1,0 +1,198 @@
+"""People: who has a part in a company, and their tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.authority import Action
+from remit.clock import Micros
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import TokenId, TokenKind, UserId, is_id, new_token, token_digest
+from remit.model.text import clean_line, clean_name, name_key
+from remit.model.user import User, UserRole
+from remit.services import companies, lookup, views
+from remit.services.command import Answer, Context, command, query
+from remit.store import people
+from remit.store.people import Member
+
+
+@command
+def add(
+    ctx: Context, *, company: str, name: object, role: object = "board", scope: str | None = None
+) -> Answer:
+    """Give a person a part in the company; a new person is made when the name is new."""
+    name = clean_name(name)
+    try:
+        part = UserRole(role)  # type: ignore[arg-type]  # anything else is the error we report
+    except ValueError:
+        raise BadInput("role must be board or observer.", "Choose one of the two.") from None
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{name}")
+    assert ctx.company is not None
+    scope_id = lookup.agent(ctx, scope).id if scope else None
+    user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
+    if user is None:
+        user = new_user(ctx, name, operator=False)
+    elif ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is not None:
+        raise AlreadyExists(f"{user.name} has a part in this company already.")
+    membership = companies.add_member(ctx, ctx.company, user.id, part, scope_id)
+    ctx.record(
+        "user.add", f"user:{user.id}", {"name": user.name, "role": part.value, "scope": scope_id}
+    )
+    return views.member(
+        Member(user.id, user.name, part, membership.scope_agent_id, ctx.company, ctx.now)
+    )
+
+
+def new_user(ctx: Context, name: str, *, operator: bool) -> User:
+    user = User(UserId(ctx.ids.new()), name, operator, ctx.now)
+    ctx.tx.run(
+        people.INSERT_USER,
+        id=user.id,
+        name=name,
+        name_key=name_key(name),
+        operator=operator,
+        created_at=ctx.now,
+    )
+    return user
+
+
+@query
+def listing(
+    ctx: Context, *, company: str | None, after: str = "", limit: int = 100
+) -> list[dict[str, Any]]:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_READ, on="users")
+    return [
+        views.member(found)
+        for found in ctx.tx.all(people.MEMBERS, company=ctx.company, after=after, limit=limit)
+    ]
+
+
+@query
+def me(ctx: Context) -> dict[str, Any]:
+    """Who the token says the caller is."""
+    return {
+        "kind": ctx.actor.kind.value,
+        "id": ctx.actor.id,
+        "name": ctx.actor.name,
+        "company_id": ctx.actor.company_id,
+        "run_id": ctx.actor.run_id,
+        "operator": ctx.actor.operator,
+    }
+
+
+@command
+def remove(ctx: Context, *, company: str | None, user: str) -> Answer:
+    """Take away a person's part in the company, and their tokens when it was the last."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{user}")
+    found = _member(ctx, user)
+    if ctx.tx.one(people.OTHER_BOARD_MEMBERS, company=ctx.company, user=found.id) is None:
+        raise Conflict(
+            "The company would be left without a board.", "Add another board member first."
+        )
+    ctx.tx.run(people.DELETE_MEMBERSHIP, company=ctx.company, user=found.id)
+    if not ctx.tx.all(people.COMPANIES_OF_USER, user=found.id, after="", limit=1):
+        ctx.tx.run(people.REVOKE_TOKENS_OF, user=found.id, agent=None, run=None, now=ctx.now)
+    ctx.record("user.remove", f"user:{found.id}", {"name": found.name})
+    return {"id": found.id, "removed": True}
+
+
+@command
+def create_token(
+    ctx: Context, *, company: str | None, user: str, label: object = "", expires_at: Micros | None
+) -> Answer:
+    """A token for a person. Only board members over the company hand them out."""
+    label = clean_line(label, "label", longest=100, empty_ok=True)
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{user}")
+    found = _member(ctx, user)
+    if found.operator and found.id != ctx.actor.id:
+        raise Conflict(
+            "An operator's tokens open every company.", "Let the operator make it themselves."
+        )
+    return issue(ctx, TokenKind.USER, label, expires_at, user=found.id)
+
+
+@command
+def revoke_token(ctx: Context, *, company: str | None, token: str) -> Answer:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"token:{token}")
+    found = ctx.tx.one(people.TOKEN, token=token)
+    if found is None or found.user_id is None:
+        raise NotFound("There is no such token.")
+    _member(ctx, found.user_id)
+    ctx.tx.run(people.REVOKE_TOKEN, token=found.id, now=ctx.now)
+    ctx.record("token.revoke", f"token:{found.id}", {"user_id": found.user_id})
+    return {"id": found.id, "revoked": True}
+
+
+@query
+def tokens(ctx: Context, *, company: str | None, user: str) -> list[dict[str, Any]]:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_READ, on=f"user:{user}")
+    return [
+        views.token(found) for found in ctx.tx.all(people.USER_TOKENS, user=_member(ctx, user).id)
+    ]
+
+
+def issue(
+    ctx: Context,
+    kind: TokenKind,
+    label: str,
+    expires_at: Micros | None,
+    *,
+    user: str | None = None,
+    agent: str | None = None,
+    run: str | None = None,
+) -> Answer:
+    """Make a token; its bearer sees it once, the database never."""
+    if expires_at is not None and expires_at <= ctx.now:
+        raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
+    token_id, secret = TokenId(ctx.ids.new()), new_token(kind)
+    ctx.tx.run(
+        people.INSERT_TOKEN,
+        id=token_id,
+        digest=token_digest(secret),
+        kind=kind.value,
+        company_id=ctx.company if agent is not None else None,
+        user_id=user,
+        agent_id=agent,
+        run_id=run,
+        label=label,
+        created_at=ctx.now,
+        expires_at=expires_at,
+        revoked_at=None,
+    )
+    ctx.record(
+        "token.create",
+        f"token:{token_id}",
+        {"kind": kind.value, "label": label, "agent_id": agent, "user_id": user, "run_id": run},
+    )
+    ctx.secrets["token"] = secret
+    return {
+        "id": token_id,
+        "kind": kind.value,
+        "label": label,
+        "user_id": user,
+        "agent_id": agent,
+        "created_at": views.time(ctx.now),
+        "expires_at": views.time(expires_at),
+        # A repeat of the same request gets everything but the token, which is shown once.
+        "token": None,
+    }
+
+
+def _member(ctx: Context, text: str) -> User:
+    name = text.removeprefix("user:")
+    if is_id(name):
+        user = ctx.tx.one(people.USER, user=name)
+    else:
+        user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
+    if user is None or (
+        ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is None
+    ):
+        raise NotFound("There is no such user here.")
+    return user
+

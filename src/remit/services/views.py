@@ -1,0 +1,162 @@
+"""How things look to callers: plain dictionaries with snake_case keys and ISO times."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from remit.clock import Micros, to_iso
+from remit.model.agent import Agent
+from remit.model.company import Company
+from remit.model.event import Event
+from remit.model.file import AccessEntry, File, Version
+from remit.model.grant import Grant, Level
+from remit.model.outcome import Outcome
+from remit.model.principal import Token
+from remit.store.people import Member
+
+View = dict[str, Any]
+
+
+def time(at: Micros | None) -> str | None:
+    return None if at is None else to_iso(at)
+
+
+def company(value: Company) -> View:
+    return {"id": value.id, "name": value.name, "created_at": time(value.created_at)}
+
+
+def member(value: Member) -> View:
+    return {
+        "id": value.user_id,
+        "name": value.name,
+        "role": value.role.value,
+        "scope_agent_id": value.scope_agent_id,
+        "company_id": value.company_id,
+        "created_at": time(value.created_at),
+    }
+
+
+def agent(value: Agent) -> View:
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "name": value.name,
+        "role": value.role.value,
+        "title": value.title,
+        "status": value.status.value,
+        "reports_to": value.boss_id,
+        "boss_user_id": value.boss_user_id,
+        "adapter_type": value.adapter_type,
+        "created_at": time(value.created_at),
+        "updated_at": time(value.updated_at),
+    }
+
+
+def outcome(value: Outcome) -> View:
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "title": value.title,
+        "status": value.status.value,
+        "perpetual": value.perpetual,
+        "owner_id": value.owner_id,
+        "created_at": time(value.created_at),
+        "finished_at": time(value.finished_at),
+    }
+
+
+def token(value: Token) -> View:
+    """Everything but the token itself, which nobody has any more."""
+    return {
+        "id": value.id,
+        "kind": value.kind.value,
+        "label": value.label,
+        "agent_id": value.agent_id,
+        "user_id": value.user_id,
+        "created_at": time(value.created_at),
+        "expires_at": time(value.expires_at),
+        "revoked_at": time(value.revoked_at),
+    }
+
+
+def file(value: File, level: Level | None = None) -> View:
+    view: View = {
+        "id": value.id,
+        "company_id": value.company_id,
+        "description": value.description,
+        "unlisted": value.unlisted,
+        "version": value.version,
+        "hash": value.sha256,
+        "size": value.size,
+        "created_at": time(value.created_at),
+        "updated_at": time(value.updated_at),
+    }
+    if level is not None:
+        view["level"] = level.word
+    return view
+
+
+def version(value: Version) -> View:
+    return {
+        "number": value.number,
+        "hash": value.sha256,
+        "size": value.size,
+        "at": time(value.at),
+        "agent_id": value.agent_id,
+        "user_id": value.user_id,
+        "run_id": value.run_id,
+    }
+
+
+def access(value: AccessEntry) -> View:
+    return {
+        "at": time(value.at),
+        "access": value.access.value,
+        "version": value.version,
+        "agent_id": value.agent_id,
+        "user_id": value.user_id,
+        "run_id": value.run_id,
+    }
+
+
+def grant(value: Grant, reason: str | None = None) -> View:
+    view: View = {
+        "id": value.id,
+        "holder_id": value.holder_id,
+        "resource": str(value.resource),
+        "level": value.level.word,
+        "mode": value.mode.value,
+        "scope": value.scope_id,
+        "parent_id": value.parent_id,
+        "granted_by": granter(value),
+        "created_at": time(value.created_at),
+        "expires_at": time(value.expires_at),
+        "used_at": time(value.used_at),
+    }
+    if reason is not None:
+        view["reason"] = reason
+    return view
+
+
+def granter(value: Grant) -> str | None:
+    if value.granted_by_agent is not None:
+        return f"agent:{value.granted_by_agent}"
+    return None if value.granted_by_user is None else f"user:{value.granted_by_user}"
+
+
+def event(value: Event) -> View:
+    return {
+        "id": value.id,
+        "seq": value.seq,
+        "at": time(value.at),
+        "actor": f"{value.actor_kind.value}:{value.actor_id}".rstrip(":"),
+        "run_id": value.run_id,
+        "action": value.action,
+        "resource": value.resource,
+        "allowed": value.allowed,
+        "reason": value.reason,
+        "basis": value.basis,
+        "details": json.loads(value.details),
+        "hash": value.hash,
+    }

@@ -1,0 +1,96 @@
+"""Settings: the environment first, then `remit.toml` in REMIT_HOME, then defaults."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from remit.errors import BadInput
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8420
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    home: Path
+    database_url: str
+    blob_url: str
+    #: Where the instance is reached; None means this machine's default address.
+    url: str | None
+    token: str | None
+    company: str | None
+
+    @property
+    def board_token_file(self) -> Path:
+        return self.home / "board.token"
+
+    @property
+    def run_folder(self) -> Path:
+        return self.home / "run"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.home / "run" / "workspaces"
+
+    @property
+    def log_folder(self) -> Path:
+        return self.home / "logs"
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    env = os.environ if environment is None else environment
+    home = Path(env.get("REMIT_HOME") or Path.home() / ".remit").expanduser().absolute()
+    stored = _read(home / "remit.toml")
+
+    def value(name: str) -> str | None:
+        return env.get(f"REMIT_{name.upper()}") or stored.get(name)
+
+    return Settings(
+        home=home,
+        database_url=value("database_url") or f"sqlite:///{home / 'remit.db'}",
+        blob_url=value("blob_url") or (home / "blobs").as_uri(),
+        url=value("url"),
+        token=value("token"),
+        company=value("company"),
+    )
+
+
+def prepare_home(settings: Settings) -> None:
+    """Make the folders, readable by their owner only."""
+    try:
+        for folder in (
+            settings.home,
+            settings.run_folder,
+            settings.workspaces,
+            settings.log_folder,
+        ):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.home.chmod(0o700)
+    except OSError as error:
+        raise BadInput(
+            f"{settings.home} cannot be used ({error.strerror}).",
+            "Point REMIT_HOME to a folder that you can write.",
+        ) from error
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
+    known = ("database_url", "blob_url", "url", "token", "company")
+    for key, value in found.items():
+        if key not in known:
+            raise BadInput(
+                f"{path} has an unknown setting {key[:40]!r}.", f"Known: {', '.join(known)}."
+            )
+        if not isinstance(value, str):
+            raise BadInput(f"{path}: {key} must be text.", "Put the value in quotes.")
+    return found

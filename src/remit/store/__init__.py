@@ -1,0 +1,1 @@
+"""What is true and what happened: tables, statements, migrations, events, blobs."""

@@ -1,0 +1,84 @@
+"""What the services see of a database: transactions, and a place to run them.
+
+Two implementations behind it: `sqlite.py` (one writer, group commit) and `postgres.py` (threads
+with a connection each). A write sees everything committed before it, and what it did is durable
+when it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Dialect
+
+from remit.store.statement import Row, Statement
+
+T = TypeVar("T")
+
+
+class Transaction(ABC):
+    """One unit of work. Leaving it well commits it, an exception undoes it."""
+
+    dialect: Dialect
+    writable: bool
+
+    @abstractmethod
+    def execute(self, sql: str, parameters: dict[str, Any]) -> Any: ...
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Undo what this transaction did so far and go on."""
+
+    def one(self, statement: Statement[T], **parameters: Any) -> T | None:
+        row: Row | None = self._run(statement, parameters).fetchone()
+        return None if row is None else statement.make(*row)
+
+    def all(self, statement: Statement[T], **parameters: Any) -> list[T]:
+        make = statement.make
+        return [make(*row) for row in self._run(statement, parameters).fetchall()]
+
+    def run(self, statement: Statement[Any], **parameters: Any) -> int:
+        """How many rows it changed."""
+        return int(self._run(statement, parameters).rowcount)
+
+    def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
+        sql, constants = statement.compiled(self.dialect)
+        return self.execute(sql, {**constants, **parameters} if constants else parameters)
+
+
+class Database(ABC):
+    """Runs units of work in threads of its own."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]: ...
+
+    @abstractmethod
+    def submit_read(self, work: Callable[[Transaction], T]) -> Future[T]: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.wrap_future(self.submit_write(work))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.wrap_future(self.submit_read(work))
+
+
+def open_database(url: str) -> Database:
+    """`sqlite:///path` or `postgresql://…`. The schema must be there already."""
+    from remit.store import migrate
+
+    if migrate.is_sqlite(url):
+        from remit.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(migrate.sqlite_path(url))
+    from remit.store.postgres import PostgresDatabase
+
+    return PostgresDatabase(url)

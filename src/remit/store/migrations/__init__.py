@@ -1,0 +1,1 @@
+"""Schema migrations, applied in order at the start."""

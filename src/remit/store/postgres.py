@@ -1,0 +1,116 @@
+"""PostgreSQL: threads with a connection each; every write is a transaction of its own.
+
+Commands of one company take turns by locking the head of its event chain, which gives them the
+same order that SQLite's single writer gives.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+
+from remit.errors import RemitError, StorageFull, Unavailable
+from remit.store.database import Database, Transaction
+from remit.store.errors import RowConflict
+from remit.store.statement import POSTGRESQL
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+CONNECTIONS = 8
+#: A deadlock or a serialisation failure undid everything, so trying again is safe.
+ATTEMPTS = 5
+
+
+class PostgresTransaction(Transaction):
+    dialect = POSTGRESQL
+
+    def __init__(self, connection: psycopg.Connection[Any], *, writable: bool) -> None:
+        self._connection = connection
+        self.writable = writable
+
+    def execute(self, sql: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
+        return self._connection.execute(sql, parameters)
+
+    def restart(self) -> None:
+        self._connection.rollback()
+
+
+class PostgresDatabase(Database):
+    dialect = POSTGRESQL
+
+    def __init__(self, url: str, connections: int = CONNECTIONS) -> None:
+        self._url = url
+        self._local = threading.local()
+        self._open: list[psycopg.Connection[Any]] = []
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="postgres")
+        self._threads.submit(self._connection).result()  # fail at the start, not at the first call
+
+    def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
+        return self._submit(work, True)
+
+    def submit_read(self, work: Callable[[Transaction], T]) -> Future[T]:
+        return self._submit(work, False)
+
+    def _submit(self, work: Callable[[Transaction], T], writable: bool) -> Future[T]:
+        try:
+            return self._threads.submit(self._run, work, writable)
+        except RuntimeError:
+            future: Future[T] = Future()
+            future.set_exception(Unavailable("The instance is shutting down."))
+            return future
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+        for connection in self._open:
+            connection.close()
+
+    def _run(self, work: Callable[[Transaction], T], writable: bool) -> T:
+        for attempt in range(1, ATTEMPTS + 1):
+            connection = self._connection()
+            try:
+                result = work(PostgresTransaction(connection, writable=writable))
+                connection.commit()
+            except (pg.SerializationFailure, pg.DeadlockDetected):
+                connection.rollback()
+                if attempt == ATTEMPTS:
+                    raise Unavailable("Too many changes at once.") from None
+            except BaseException as error:
+                if not connection.closed:
+                    connection.rollback()
+                raise translate(error) from error
+            else:
+                return result
+        raise AssertionError("unreachable")
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        connection: psycopg.Connection[Any] | None = getattr(self._local, "connection", None)
+        if connection is None or connection.closed:
+            try:
+                connection = psycopg.connect(self._url, application_name="remit")
+            except psycopg.Error as error:
+                raise Unavailable(
+                    "The PostgreSQL database cannot be reached.",
+                    "Start it, or correct REMIT_DATABASE_URL.",
+                ) from error
+            self._local.connection = connection
+            self._open = [known for known in self._open if not known.closed]
+            self._open.append(connection)
+        return connection
+
+
+def translate(error: BaseException) -> BaseException:
+    """What a database error means to a caller."""
+    if isinstance(error, RemitError) or not isinstance(error, psycopg.Error):
+        return error
+    if isinstance(error, pg.DiskFull):
+        return StorageFull("There is no room left to record this.")
+    if isinstance(error, pg.IntegrityError):
+        return RowConflict("Another change came first.")
+    return Unavailable("The database cannot be used right now.")

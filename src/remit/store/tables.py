@@ -1,0 +1,349 @@
+"""The tables. Whatever a database can guarantee by itself is said here.
+
+Ids are text, times whole microseconds, JSON is text: the same bytes on SQLite and PostgreSQL.
+Foreign keys carry the company along, so that nothing can point into another company.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+#: Ids compare byte by byte everywhere, so that a prefix is a range.
+Id = String(36).with_variant(String(36, collation="C"), "postgresql")
+Time = BigInteger()
+RowNumber = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _one_of(column: str, *values: str) -> CheckConstraint:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+def _within_company(column: str, table: str, *, deferred: bool = False) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        [column, "company_id"],
+        [f"{table}.id", f"{table}.company_id"],
+        deferrable=True if deferred else None,
+        initially="DEFERRED" if deferred else None,
+        use_alter=deferred,
+    )
+
+
+companies = Table(
+    "companies",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),
+    Column("created_at", Time, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),
+    Column("operator", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
+    Column("user_id", Id, ForeignKey("users.id"), primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("scope_agent_id", Id),
+    Column("created_at", Time, nullable=False),
+    _one_of("role", "board", "observer"),
+    _within_company("scope_agent_id", "agents"),
+    Index("ix_memberships_user_id", "user_id"),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("perpetual", Boolean, nullable=False),
+    Column("owner_id", Id, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("finished_at", Time),
+    UniqueConstraint("id", "company_id"),
+    # A mandate and its agent name each other, so one of the two waits for the commit.
+    _within_company("owner_id", "agents", deferred=True),
+    _one_of("status", "open", "completed", "closed"),
+    CheckConstraint("(status = 'open') = (finished_at IS NULL)", name="finished"),
+    CheckConstraint("NOT (perpetual AND status = 'completed')", name="perpetual"),
+    Index("ix_outcomes_company_id", "company_id", "id"),
+    Index("ix_outcomes_owner_id", "owner_id"),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("boss_id", Id),
+    Column("boss_user_id", Id, ForeignKey("users.id")),
+    Column("adapter_type", Text, nullable=False),
+    Column("adapter_config", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    UniqueConstraint("id", "company_id"),
+    _within_company("id", "outcomes"),
+    _within_company("boss_id", "agents"),
+    CheckConstraint("(boss_id IS NULL) <> (boss_user_id IS NULL)", name="one_boss"),
+    CheckConstraint("boss_id <> id", name="not_own_boss"),
+    _one_of("status", "pending_approval", "idle", "running", "paused", "error", "terminated"),
+    Index("ix_agents_company_id", "company_id", "id"),
+    Index("ix_agents_boss_id", "boss_id"),
+    Index(
+        "uq_agents_living_name",
+        "company_id",
+        "name_key",
+        unique=True,
+        sqlite_where=text("status <> 'terminated'"),
+        postgresql_where=text("status <> 'terminated'"),
+    ),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("agent_id", Id, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("workspace", Text),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    UniqueConstraint("id", "company_id"),
+    _within_company("agent_id", "agents"),
+    _one_of("status", "running", "completed", "failed", "cancelled", "lost"),
+    CheckConstraint("(status = 'running') = (ended_at IS NULL)", name="ended"),
+    Index(
+        "uq_runs_one_live",
+        "agent_id",
+        unique=True,
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("company_id", Id, ForeignKey("companies.id")),
+    Column("user_id", Id, ForeignKey("users.id")),
+    Column("agent_id", Id),
+    Column("run_id", Id),
+    Column("label", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("expires_at", Time),
+    Column("revoked_at", Time),
+    _within_company("agent_id", "agents"),
+    _within_company("run_id", "runs"),
+    CheckConstraint(
+        "(kind IN ('user', 'session', 'login') AND user_id IS NOT NULL"
+        " AND agent_id IS NULL AND run_id IS NULL AND company_id IS NULL)"
+        " OR (kind = 'agent' AND agent_id IS NOT NULL AND company_id IS NOT NULL"
+        " AND user_id IS NULL AND run_id IS NULL)"
+        " OR (kind = 'run' AND agent_id IS NOT NULL AND company_id IS NOT NULL"
+        " AND user_id IS NULL AND run_id IS NOT NULL)",
+        name="subject",
+    ),
+    Index("ix_tokens_agent_id", "agent_id"),
+    Index("ix_tokens_user_id", "user_id"),
+    Index("ix_tokens_run_id", "run_id"),
+)
+
+files = Table(
+    "files",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("unlisted", Boolean, nullable=False),
+    Column("home_agent_id", Id),
+    Column("version", Integer, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("is_text", Boolean, nullable=False),
+    Column("links", Integer, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    UniqueConstraint("id", "company_id"),
+    _within_company("home_agent_id", "agents"),
+    CheckConstraint("version >= 1", name="version"),
+    Index("ix_files_company_id", "company_id", "id"),
+)
+
+file_versions = Table(
+    "file_versions",
+    metadata,
+    Column("file_id", Id, ForeignKey("files.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("sha256", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("is_text", Boolean, nullable=False),
+    Column("at", Time, nullable=False),
+    Column("agent_id", Id, ForeignKey("agents.id")),
+    Column("user_id", Id, ForeignKey("users.id")),
+    Column("run_id", Id, ForeignKey("runs.id")),
+    CheckConstraint("number >= 1", name="number"),
+    CheckConstraint("length(sha256) = 64", name="sha256"),
+    CheckConstraint("size >= 0", name="size"),
+    CheckConstraint("agent_id IS NULL OR user_id IS NULL", name="one_author"),
+    Index("ix_file_versions_blob", "file_id", "sha256"),
+)
+
+file_links = Table(
+    "file_links",
+    metadata,
+    Column("file_id", Id, ForeignKey("files.id"), primary_key=True),
+    # May name what does not exist (yet), as any link can.
+    Column("target_id", Id, primary_key=True),
+    Index("ix_file_links_target_id", "target_id"),
+)
+
+access_log = Table(
+    "access_log",
+    metadata,
+    Column("id", RowNumber, primary_key=True, autoincrement=True),
+    Column("file_id", Id, ForeignKey("files.id"), nullable=False),
+    Column("at", Time, nullable=False),
+    Column("access", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("agent_id", Id, ForeignKey("agents.id")),
+    Column("user_id", Id, ForeignKey("users.id")),
+    Column("run_id", Id, ForeignKey("runs.id")),
+    _one_of("access", "read", "write", "copy"),
+    Index("ix_access_log_file_id", "file_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+_LIVE = text("revoked_at IS NULL")
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("holder_id", Id, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("resource_id", Text, nullable=False),
+    Column("level", Integer, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("scope_id", Id),
+    Column("parent_id", Id),
+    Column("granted_by_agent", Id),
+    Column("granted_by_user", Id, ForeignKey("users.id")),
+    Column("created_at", Time, nullable=False),
+    Column("expires_at", Time),
+    Column("revoked_at", Time),
+    Column("used_at", Time),
+    UniqueConstraint("id", "company_id"),
+    _within_company("holder_id", "agents"),
+    _within_company("scope_id", "outcomes"),
+    _within_company("parent_id", "grants"),
+    _within_company("granted_by_agent", "agents"),
+    _one_of("mode", "allow", "ask", "deny"),
+    _one_of("kind", "kb_file", "outcome", "message", "mcp_server", "repo", "channel", "action"),
+    CheckConstraint("level BETWEEN 0 AND 3", name="level"),
+    CheckConstraint("parent_id <> id", name="not_own_parent"),
+    CheckConstraint("granted_by_agent IS NULL OR granted_by_user IS NULL", name="one_granter"),
+    # What an agent gives always comes from something it holds.
+    CheckConstraint("(granted_by_agent IS NULL) = (parent_id IS NULL)", name="from_held"),
+    Index(
+        "ix_grants_held",
+        "holder_id",
+        "kind",
+        "resource_id",
+        sqlite_where=_LIVE,
+        postgresql_where=_LIVE,
+    ),
+    Index("ix_grants_parent_id", "parent_id"),
+    Index("ix_grants_scope_id", "scope_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
+    Index("ix_grants_company_id", "company_id", "id"),
+    Index("ix_grants_resource", "kind", "resource_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
+)
+
+event_heads = Table(
+    "event_heads",
+    metadata,
+    Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True),
+    Column("id", Id, nullable=False, unique=True),
+    Column("at", Time, nullable=False),
+    Column("actor_kind", Text, nullable=False),
+    Column("actor_id", Text, nullable=False),
+    Column("run_id", Id),
+    Column("action", Text, nullable=False),
+    Column("resource", Text, nullable=False),
+    Column("allowed", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("basis", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("prev_hash", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    _one_of("actor_kind", "user", "agent", "system"),
+    Index("ix_events_resource", "company_id", "resource", "seq"),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    # The first answer to each idempotency key, kept so that a repeat gets it again.
+    Column("actor", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("verb", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Index("ix_answers_created_at", "created_at"),
+)

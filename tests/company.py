@@ -1,0 +1,228 @@
+"""A small company to test with: a real instance on a real database, called without async."""
+
+import asyncio
+import sqlite3
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import psycopg
+
+from remit.app import App
+from remit.clock import Clock, Micros, SystemClock
+from remit.model.grant import kb_file
+from remit.runtime.workspace import create_workspace
+from remit.services import agents, companies, files, grants, runs, users
+from remit.services.command import Verb
+from remit.services.identity import Caller, as_system
+from remit.settings import Settings, load
+from remit.store.migrate import is_sqlite, sqlite_path
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Answer = dict[str, Any]
+
+
+class HandClock:
+    """A clock that moves when told to."""
+
+    def __init__(self, at: Micros = 1_800_000_000_000_000) -> None:
+        self._at = at
+
+    def now(self) -> Micros:
+        return self._at
+
+    def advance(self, by: Micros) -> None:
+        self._at += by
+
+
+@dataclass(frozen=True)
+class Member:
+    """An agent, and how it calls."""
+
+    id: str
+    name: str
+    caller: Caller
+
+
+@dataclass(frozen=True)
+class Run:
+    """An agent at work."""
+
+    id: str
+    agent_id: str
+    caller: Caller
+    workspace: Path
+
+
+def settings(url: str, home: Path) -> Settings:
+    return load({"REMIT_HOME": str(home), "REMIT_DATABASE_URL": url})
+
+
+def keyed(caller: Caller, key: str) -> Caller:
+    return replace(caller, key=key)
+
+
+class Company:
+    """The first company of an instance, with its board and its root agent."""
+
+    def __init__(self, url: str, home: Path, clock: Clock | None = None) -> None:
+        self.url = url
+        self.home = home
+        self.clock = clock or SystemClock()
+        self._runner = asyncio.Runner()
+        try:
+            self.app = App(settings(url, home), self.clock)
+        except BaseException:
+            self._runner.close()
+            raise
+        self.wait(self.app.first_start())
+        self.board = Caller(self.app.settings.board_token_file.read_text().strip())
+        self.id: str = self.call(self.board, companies.listing)[0]["id"]
+        self.ceo = self._member(self.call(self.board, agents.show, agent="ceo"))
+
+    def close(self) -> None:
+        self.wait(self.app.aclose())
+        self._runner.close()
+
+    def wait(self, work: Coroutine[Any, Any, R]) -> R:
+        return self._runner.run(work)
+
+    def call(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.wait(self.app.gate(caller, verb, *args, **kwargs))
+
+    def together(self, work: Sequence[Coroutine[Any, Any, R]]) -> list[R | BaseException]:
+        """Do all of it at once; what went wrong stands where its answer would."""
+
+        async def gather() -> list[R | BaseException]:
+            return await asyncio.gather(*work, return_exceptions=True)
+
+        return self.wait(gather())
+
+    # ── members ─────────────────────────────────────────────────────────────────────────────
+
+    def agent(self, name: str, boss: str | None = "ceo", **options: Any) -> Member:
+        made = self.call(
+            self.board, agents.create, company=self.id, name=name, reports_to=boss, **options
+        )
+        return self._member(made)
+
+    def user(self, name: str, role: str = "board", scope: str | None = None) -> Caller:
+        self.call(self.board, users.add, company=self.id, name=name, role=role, scope=scope)
+        return self.token_of(name)
+
+    def token_of(self, user: str) -> Caller:
+        made = self.call(
+            self.board, users.create_token, company=self.id, user=user, expires_at=None
+        )
+        return Caller(made["token"])
+
+    def run(self, member: Member) -> Run:
+        run_id = self.app.ids.new()
+        folder = create_workspace(self.app.settings.workspaces, run_id)
+        started = self.call(
+            as_system(), runs.start, agent=member.id, run=run_id, workspace=str(folder)
+        )
+        return Run(run_id, member.id, Caller(started["token"]), folder)
+
+    def second_company(self, name: str = "Elsewhere") -> "Neighbour":
+        """Another company on the same instance, with a board and an agent of its own."""
+        made = self.call(self.board, companies.create, name=name)
+        company_id: str = made["id"]
+        self.call(self.board, users.add, company=company_id, name="foreigner")
+        token = self.call(
+            self.board, users.create_token, company=company_id, user="foreigner", expires_at=None
+        )
+        foreigner = Caller(token["token"])
+        stranger = self.call(foreigner, agents.create, company=company_id, name="stranger")
+        key = self.call(foreigner, agents.create_key, agent=stranger["id"])
+        return Neighbour(
+            company_id, foreigner, Member(stranger["id"], "stranger", Caller(key["token"]))
+        )
+
+    def _member(self, made: Answer) -> Member:
+        key = self.call(self.board, agents.create_key, agent=made["id"])
+        return Member(made["id"], made["name"], Caller(key["token"]))
+
+    # ── files and grants ────────────────────────────────────────────────────────────────────
+
+    def file(
+        self,
+        caller: Caller,
+        content: bytes = b"text",
+        description: str = "notes",
+        *,
+        unlisted: bool = False,
+    ) -> Answer:
+        return self.wait(
+            self.app.library.create(
+                caller, content, company=self.id, description=description, unlisted=unlisted
+            )
+        )
+
+    def read(self, caller: Caller, file: str, version: int | None = None) -> tuple[Answer, bytes]:
+        return self.wait(self.app.library.read(caller, file=file, version=version))
+
+    def write(self, caller: Caller, seen: Answer, content: bytes) -> Answer:
+        return self.wait(
+            self.app.library.write(
+                caller, content, file=seen["id"], version=seen["version"], sha256=seen["hash"]
+            )
+        )
+
+    def give(self, caller: Caller, to: Member, file: Answer, level: str, **options: Any) -> Answer:
+        return self.call(
+            caller,
+            grants.give,
+            company=self.id,
+            to=to.id,
+            resource=str(kb_file(file["id"])),
+            level=level,
+            **options,
+        )
+
+    def found(self, caller: Caller, words: str = "") -> list[str]:
+        """The ids that a search finds."""
+        found = self.call(caller, files.browse, company=self.id, words=words)
+        return [file["id"] for file in found]
+
+    # ── the database, as somebody with access to it sees it ─────────────────────────────────
+
+    def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return run_sql(self.url, statement, *parameters)
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another company on the same instance."""
+
+    id: str
+    board: Caller
+    agent: Member
+
+
+@contextmanager
+def opened(url: str, home: Path, clock: Clock | None = None) -> Iterator[Company]:
+    company = Company(url, home, clock)
+    try:
+        yield company
+    finally:
+        company.close()
+
+
+def run_sql(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement around Remit; `?` stands for a parameter."""
+    if is_sqlite(url):
+        connection = sqlite3.connect(sqlite_path(url), timeout=30)
+        try:
+            connection.execute("PRAGMA foreign_keys=ON")
+            rows = connection.execute(statement, parameters).fetchall()
+            connection.commit()
+        finally:
+            connection.close()
+        return rows
+    with psycopg.connect(url) as server:
+        cursor = server.execute(statement.replace("?", "%s"), parameters)
+        return cursor.fetchall() if cursor.description else []

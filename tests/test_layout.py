@@ -1,0 +1,217 @@
+"""The layers of the package and the one owner of each outside thing, read from the imports."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "src" / "remit"
+
+LEAVES = {"errors", "ids", "clock"}
+NOUNS = LEAVES | {"model"}
+RULES = NOUNS | {"settings", "authority", "store"}
+EVERYTHING = RULES | {"services", "runtime", "adapters", "entrypoints", "app", "testing"}
+
+# Which parts of the package a part may import, besides itself.
+MAY_IMPORT = {
+    "": NOUNS | {"settings"},
+    "__main__": {"entrypoints"},
+    "errors": set(),
+    "ids": {"errors", "clock"},
+    "clock": {"errors"},
+    "settings": LEAVES,
+    "model": LEAVES,
+    "authority": NOUNS,
+    "store": NOUNS | {"settings"},
+    "services": RULES,
+    "runtime": RULES | {"services"},
+    "adapters": NOUNS | {"runtime"},
+    "entrypoints": RULES | {"services", "runtime", "app"},
+    "app": EVERYTHING - {"testing"},
+    "testing": EVERYTHING,
+}
+# The demonstration is a company of scripted agents.
+MAY_ALSO_IMPORT = {"entrypoints.cli": {"testing"}}
+
+DATABASE = {"store"}
+WEB = {"entrypoints"}
+PROCESSES = {"runtime", "adapters", "entrypoints.cli", "testing"}
+TIME = {"clock"}
+CHANCE = {"ids", "testing"}
+OWNERS = {
+    "sqlite3": DATABASE,
+    "sqlalchemy": DATABASE,
+    "psycopg": DATABASE,
+    "psycopg_pool": DATABASE,
+    "alembic": DATABASE,
+    "obstore": DATABASE,
+    "mcp": {"entrypoints.mcp"},
+    "mcp_types": {"entrypoints.mcp"},
+    "fastapi": WEB,
+    "starlette": WEB,
+    "uvicorn": WEB,
+    "subprocess": PROCESSES,
+    "asyncio.create_subprocess_exec": PROCESSES,
+    "asyncio.create_subprocess_shell": PROCESSES,
+    "os.fork": PROCESSES,
+    "os.popen": PROCESSES,
+    "os.posix_spawn": PROCESSES,
+    "os.system": PROCESSES,
+    # Durations are measured where processes and requests are; what is recorded is not.
+    "time": TIME | {"runtime", "entrypoints"},
+    "time.time": TIME,
+    "time.time_ns": TIME,
+    "datetime.datetime.now": TIME,
+    "datetime.datetime.today": TIME,
+    "datetime.datetime.utcnow": TIME,
+    "datetime.date.today": TIME,
+    "sqlalchemy.func.now": TIME,
+    "sqlalchemy.func.current_timestamp": TIME,
+    "secrets": CHANCE,
+    "random": CHANCE,
+    "uuid": CHANCE,
+    "os.urandom": CHANCE,
+}
+
+
+def within(name: str, owner: str) -> bool:
+    return name == owner or name.startswith(f"{owner}.")
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name below the package: `services.files`, or nothing for the package."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts)
+
+
+def imported_names(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
+    """Yield each import as (name in this module, what it stands for, line)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.split(".")[0]
+                yield alias.asname or first, alias.name if alias.asname else first, node.lineno
+                yield "", alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{source}.{alias.name}", node.lineno
+
+
+def used_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the full name of everything imported and of every attribute reached through it."""
+    names: dict[str, str] = {}
+    for local, full, line in imported_names(tree):
+        names[local] = full
+        yield full, line
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            attributes: list[str] = []
+            value: ast.expr = node
+            while isinstance(value, ast.Attribute):
+                attributes.insert(0, value.attr)
+                value = value.value
+            if isinstance(value, ast.Name) and value.id in names:
+                yield ".".join([names[value.id], *attributes]), node.lineno
+
+
+def violations(module: str, source: str) -> list[str]:
+    """Return what is wrong with the source of `module`, one sentence each."""
+    tree = ast.parse(source)
+    layer = module.split(".")[0]
+    if layer not in MAY_IMPORT:
+        return [f"{layer} is not a part of the package that this test knows"]
+    found: dict[str, None] = {}
+    if ast.get_docstring(tree) is None:
+        found["the module has no docstring"] = None
+    allowed = MAY_IMPORT[layer] | {layer}
+    for prefix, more in MAY_ALSO_IMPORT.items():
+        if within(module, prefix):
+            allowed |= more
+    for name, line in used_names(tree):
+        if name.startswith("."):
+            found[f"line {line}: relative import of {name}"] = None
+        if within(name, "remit"):
+            target = name.split(".")[1] if "." in name else ""
+            if target in MAY_IMPORT and target not in allowed | {""}:
+                found[f"line {line}: {layer or 'the package'} must not import {target}"] = None
+            if layer == "adapters" and target == "runtime" and "._" in name:
+                found[f"line {line}: adapters use only what runtime makes public"] = None
+        for thing, owners in OWNERS.items():
+            if within(name, thing) and not any(within(module, owner) for owner in owners):
+                found[f"line {line}: {thing} belongs to {' and '.join(sorted(owners))}"] = None
+    return list(found)
+
+
+def test_every_module_keeps_to_its_layer_and_to_what_it_owns() -> None:
+    problems = [
+        f"{path.relative_to(ROOT.parent)}: {problem}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for problem in violations(module_name(path), path.read_text())
+    ]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "problem"),
+    [
+        ("authority.decide", "from remit.store import facts", "authority must not import store"),
+        ("store.facts", "import remit.authority.decide", "store must not import authority"),
+        ("store.facts", "from remit import services", "store must not import services"),
+        ("model.agent", "from remit.settings import Settings", "model must not import settings"),
+        ("ids", "from remit.model import agent", "ids must not import model"),
+        ("services.files", "from remit.entrypoints.http import x", "must not import entrypoints"),
+        ("services.files", "from remit.app import build", "services must not import app"),
+        ("runtime.runs", "import remit.entrypoints", "runtime must not import entrypoints"),
+        ("runtime.runs", "import remit.adapters.claude", "runtime must not import adapters"),
+        ("adapters.claude", "from remit.services import x", "adapters must not import services"),
+        ("adapters.claude", "from remit.runtime._run import x", "what runtime makes public"),
+        ("entrypoints.http.app", "import remit.testing", "entrypoints must not import testing"),
+        ("services.files", "from . import mail", "relative import"),
+        ("services.files", "import sqlalchemy as sa", "sqlalchemy belongs to store"),
+        ("services.files", "import sqlite3", "sqlite3 belongs to store"),
+        ("runtime.x", "from psycopg.rows import dict_row", "psycopg belongs to store"),
+        ("services.files", "def f():\n    import obstore", "obstore belongs to store"),
+        ("entrypoints.http.app", "import mcp.types", "mcp belongs to entrypoints.mcp"),
+        ("services.files", "from fastapi import FastAPI", "fastapi belongs to entrypoints"),
+        ("services.files", "import subprocess", "subprocess belongs to"),
+        ("services.x", "import asyncio\nasyncio.create_subprocess_exec('a')", "belongs to"),
+        ("services.files", "import time", "time belongs to"),
+        ("runtime.runs", "import time\ntime.time()", "time.time belongs to clock"),
+        ("runtime.runs", "from time import time", "time.time belongs to clock"),
+        ("model.x", "from datetime import datetime as d\nd.now()", "datetime.now belongs to clock"),
+        ("model.x", "import datetime\nx = datetime.date.today", "date.today belongs to clock"),
+        ("store.tables", "from sqlalchemy import func\nfunc.now()", "func.now belongs to clock"),
+        ("model.agent", "from uuid import uuid4", "uuid belongs to ids and testing"),
+        ("runtime.runs", "import os\nos.urandom(8)", "os.urandom belongs to ids and testing"),
+        ("helpers.x", "", "not a part of the package"),
+    ],
+)
+def test_a_violation_is_caught(module: str, statement: str, problem: str) -> None:
+    assert any(problem in found for found in violations(module, f'"""A module."""\n{statement}\n'))
+
+
+def test_a_module_without_a_docstring_is_caught() -> None:
+    assert violations("model.agent", "VALUE = 1\n") == ["the module has no docstring"]
+
+
+@pytest.mark.parametrize(
+    ("module", "statement"),
+    [
+        ("", "from remit.errors import RemitError"),
+        ("app", "from remit.adapters import claude\nfrom remit.entrypoints.http import app"),
+        ("services.files", "from remit.store import files\nfrom remit.authority import decide"),
+        ("store.tables", "import sqlalchemy as sa\nfrom remit.model import agent"),
+        ("adapters.claude", "import subprocess\nfrom remit.runtime import Adapter"),
+        ("entrypoints.cli.demo", "from remit.testing import company"),
+        ("entrypoints.mcp.server", "from mcp.server import MCPServer"),
+        ("runtime.runs", "import time\ntime.monotonic()"),
+        ("model.x", "from datetime import UTC, datetime\ndatetime.fromtimestamp(0, UTC)"),
+        ("testing.chance", "import random"),
+    ],
+)
+def test_what_the_layers_allow_is_not_reported(module: str, statement: str) -> None:
+    assert violations(module, f'"""A module."""\n{statement}\n') == []
