@@ -46,7 +46,7 @@ class App:
         except RemitError:
             self.database.close()
             raise
-        self.gate = Gate(self.database, self.clock, self.ids)
+        self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self._housekeeping: asyncio.Task[None] | None = None
 

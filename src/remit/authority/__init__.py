@@ -7,5 +7,6 @@ Nothing else in the code base answers "may they".
 from remit.authority.attenuate import Wish, attenuate, covers, excessive
 from remit.authority.capability import holding
 from remit.authority.decide import Action, Facts, decide
+from remit.authority.outcome import Relation
 
-__all__ = ["Action", "Facts", "Wish", "attenuate", "covers", "decide", "excessive", "holding"]
+__all__ = ["Action", "Facts", "Relation", "Wish", "attenuate", "covers", "decide", "excessive", "holding"]

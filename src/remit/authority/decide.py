@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from remit.authority.capability import holding
+from remit.authority.outcome import Relation, decide_outcome
 from remit.clock import Micros
 from remit.ids import AgentId
 from remit.model.agent import OPERATIONAL, AgentStatus
@@ -29,7 +30,15 @@ class Action(StrEnum):
     KEY_READ = "key.read"
     KEY_CHANGE = "key.change"
     RUN_CHANGE = "run.change"
+    AGENT_CONTROL = "agent.control"
+    ORG_CHANGE = "org.change"
+    LOG_WRITE = "log.write"
+    OUTCOME_READ = "outcome.read"
+    OUTCOME_CREATE = "outcome.create"
+    OUTCOME_CHANGE = "outcome.change"
     OUTCOME_FINISH = "outcome.finish"
+    OUTCOME_DELEGATE = "outcome.delegate"
+    OUTCOME_RECLAIM = "outcome.reclaim"
     FILE_CREATE = "file.create"
     FILE_SEE = "file.see"
     FILE_READ = "file.read"
@@ -49,6 +58,7 @@ _LOOKING = frozenset(
         Action.USER_READ,
         Action.AGENT_READ,
         Action.KEY_READ,
+        Action.OUTCOME_READ,
         Action.FILE_SEE,
         Action.FILE_READ,
         Action.FILE_AUDIT,
@@ -71,6 +81,17 @@ _COMPANY_WIDE = frozenset(
 
 #: Open to every agent of the company: the base tools, and knowing who works there.
 _EVERY_AGENT = frozenset({Action.COMPANY_READ, Action.AGENT_READ, Action.FILE_CREATE})
+
+OUTCOME_ACTIONS = frozenset(
+    {
+        Action.OUTCOME_READ,
+        Action.OUTCOME_CREATE,
+        Action.OUTCOME_CHANGE,
+        Action.OUTCOME_FINISH,
+        Action.OUTCOME_DELEGATE,
+        Action.OUTCOME_RECLAIM,
+    }
+)
 
 _LEVEL = {
     Action.FILE_READ: Level.READ,
@@ -97,6 +118,12 @@ class Facts:
     target_boss: AgentId | None = None
     #: The grant that is acted upon.
     grant: Grant | None = None
+    #: How the asking agent stands to the outcome.
+    relation: Relation = Relation.NONE
+    #: Whether the outcome was handed over as a whole.
+    delegated: bool = False
+    #: A document about an agent rather than by it: its bosses may read it.
+    about_agent: bool = False
 
 
 def decide(actor: Principal, action: Action, resource: Resource | None, facts: Facts) -> Decision:
@@ -142,6 +169,20 @@ def _decide_agent(
         return _deny("agent_inactive", f"This agent is {status.value.replace('_', ' ')}.")
     if action in _EVERY_AGENT:
         return _allow("member", "Every agent of the company may.", "rule:member")
+    if action in OUTCOME_ACTIONS:
+        held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
+        return decide_outcome(action.value, held, facts.relation, facts.delegated, facts.now)
+    if action in (Action.AGENT_CONTROL, Action.AGENT_TERMINATE):
+        # Supervision is transitive, and never reaches oneself or upward.
+        if actor.id in facts.place[1:]:
+            return _allow("ancestor", "It works below you.", "rule:ancestor")
+        return _deny("not_below_you", "You supervise only who works below you.")
+    if action is Action.LOG_WRITE:
+        if facts.place and facts.place[0] == actor.id:
+            return _allow("self", "It is your own log.", "rule:self")
+        return _deny("not_your_log", "An agent submits to its own log.")
+    if facts.about_agent and action is not Action.FILE_WRITE and actor.id in facts.place[1:]:
+        return _allow("ancestor", "It is about an agent below you.", "rule:ancestor")
     if action in _LEVEL or action is Action.FILE_SEE:
         # Only the actor's own grants on this very resource count, whatever was loaded.
         held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)

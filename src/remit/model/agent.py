@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from remit.clock import Micros
 from remit.errors import BadInput
-from remit.ids import AgentId, CompanyId, UserId
+from remit.ids import AgentId, CompanyId, FileId, UserId
 from remit.model.text import clean_name
 
 #: Names that addresses need for themselves.
@@ -76,6 +76,12 @@ class Agent:
     adapter_type: str
     #: JSON text, as the adapter's own model will read it.
     adapter_config: str
+    #: The person in the seat, when the adapter is `human`.
+    seat_user_id: UserId | None
+    #: What the agent is told about itself, besides its role.
+    prompt: str
+    state_file_id: FileId
+    log_file_id: FileId
     created_at: Micros
     updated_at: Micros
 

@@ -11,10 +11,21 @@ from remit.ids import AgentId, CompanyId, FileId, RunId, UserId
 LONGEST_DESCRIPTION = 2_000
 
 
+class FileKind(StrEnum):
+    FILE = "file"
+    #: The document of the outcome with the same id; read and written as that outcome is.
+    OUTCOME = "outcome"
+    #: An agent's working memory.
+    STATE = "state"
+    #: What an agent's runs did; its id is made from the agent's, its lines are events.
+    LOG = "log"
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     id: FileId
     company_id: CompanyId
+    kind: FileKind
     description: str
     #: Only readers and writers learn that it exists.
     unlisted: bool

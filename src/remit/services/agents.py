@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import AgentId, OutcomeId, TokenKind, UserId
-from remit.model.agent import DEEPEST_TREE, TRANSITIONS, Agent, AgentRole, AgentStatus, agent_name
-from remit.model.outcome import OutcomeStatus
+from remit.ids import AgentId, FileId, TokenKind, UserId
+from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
+from remit.model.file import FileKind
+from remit.model.grant import Level
+from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeStatus
 from remit.model.principal import ActorKind
-from remit.model.text import clean_line, name_key
-from remit.services import grants, lookup, outcomes, users, views
+from remit.model.text import clean_line, clean_text, name_key
+from remit.services import documents, finishing, grants, lookup, outcomes, tree, users, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as statements
+from remit.store import outcomes as outcome_statements
 from remit.store import people
+from remit.store.statement import row
 
+LONGEST_PROMPT = 50_000
 LONGEST_CONFIG = 64 * 1024
 #: Programs that can execute an agent; a person in the seat starts none.
 ADAPTER_TYPES = frozenset({"claude", "codex", "llm", "process", "http", "human", "scripted"})
@@ -35,78 +41,121 @@ def create(
     reports_to: str | None = None,
     adapter_type: object = "human",
     adapter_config: Mapping[str, Any] | None = None,
+    prompt: object = "",
     purpose: object = None,
     perpetual: bool = False,
     given: Sequence[Mapping[str, Any]] = (),
 ) -> Answer:
     """Bring an agent into being, with the outcome it is responsible for and its first grants."""
-    name = agent_name(name)
-    role = agent_role(role)
-    title = clean_line(title, "title", longest=100, empty_ok=True)
-    kind = adapter(adapter_type)
-    config = adapter_settings(adapter_config)
-    lookup.company_of_caller(ctx, company)
-    boss = lookup.agent(ctx, reports_to) if reports_to else None
-    ctx.require(
-        Action.AGENT_CREATE,
-        on=f"agent:{name}",
-        home=boss.id if boss else None,
-    )
-    if boss is not None:
-        _check_boss(ctx, boss)
-    if _name_taken(ctx, name):
-        raise AlreadyExists(f"There is an agent named {name!r} already.")
-    mandate = outcomes.open_outcome(
-        ctx,
-        owner=None,
-        title=clean_line(purpose or title or f"Act as {role.value}", "purpose", longest=200),
-        perpetual=perpetual,
-    )
-    agent = Agent(
-        id=AgentId(mandate.id),
-        company_id=mandate.company_id,
+    post = new_post(
         name=name,
         role=role,
         title=title,
+        adapter_type=adapter_type,
+        adapter_config=adapter_config,
+        prompt=prompt,
+    )
+    lookup.company_of_caller(ctx, company)
+    boss = lookup.agent(ctx, reports_to) if reports_to else None
+    ctx.require(Action.AGENT_CREATE, on=f"agent:{post.name}", home=boss.id if boss else None)
+    aim = clean_line(
+        purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
+    )
+    mandate = outcomes.open_outcome(
+        ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None
+    )
+    agent = appoint(ctx, post, mandate, boss)
+    outcomes.write_document(ctx, mandate, "")
+    for wish in given:
+        grants.give_to(ctx, agent, wish)
+    return views.agent(agent)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What is known of an agent before it has a place."""
+
+    name: str
+    role: AgentRole
+    title: str
+    adapter_type: str
+    adapter_config: str
+    prompt: str
+
+
+def new_post(
+    *,
+    name: object,
+    role: object = "general",
+    title: object = "",
+    adapter_type: object = "human",
+    adapter_config: Mapping[str, Any] | None = None,
+    prompt: object = "",
+) -> Post:
+    return Post(
+        name=agent_name(name),
+        role=agent_role(role),
+        title=clean_line(title, "title", longest=100, empty_ok=True),
+        adapter_type=adapter(adapter_type),
+        adapter_config=adapter_settings(adapter_config),
+        prompt=clean_text(prompt, "prompt", longest=LONGEST_PROMPT, empty_ok=True),
+    )
+
+
+def appoint(ctx: Context, post: Post, mandate: Outcome, boss: Agent | None) -> Agent:
+    """Put an agent into its place: below its boss, or below the asking user at the root."""
+    if boss is not None:
+        tree.check_boss(ctx, boss)
+    if ctx.tx.one(
+        statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(post.name)
+    ):
+        raise AlreadyExists(f"There is an agent named {post.name!r} already.")
+    agent = Agent(
+        id=AgentId(mandate.id),
+        company_id=mandate.company_id,
+        name=post.name,
+        role=post.role,
+        title=post.title,
         status=AgentStatus.IDLE,
         boss_id=boss.id if boss else None,
         boss_user_id=None if boss else _boss_user(ctx),
-        adapter_type=kind,
-        adapter_config=config,
+        adapter_type=post.adapter_type,
+        adapter_config=post.adapter_config,
+        seat_user_id=None,
+        prompt=post.prompt,
+        state_file_id=FileId(ctx.ids.new()),
+        log_file_id=FileId(ctx.ids.new()),
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.tx.run(
-        statements.INSERT_AGENT,
-        id=agent.id,
-        company_id=agent.company_id,
-        name=name,
-        name_key=name_key(name),
-        role=role.value,
-        title=title,
-        status=agent.status.value,
-        boss_id=agent.boss_id,
-        boss_user_id=agent.boss_user_id,
-        adapter_type=kind,
-        adapter_config=config,
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
+    ctx.tx.run(statements.INSERT_AGENT, **row(agent, name_key=name_key(post.name)))
+    tree.take_place(ctx, agent.id, agent.boss_id, agent.boss_user_id)
+    _keep_books(ctx, agent)
     ctx.record(
         "agent.create",
         f"agent:{agent.id}",
         {
-            "name": name,
-            "role": role.value,
+            "name": post.name,
+            "role": post.role.value,
             "boss": agent.boss_id,
             "boss_user": agent.boss_user_id,
-            "adapter_type": kind,
+            "adapter_type": post.adapter_type,
             "mandate": mandate.title,
         },
     )
-    for wish in given:
-        grants.give_to(ctx, agent, wish)
-    return views.agent(agent)
+    return agent
+
+
+def _keep_books(ctx: Context, agent: Agent) -> None:
+    """The agent's working memory, which it writes, and the log of its runs, which it reads."""
+    for file_id, kind, what, level in (
+        (agent.state_file_id, FileKind.STATE, "State", Level.WRITE),
+        (agent.log_file_id, FileKind.LOG, "Activity log", Level.READ),
+    ):
+        documents.create(
+            ctx, kind, f"{what} of {agent.name}", "", home=agent.id, file_id=file_id
+        )
+        grants.give_by_rule(ctx, agent.id, file_id, level)
 
 
 @query
@@ -142,9 +191,7 @@ def show(ctx: Context, *, agent: str) -> dict[str, Any]:
 @query
 def me(ctx: Context) -> dict[str, Any]:
     """The agent that is calling."""
-    if ctx.actor.agent_id is None:
-        raise NotFound("You are a user, not an agent.", "Use an agent's token.")
-    found = lookup.agent_anywhere(ctx, ctx.actor.agent_id)
+    found = _myself(ctx)
     ctx.require(Action.AGENT_READ, on=f"agent:{found.id}")
     return {**views.agent(found), "run_id": ctx.actor.run_id}
 
@@ -153,24 +200,70 @@ def me(ctx: Context) -> dict[str, Any]:
 def terminate(ctx: Context, *, agent: str) -> Answer:
     """End an agent softly: its mandate closes, its credentials die, its history stays."""
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.AGENT_TERMINATE, on=f"agent:{found.id}", home=found.id)
-    check_transition(found, AgentStatus.TERMINATED)
+    ctx.require(
+        Action.AGENT_TERMINATE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
+    )
+    tree.check_transition(found, AgentStatus.TERMINATED)
     if ctx.tx.one(statements.LIVING_REPORT, agent=found.id) is not None:
         raise Conflict(
             f"{found.name} still has reports.", "Terminate its reports first, or move them."
         )
-    set_status(ctx, found, AgentStatus.TERMINATED)
-    ctx.tx.run(people.REVOKE_TOKENS_OF, agent=found.id, user=None, run=None, now=ctx.now)
-    live = ctx.tx.one(statements.LIVE_RUN_OF, agent=found.id)
-    if live is not None:
-        ctx.tx.run(statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
-    ended = outcomes.finish_outcome(ctx, OutcomeId(found.id), OutcomeStatus.CLOSED)
-    ctx.record(
-        "agent.terminate",
-        f"agent:{found.id}",
-        {"name": found.name, "revoked": ended, "run": live.id if live else None},
-    )
+    mandate = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=found.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.status is OutcomeStatus.OPEN:
+        finishing.finish_tree(
+            ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated"
+        )
+    else:
+        finishing.deactivate(ctx, found)
     return {**views.agent(found), "status": AgentStatus.TERMINATED.value}
+
+
+@command
+def pause(ctx: Context, *, agent: str) -> Answer:
+    """Keep an agent from being started, until somebody resumes it."""
+    return _control(ctx, agent, AgentStatus.PAUSED, "agent.pause")
+
+
+@command
+def resume(ctx: Context, *, agent: str) -> Answer:
+    return _control(ctx, agent, AgentStatus.IDLE, "agent.resume")
+
+
+def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answer:
+    found = lookup.agent_anywhere(ctx, text)
+    ctx.require(
+        Action.AGENT_CONTROL, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
+    )
+    if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
+        raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
+    tree.set_status(ctx, found, wanted)
+    ctx.record(action, f"agent:{found.id}", {"name": found.name})
+    return {**views.agent(found), "status": wanted.value}
+
+
+@command
+def submit_log(ctx: Context, *, summary: object) -> Answer:
+    """What a run did, in its own words; it becomes part of the agent's activity log."""
+    text = clean_text(summary, "summary", longest=20_000)
+    me = _myself(ctx)
+    ctx.require(Action.LOG_WRITE, on=f"log:{me.id}", place=(me.id,))
+    event = ctx.record("log.submit", f"log:{me.id}", {"summary": text})
+    return {"event_id": event, "log_file_id": me.log_file_id}
+
+
+@query
+def read_log(ctx: Context, *, agent: str | None = None, limit: int = 50) -> dict[str, Any]:
+    """An agent's activity log: its own, or that of somebody below it."""
+    found = lookup.agent_anywhere(ctx, agent) if agent else _myself(ctx)
+    lookup.file(ctx, found.log_file_id, Action.FILE_READ)
+    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit)}
+
+
+def _myself(ctx: Context) -> Agent:
+    if ctx.actor.agent_id is None:
+        raise NotFound("You are a user, not an agent.", "Name the agent.")
+    return lookup.agent_anywhere(ctx, ctx.actor.agent_id)
 
 
 @command
@@ -227,49 +320,6 @@ def adapter_settings(config: Mapping[str, Any] | None) -> str:
     if len(text) > LONGEST_CONFIG:
         raise BadInput("adapterConfig is larger than 64 KiB.", "Keep long texts in files.")
     return text
-
-
-def check_transition(agent: Agent, wanted: AgentStatus) -> None:
-    if wanted not in TRANSITIONS[agent.status]:
-        raise Conflict(
-            f"{agent.name} is {agent.status.value.replace('_', ' ')} "
-            f"and cannot become {wanted.value.replace('_', ' ')}.",
-            "Look at the agent's status.",
-        )
-
-
-def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
-    """The only place where a status changes."""
-    check_transition(agent, wanted)
-    ctx.tx.run(
-        statements.SET_AGENT_STATUS,
-        agent=agent.id,
-        was=agent.status.value,
-        new_status=wanted.value,
-        now=ctx.now,
-    )
-
-
-def _check_boss(ctx: Context, boss: Agent) -> None:
-    if boss.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{boss.name} is {boss.status.value.replace('_', ' ')} and cannot have reports.",
-            "Choose another boss.",
-        )
-    depth = len(ctx.place(boss.id))
-    if depth == 0 or depth >= DEEPEST_TREE:
-        raise BadInput(
-            f"The tree may be at most {DEEPEST_TREE} agents deep.", "Choose a boss further up."
-        )
-
-
-def _name_taken(ctx: Context, name: str) -> bool:
-    return (
-        ctx.tx.one(
-            statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)
-        )
-        is not None
-    )
 
 
 def _boss_user(ctx: Context) -> UserId:

@@ -33,6 +33,7 @@ from remit.store import agents as agent_statements
 from remit.store import events as event_log
 from remit.store import grants as grant_statements
 from remit.store import people
+from remit.store.blobs import BlobStore
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
 
@@ -87,6 +88,7 @@ class Context:
     actor: Principal
     now: Micros
     ids: Ids
+    blobs: BlobStore
     kind: Kind
     #: Set by `enter`.
     company: CompanyId | None = None
@@ -266,10 +268,11 @@ class _Reply(Generic[R]):
 class Gate:
     """Runs verbs. Nothing reads or writes around it."""
 
-    def __init__(self, database: Database, clock: Clock, ids: Ids) -> None:
+    def __init__(self, database: Database, clock: Clock, ids: Ids, blobs: BlobStore) -> None:
         self.database = database
         self.clock = clock
         self.ids = ids
+        self.blobs = blobs
         #: Called after each commit that recorded events, with the company.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
@@ -316,7 +319,7 @@ class Gate:
         kwargs: dict[str, Any],
     ) -> _Reply[R]:
         now = self.clock.now()
-        ctx = Context(tx, identify(tx, caller, now), now, self.ids, verb.kind)
+        ctx = Context(tx, identify(tx, caller, now), now, self.ids, self.blobs, verb.kind)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
         if keyed:
             first = tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
@@ -373,6 +376,6 @@ def _key(caller: Caller) -> str:
 
 
 def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """What was asked. An id that our side picked (`new_id`) is not part of it."""
-    asked = {name: value for name, value in kwargs.items() if name != "new_id"}
+    """What was asked. What our side picked for it (`new_id`, `new_files`) is not part of it."""
+    asked = {name: value for name, value in kwargs.items() if not name.startswith("new_")}
     return hashlib.sha256(canonical([verb.name, list(args), asked]).encode()).hexdigest()

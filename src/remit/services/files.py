@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action, holding
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, is_id
 from remit.model.decision import Effect
-from remit.model.file import LONGEST_DESCRIPTION, Access, File, Version
+from remit.model.file import LONGEST_DESCRIPTION, Access, File, FileKind, Version
 from remit.model.grant import Level, kb_file
 from remit.model.principal import ActorKind
 from remit.model.text import clean_text, search_words
-from remit.services import grants, lookup, views
+from remit.services import documents, grants, lookup, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.store import files as statements
-from remit.store.statement import SQLITE
+from remit.store.statement import SQLITE, row
 
 MOST_WORDS = 16
 #: Descriptions are short; this bounds what one of them puts into the index.
@@ -47,6 +48,7 @@ def create(
     new = File(
         id=FileId(new_id),
         company_id=ctx.company,
+        kind=FileKind.FILE,
         description=description,
         unlisted=unlisted,
         home_agent_id=_home(ctx),
@@ -58,26 +60,14 @@ def create(
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.tx.run(
-        statements.INSERT_FILE,
-        id=new.id,
-        company_id=new.company_id,
-        description=new.description,
-        unlisted=new.unlisted,
-        home_agent_id=new.home_agent_id,
-        version=new.version,
-        sha256=new.sha256,
-        size=new.size,
-        is_text=new.is_text,
-        links=new.links,
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
+    ctx.tx.run(statements.INSERT_FILE, **row(new))
     _add_version(ctx, new, links)
     _index(ctx, new.id, description)
     details: dict[str, Any] = {"description": description, "version": 1, "hash": sha256}
     if ctx.actor.agent_id is not None:
-        details["grant"] = grants.give_by_authorship(ctx, ctx.actor.agent_id, new.id).id
+        details["grant"] = grants.give_by_rule(
+            ctx, ctx.actor.agent_id, new.id, Level.WRITE
+        ).id
     ctx.record("file.create", f"kb_file:{new.id}", details)
     return views.file(new)
 
@@ -86,6 +76,7 @@ def create(
 def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> str:
     """Refuse early what would be refused late, before any bytes are stored. Answers the id."""
     found = lookup.file(ctx, file, Action.FILE_WRITE)
+    documents.refuse_direct_writing(found)
     _check_seen(found, version, sha256)
     return found.id
 
@@ -111,18 +102,14 @@ def write(
     """A new version, provided that the caller saw the latest one."""
     found = lookup.file(ctx, file, Action.FILE_WRITE)
     _check_seen(found, seen_version, seen_hash)
-    new = File(
-        id=found.id,
-        company_id=found.company_id,
-        description=found.description,
-        unlisted=found.unlisted,
-        home_agent_id=found.home_agent_id,
+    documents.refuse_direct_writing(found)
+    new = replace(
+        found,
         version=found.version + 1,
         sha256=sha256,
         size=size,
         is_text=is_text,
         links=len(links),
-        created_at=found.created_at,
         updated_at=ctx.now,
     )
     if not ctx.tx.run(
@@ -153,6 +140,7 @@ def describe(
 ) -> Answer:
     """Change what a file is called, or who learns of it; its contents stay."""
     found = lookup.file(ctx, file, Action.FILE_WRITE)
+    documents.refuse_direct_writing(found)
     new_description = (
         found.description
         if description is None
@@ -188,6 +176,7 @@ def read(
         "size": wanted.size,
         "is_text": wanted.is_text,
         "current_version": found.version,
+        "heading": documents.heading(ctx, found) if version is None else None,
     }
 
 
@@ -354,20 +343,7 @@ def _stale(file: File) -> Conflict:
 
 
 def _add_version(ctx: Context, file: File, links: Sequence[str]) -> None:
-    ctx.tx.run(
-        statements.INSERT_VERSION,
-        file_id=file.id,
-        number=file.version,
-        sha256=file.sha256,
-        size=file.size,
-        is_text=file.is_text,
-        at=ctx.now,
-        agent_id=ctx.actor.agent_id,
-        user_id=ctx.actor.user_id,
-        run_id=ctx.actor.run_id,
-    )
-    for target in links:
-        ctx.tx.run(statements.INSERT_LINK, file_id=file.id, target_id=target)
+    documents.add_version(ctx, file, links)
     _note_access(ctx, file.id, Access.WRITE, file.version)
 
 

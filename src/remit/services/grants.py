@@ -27,6 +27,7 @@ from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import grants as statements
+from remit.store import outcomes as outcome_statements
 
 
 @command
@@ -99,9 +100,9 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
     return grant
 
 
-def give_by_authorship(ctx: Context, author: AgentId, file_id: str) -> Grant:
-    """Who makes a file may write it, and may pass that on."""
-    return _insert(ctx, author, kb_file(file_id), Level.WRITE, Mode.ALLOW)
+def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
+    """What nobody gave: who makes a file may write it, an agent may read its own log."""
+    return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
 
 
 @command
@@ -241,7 +242,7 @@ def _resource(ctx: Context, text: object) -> Resource:
 
 
 def _outcome(ctx: Context, text: str) -> str:
-    found = ctx.tx.one(agent_statements.OUTCOME, company=ctx.company, outcome=normalise(text))
+    found = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=normalise(text))
     if found is None:
         raise NotFound("There is no such outcome.")
     return found.id
@@ -254,7 +255,7 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
     found = ctx.tx.one(
-        agent_statements.OUTCOME,
+        outcome_statements.OUTCOME,
         company=ctx.company,
         outcome=normalise(text.removeprefix("outcome:")),
     )

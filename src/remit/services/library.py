@@ -7,13 +7,16 @@ whose row never came are orphans, which `sweep` removes.
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
 from remit.clock import DAY, Micros
 from remit.ids import Ids, is_id
-from remit.services import files
+from remit.model.outcome import LONGEST_DESCRIPTION
+from remit.model.text import clean_text
+from remit.services import files, outcomes
 from remit.services.command import Answer, Gate
 from remit.services.identity import Caller
 from remit.store.blobs import BlobStore, Content, LocalBlobs, Spool, SweepReport
@@ -97,14 +100,48 @@ class Library:
 
         return await self._store(file, source, commit)
 
+    async def create_outcome(self, caller: Caller, *, description: object, **asked: Any) -> Answer:
+        """A new outcome; its prose is durable before the row, like any other content."""
+        text = clean_text(
+            description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
+        )
+        if not text:
+            return await self.gate(caller, outcomes.create, **asked)
+        new_id = self._ids.new()
+
+        def commit(content: Content) -> Answer:
+            stored = {
+                "sha256": content.sha256,
+                "size": content.size,
+                "is_text": content.is_text,
+                "links": content.links,
+            }
+            return self.gate.blocking(
+                caller,
+                outcomes.create,
+                description=text,
+                new_id=new_id,
+                new_stored=stored,
+                **asked,
+            )
+
+        return await self._store(new_id, text.encode(), commit)
+
     async def open(
         self, caller: Caller, *, file: str, version: object = None, access: str = "read"
     ) -> tuple[dict[str, Any], BinaryIO]:
         """A version and a stream of its bytes; the reading is in the access log."""
         view = await self.gate(caller, files.read, file=file, version=version, access=access)
         if self._local:
-            return view, self.blobs.open(view["id"], view["hash"])
-        return view, await self.run(self.blobs.open, view["id"], view["hash"])
+            stream = self.blobs.open(view["id"], view["hash"])
+        else:
+            stream = await self.run(self.blobs.open, view["id"], view["hash"])
+        heading = view.pop("heading")
+        if heading is None:
+            return view, stream
+        with stream:
+            whole = heading.encode() + await self.read_all(view, stream)
+        return {**view, "size": len(whole)}, io.BytesIO(whole)
 
     async def read(
         self, caller: Caller, *, file: str, version: object = None

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from remit.authority import Action
+from remit.authority import Action, Relation
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise
 from remit.model.agent import Agent
-from remit.model.file import File
-from remit.model.grant import kb_file
+from remit.model.decision import Decision
+from remit.model.file import File, FileKind
+from remit.model.grant import Resource, ResourceKind, kb_file
 from remit.model.outcome import Outcome
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
+from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store.database import Transaction
 
@@ -79,6 +81,20 @@ def agent(ctx: Context, text: str) -> Agent:
     )
 
 
+def agent_ever(ctx: Context, text: str) -> Agent:
+    """Like `agent`, but a name may be that of somebody who is gone."""
+    try:
+        return agent(ctx, text)
+    except NotFound:
+        name = text.removeprefix("agent:")
+        return only(
+            ctx.tx.all(
+                agent_statements.AGENTS_EVER_NAMED, company=ctx.company, name_key=name_key(name)
+            )[:1],
+            "agent",
+        )
+
+
 def agent_anywhere(ctx: Context, text: str) -> Agent:
     """An agent by whole id, entering its company; otherwise in the caller's only company."""
     if is_id(text):
@@ -92,11 +108,24 @@ def agent_anywhere(ctx: Context, text: str) -> Agent:
 
 
 def outcome_anywhere(ctx: Context, text: str) -> Outcome:
-    found = ctx.tx.one(agent_statements.OUTCOME_ANYWHERE, outcome=normalise(text))
-    if found is None:
-        raise NotFound("There is no such outcome.")
-    _enter_or_hide(ctx, found.company_id, "outcome")
-    return found
+    """An outcome by id or its beginning, entering its company. The caller decides about it."""
+    prefix = normalise(text.removeprefix("outcome:").removeprefix("kb://"))
+    if is_id(prefix):
+        found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=prefix)
+        if found is None:
+            raise NotFound("There is no such outcome.")
+        _enter_or_hide(ctx, found.company_id, "outcome")
+        return found
+    company_of_caller(ctx, None)
+    return only(
+        ctx.tx.all(
+            outcome_statements.OUTCOMES_BY_PREFIX,
+            company=ctx.company,
+            low=prefix,
+            high=prefix + AFTER,
+        ),
+        "outcome",
+    )
 
 
 def file(ctx: Context, text: str, action: Action) -> File:
@@ -120,10 +149,69 @@ def file(ctx: Context, text: str, action: Action) -> File:
             ),
             "file",
         )
-    ctx.require(
-        action, kb_file(found.id), home=found.home_agent_id, listed=not found.unlisted
-    )
+    _require_file(ctx, found, action)
     return found
+
+
+def document_of(ctx: Context, outcome: Outcome) -> File:
+    found = ctx.tx.one(file_statements.FILE, company=ctx.company, file=outcome.id)
+    assert found is not None, "an outcome and its document are made together"
+    return found
+
+
+_AS_OUTCOME = {
+    Action.FILE_SEE: Action.OUTCOME_READ,
+    Action.FILE_READ: Action.OUTCOME_READ,
+    Action.FILE_AUDIT: Action.OUTCOME_READ,
+    Action.FILE_WRITE: Action.OUTCOME_CHANGE,
+}
+
+
+def _require_file(ctx: Context, file: File, action: Action) -> None:
+    if file.kind is FileKind.OUTCOME:
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=file.id)
+        assert outcome is not None, "an outcome and its document are made together"
+        require_outcome(ctx, _AS_OUTCOME[action], outcome)
+        return
+    about_agent = file.kind in (FileKind.STATE, FileKind.LOG)
+    facts: dict[str, Any] = {"place": ctx.place(file.home_agent_id)} if about_agent else {}
+    ctx.require(
+        action,
+        kb_file(file.id),
+        home=file.home_agent_id,
+        listed=not file.unlisted,
+        about_agent=about_agent,
+        **facts,
+    )
+
+
+def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
+    """Decide about an outcome, or end the call."""
+    return ctx.require(
+        action,
+        Resource(ResourceKind.OUTCOME, outcome.id),
+        home=outcome.owner_id,
+        relation=relation(ctx, outcome),
+        delegated=outcome.delegated,
+        listed=False,
+    )
+
+
+def relation(ctx: Context, outcome: Outcome) -> Relation:
+    """How the asking agent stands to an outcome."""
+    me = ctx.actor.agent_id
+    if me is None:
+        return Relation.NONE
+    if outcome.owner_id == me:
+        return Relation.OWNER
+    if outcome.delegated and outcome.delegator_id == me:
+        return Relation.DELEGATOR
+    above = ctx.place(outcome.owner_id)[1:]
+    if me in above:
+        return Relation.BOSS if above[0] == me else Relation.ABOVE
+    if ctx.tx.one(outcome_statements.IS_REASON_FOR, agent=me, outcome=outcome.id) is not None:
+        return Relation.REASON
+    return Relation.NONE
 
 
 def sight(ctx: Context) -> dict[str, object]:

@@ -1,86 +1,413 @@
-"""Outcomes, as far as an agent's mandate and the life of its grants need them."""
+"""Outcomes: create, look, change, finish, reopen. Handing over is in `delegation.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import Conflict, NotFound
+from remit.clock import Micros, from_iso
+from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, CompanyId, OutcomeId
-from remit.model.outcome import Outcome, OutcomeStatus
-from remit.model.text import clean_text
-from remit.services import lookup, views
+from remit.model.file import FileKind
+from remit.model.outcome import (
+    LONGEST_DESCRIPTION,
+    LONGEST_TITLE,
+    MOST_PARENTS,
+    Outcome,
+    OutcomeStatus,
+)
+from remit.model.text import clean_line, clean_text
+from remit.services import documents, finishing, lookup, views
 from remit.services.command import Answer, Context, command, query
-from remit.store import agents as statements
-from remit.store import grants as grant_statements
+from remit.store import events as event_log
+from remit.store import outcomes as statements
+from remit.store.statement import row
+
+MOST_CHILDREN_SHOWN = 500
+MOST_CHILDREN_MOVED = 100_000
+MOST_HISTORY_SHOWN = 200
 
 
-def open_outcome(ctx: Context, *, owner: str | None, title: str, perpetual: bool) -> Outcome:
-    """A new outcome; without an owner it is the mandate of the agent that will have its id."""
-    new = ctx.ids.new()
+def open_outcome(
+    ctx: Context,
+    *,
+    title: str,
+    description: str = "",
+    owner: str | None = None,
+    new_id: str | None = None,
+    stored: documents.Stored | None = None,
+    **more: Any,
+) -> Outcome:
+    """A new outcome with its document. Without an owner it is a mandate: its agent has its id."""
+    new = new_id or ctx.ids.new()
     outcome = Outcome(
         id=OutcomeId(new),
         company_id=CompanyId(ctx.company or ""),
         title=title,
         status=OutcomeStatus.OPEN,
-        perpetual=perpetual,
+        perpetual=more.get("perpetual", False),
         owner_id=AgentId(owner or new),
+        delegated=owner is None,
+        delegator_id=more.get("delegator"),
+        urgent=more.get("urgent", False),
+        important=more.get("important", False),
+        deferred_until=more.get("deferred_until"),
+        open_prereqs=0,
+        verdict=None,
+        version=1,
         created_at=ctx.now,
+        updated_at=ctx.now,
         finished_at=None,
     )
-    ctx.tx.run(
-        statements.INSERT_OUTCOME,
-        id=outcome.id,
-        company_id=outcome.company_id,
-        title=title,
-        status=outcome.status.value,
-        perpetual=perpetual,
-        owner_id=outcome.owner_id,
-        created_at=ctx.now,
-        finished_at=None,
-    )
+    ctx.tx.run(statements.INSERT_OUTCOME, **row(outcome))
     return outcome
 
 
-def finish_outcome(ctx: Context, outcome: OutcomeId, status: OutcomeStatus) -> list[str]:
-    """End an outcome and, with it, every grant that was to last as long; answers their ids."""
-    if not ctx.tx.run(
-        statements.FINISH_OUTCOME, outcome=outcome, new_status=status.value, now=ctx.now
-    ):
-        raise Conflict("The outcome is finished already.")
-    return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome, now=ctx.now))
-
-
-@query
-def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
-    found = lookup.outcome_anywhere(ctx, outcome)
-    decision = ctx.decide(Action.AGENT_READ, home=found.owner_id)
-    if not decision.allowed:
-        raise NotFound("There is no such outcome.")
-    return views.outcome(found)
+def write_document(
+    ctx: Context, outcome: Outcome, description: str, stored: documents.Stored | None = None
+) -> None:
+    """The file of an outcome; it lies where its owner is, so the owner must exist by now."""
+    documents.create(
+        ctx,
+        FileKind.OUTCOME,
+        outcome.title,
+        description,
+        home=outcome.owner_id,
+        file_id=outcome.id,
+        stored=stored,
+    )
 
 
 @command
-def complete(ctx: Context, *, outcome: str, note: object = "") -> Answer:
-    return _finish(ctx, outcome, OutcomeStatus.COMPLETED, note)
+def create(
+    ctx: Context,
+    *,
+    parent: str,
+    title: object,
+    description: object = "",
+    parents: Sequence[str] = (),
+    blocked_by: Sequence[str] = (),
+    urgent: bool = False,
+    important: bool = False,
+    deferred_until: object = None,
+    new_id: str | None = None,
+    new_stored: documents.Stored | None = None,
+) -> Answer:
+    """A part of an outcome; whoever creates it owns it."""
+    title = clean_line(title, "title", longest=LONGEST_TITLE)
+    text = clean_text(description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True)
+    above = [_open_parent(ctx, other) for other in _unique([parent, *parents])]
+    outcome = open_outcome(
+        ctx,
+        title=title,
+        owner=ctx.actor.agent_id or above[0].owner_id,
+        new_id=new_id,
+        urgent=urgent,
+        important=important,
+        deferred_until=_time(deferred_until),
+    )
+    write_document(ctx, outcome, text, new_stored)
+    for reason in above:
+        _add_edge(ctx, reason, outcome)
+    for other in _unique(blocked_by):
+        _add_blocker(ctx, outcome, other)
+    ctx.record(
+        "outcome.create",
+        f"outcome:{outcome.id}",
+        {
+            "title": title,
+            "owner": outcome.owner_id,
+            "parents": [reason.id for reason in above],
+            "blocked_by": list(blocked_by),
+        },
+    )
+    return views.outcome(_again(ctx, outcome), ctx.now)
+
+
+@command
+def change(
+    ctx: Context,
+    *,
+    outcome: str,
+    version: object,
+    title: object = None,
+    description: object = None,
+    urgent: bool | None = None,
+    important: bool | None = None,
+    deferred_until: object = None,
+    parents: Sequence[str] | None = None,
+    blocked_by: Sequence[str] | None = None,
+) -> Answer:
+    """Change what an outcome is, how it ranks, what it is for and what it waits for."""
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_CHANGE, found)
+    if version != found.version:
+        raise Conflict(
+            f"The outcome is at version {found.version} now.",
+            "Look at it again and repeat the change with that version.",
+            details={"version": found.version},
+        )
+    if found.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {found.status.value}.", "Reopen it first.")
+    changed: dict[str, Any] = {}
+    if title is not None:
+        changed["title"] = clean_line(title, "title", longest=LONGEST_TITLE)
+    if urgent is not None:
+        changed["urgent"] = urgent
+    if important is not None:
+        changed["important"] = important
+    if deferred_until is not None:
+        changed["deferred_until"] = _time(deferred_until) if deferred_until else None
+    new = replace(found, **changed)
+    ctx.tx.run(
+        statements.UPDATE_OUTCOME,
+        outcome=found.id,
+        seen_version=found.version,
+        new_title=new.title,
+        new_urgent=new.urgent,
+        new_important=new.important,
+        new_deferred_until=new.deferred_until,
+        new_version=found.version + 1,
+        now=ctx.now,
+    )
+    if description is not None:
+        text = clean_text(
+            description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
+        )
+        file = lookup.document_of(ctx, found)
+        changed["document_version"] = documents.rewrite(ctx, file, text).version
+    if parents is not None:
+        changed["parents"] = _change_parents(ctx, found, parents)
+    if blocked_by is not None:
+        changed["blocked_by"] = _change_blockers(ctx, found, blocked_by)
+    ctx.record("outcome.change", f"outcome:{found.id}", changed)
+    return views.outcome(_again(ctx, found), ctx.now)
+
+
+@command
+def complete(
+    ctx: Context, *, outcome: str, evidence: Sequence[str] = (), note: object = ""
+) -> Answer:
+    """Say that an outcome is accomplished, and on what evidence."""
+    text = clean_text(note, "note", longest=10_000, empty_ok=True)
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    if found.perpetual:
+        raise Conflict(
+            "A perpetual outcome is never completed.", "Close it if it is not wanted any more."
+        )
+    if found.open_prereqs and not found.delegated:
+        raise Conflict(
+            f"It still waits for {found.open_prereqs} open outcomes.",
+            "Complete or close what is below it first.",
+        )
+    seen = []
+    for reference in _unique(evidence):
+        file = lookup.file(ctx, reference, Action.FILE_READ)
+        seen.append({"id": file.id, "version": file.version, "hash": file.sha256})
+    lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    finishing.finish_tree(ctx, found, OutcomeStatus.COMPLETED, text, seen)
+    return views.outcome(_again(ctx, found), ctx.now)
 
 
 @command
 def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
-    return _finish(ctx, outcome, OutcomeStatus.CLOSED, clean_text(
-        rationale, "rationale", longest=10_000
-    ))
+    """Give an outcome up, and say why; the reason stays in its document."""
+    text = clean_text(rationale, "rationale", longest=10_000)
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    finishing.finish_tree(ctx, found, OutcomeStatus.CLOSED, text)
+    return views.outcome(_again(ctx, found), ctx.now)
 
 
-def _finish(ctx: Context, text: str, status: OutcomeStatus, note: object) -> Answer:
-    note = clean_text(note, "note", longest=10_000, empty_ok=True)
-    found = lookup.outcome_anywhere(ctx, text)
-    ctx.require(Action.OUTCOME_FINISH, on=f"outcome:{found.id}", home=found.owner_id)
-    if found.perpetual and status is OutcomeStatus.COMPLETED:
-        raise Conflict(
-            "A perpetual outcome is never completed.", "Close it if it is not wanted any more."
+@command
+def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
+    """Take a judgement back; whoever could make it can do that."""
+    text = clean_text(note, "note", longest=10_000, empty_ok=True)
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    if found.status is OutcomeStatus.OPEN:
+        raise Conflict("The outcome is open.")
+    above = ctx.tx.all(statements.PARENTS, outcome=found.id)
+    if above and all(parent.status is not OutcomeStatus.OPEN for parent in above):
+        raise Conflict("What it is for is finished.", "Reopen its parent first.")
+    finishing.reopen_outcome(ctx, found)
+    ctx.record("outcome.reopen", f"outcome:{found.id}", {"note": text, "was": found.status.value})
+    return views.outcome(_again(ctx, found), ctx.now)
+
+
+@query
+def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
+    """An outcome with what it is for, what it consists of, and what happened to it."""
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
+    history = ctx.tx.all(
+        event_log.NEWEST_ON,
+        company=ctx.company,
+        resource=f"outcome:{found.id}",
+        limit=MOST_HISTORY_SHOWN,
+    )
+    return {
+        **views.outcome(found, ctx.now),
+        "description": documents.prose(ctx, found.id),
+        "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=found.id)),
+        "children": _briefly(
+            ctx.tx.all(statements.CHILDREN, outcome=found.id, limit=MOST_CHILDREN_SHOWN)
+        ),
+        "blocked_by": _briefly(ctx.tx.all(statements.BLOCKERS, outcome=found.id)),
+        "history": [views.happening(event) for event in history],
+    }
+
+
+@query
+def listing(
+    ctx: Context,
+    *,
+    company: str | None = None,
+    owner: str | None = None,
+    status: str | None = None,
+    actionable: bool = False,
+    after: str = "",
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """An agent's outcomes (the caller's own by default), or a company's for the board."""
+    lookup.company_of_caller(ctx, company)
+    if status is not None and status not in set(OutcomeStatus):
+        raise BadInput("status must be open, completed or closed.", "Choose one of these.")
+    whose = lookup.agent(ctx, owner).id if owner else ctx.actor.agent_id
+    if whose is not None and whose != ctx.actor.agent_id:
+        ctx.require(Action.AGENT_CONTROL, on=f"agent:{whose}", place=ctx.place(whose))
+    else:
+        ctx.require(Action.COMPANY_READ, on="outcomes")
+    if actionable:
+        if whose is None:
+            raise BadInput("Whose actionable outcomes?", "Name the owner.")
+        found = ctx.tx.all(statements.ACTIONABLE, owner=whose, now=ctx.now, limit=limit)
+    else:
+        found = ctx.tx.all(
+            statements.OUTCOMES,
+            company=ctx.company,
+            after=after,
+            owner=whose or "",
+            any_owner=whose is None,
+            status=status or "",
+            any_status=status is None,
+            limit=limit,
         )
-    revoked = finish_outcome(ctx, found.id, status)
-    verb = "complete" if status is OutcomeStatus.COMPLETED else "close"
-    ctx.record(f"outcome.{verb}", f"outcome:{found.id}", {"note": note, "revoked": revoked})
-    return {**views.outcome(found), "status": status.value, "finished_at": views.time(ctx.now)}
+    return [views.outcome(one, ctx.now) for one in found]
+
+
+def _again(ctx: Context, outcome: Outcome) -> Outcome:
+    found = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=outcome.id)
+    assert found is not None
+    return found
+
+
+def _open_parent(ctx: Context, text: str) -> Outcome:
+    """An outcome below which the caller may create; deciding, or ending the call."""
+    parent = lookup.outcome_anywhere(ctx, text)
+    lookup.require_outcome(ctx, Action.OUTCOME_CREATE, parent)
+    if parent.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The parent is {parent.status.value}.", "Choose an open outcome.")
+    return parent
+
+
+def _add_edge(ctx: Context, parent: Outcome, child: Outcome) -> None:
+    _refuse_cycle(ctx, child.id, parent.id)
+    ctx.tx.run(
+        statements.INSERT_EDGE, company_id=ctx.company, parent_id=parent.id, child_id=child.id
+    )
+    if child.status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=parent.id, step=1)
+
+
+def _add_blocker(ctx: Context, outcome: Outcome, text: str) -> Outcome:
+    blocker = lookup.outcome_anywhere(ctx, text)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, blocker)
+    _refuse_cycle(ctx, blocker.id, outcome.id)
+    ctx.tx.run(
+        statements.INSERT_BLOCKER,
+        company_id=ctx.company,
+        outcome_id=outcome.id,
+        blocker_id=blocker.id,
+    )
+    if blocker.status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=1)
+    return blocker
+
+
+def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
+    """Put an outcome between another and those of its open parts that have the same owner."""
+    for child in ctx.tx.all(statements.CHILDREN, outcome=outcome.id, limit=MOST_CHILDREN_MOVED):
+        if child.status is OutcomeStatus.OPEN and child.owner_id == outcome.owner_id:
+            ctx.tx.run(statements.DELETE_EDGE, parent=outcome.id, child=child.id)
+            ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=-1)
+            _add_edge(ctx, new, child)
+    _add_edge(ctx, outcome, new)
+
+
+def _refuse_cycle(ctx: Context, part: str, whole: str) -> None:
+    """Before `whole` comes to depend on `part`. The writing transaction sees every other one."""
+    if ctx.tx.one(
+        statements.DEPENDS_ON, company=ctx.company, outcome=part, other=whole
+    ) is not None:
+        raise Conflict(
+            "Each would wait for the other.", "Choose another parent or blocker.", code="cycle"
+        )
+
+
+def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
+    if not wanted and not outcome.delegated:
+        raise BadInput("An outcome needs a reason.", "Name at least one parent.")
+    before = {parent.id: parent for parent in ctx.tx.all(statements.PARENTS, outcome=outcome.id)}
+    after = {found.id: found for found in map(
+        lambda text: lookup.outcome_anywhere(ctx, text), _unique(wanted)
+    )}
+    for gone in before.keys() - after.keys():
+        ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
+    for new in after.keys() - before.keys():
+        _add_edge(ctx, _open_parent(ctx, new), outcome)
+    return sorted(after)
+
+
+def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
+    before = {blocker.id: blocker for blocker in ctx.tx.all(
+        statements.BLOCKERS, outcome=outcome.id
+    )}
+    after = {lookup.outcome_anywhere(ctx, text).id for text in _unique(wanted)}
+    for gone in before.keys() - after:
+        ctx.tx.run(statements.DELETE_BLOCKER, outcome=outcome.id, blocker=gone)
+        if before[gone].status is OutcomeStatus.OPEN:
+            ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=-1)
+    for new in after - before.keys():
+        _add_blocker(ctx, outcome, new)
+    return sorted(after)
+
+
+def _briefly(found: Iterable[Outcome]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": outcome.id,
+            "title": outcome.title,
+            "status": outcome.status.value,
+            "owner_id": outcome.owner_id,
+        }
+        for outcome in found
+    ]
+
+
+def _unique(texts: Sequence[str]) -> list[str]:
+    if len(texts) > MOST_PARENTS:
+        raise BadInput(f"At most {MOST_PARENTS} at once.", "Group them under another outcome.")
+    return list(dict.fromkeys(texts))
+
+
+def _time(text: object) -> Micros | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise BadInput("deferred_until must be a time.", "Write it like 2026-05-01T09:00:00Z.")
+    return from_iso(text)

@@ -14,6 +14,11 @@ _STEPS = {
     "board_only": "Ask your boss or the board to do it.",
     "agent_inactive": "Stop calling; the board decides about this agent.",
     "not_your_report": "Ask the agent's own boss to grant it.",
+    "own_mandate": "Tell your boss that it is done, or what stands in the way.",
+    "delegated_away": "Talk to its owner, or reclaim what you delegated.",
+    "skip_level": "Talk to your own report, or reclaim what you delegated to it.",
+    "read_only": "Tell your boss what should change about it.",
+    "not_below_you": "Ask its own boss, or the board.",
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }

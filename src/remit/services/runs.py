@@ -9,7 +9,7 @@ from remit.errors import Conflict, NotFound
 from remit.ids import RunId, TokenKind, is_id
 from remit.model.agent import AgentStatus
 from remit.model.run import Run, RunStatus
-from remit.services import agents, lookup, users
+from remit.services import lookup, tree, users
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as statements
 from remit.store import people
@@ -36,7 +36,7 @@ def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answe
         started_at=ctx.now,
         ended_at=None,
     )
-    agents.set_status(ctx, found, AgentStatus.RUNNING)
+    tree.set_status(ctx, found, AgentStatus.RUNNING)
     ctx.record("run.start", f"run:{run}", {"agent_id": found.id})
     return {**users.issue(ctx, TokenKind.RUN, "", None, agent=found.id, run=run), "run_id": run}
 
@@ -52,7 +52,7 @@ def end(ctx: Context, *, run: str, status: str = "completed") -> Answer:
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=found.id, agent=None, user=None, now=ctx.now)
     agent = lookup.agent_anywhere(ctx, found.agent_id)
     if agent.status is AgentStatus.RUNNING:
-        agents.set_status(ctx, agent, AgentStatus.IDLE)
+        tree.set_status(ctx, agent, AgentStatus.IDLE)
     ctx.record("run.end", f"run:{run}", {"agent_id": found.agent_id, "status": ended.value})
     return {"id": run, "status": ended.value}
 

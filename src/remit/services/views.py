@@ -11,7 +11,7 @@ from remit.model.company import Company
 from remit.model.event import Event
 from remit.model.file import AccessEntry, File, Version
 from remit.model.grant import Grant, Level
-from remit.model.outcome import Outcome
+from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.principal import Token
 from remit.store.people import Member
 
@@ -48,22 +48,38 @@ def agent(value: Agent) -> View:
         "reports_to": value.boss_id,
         "boss_user_id": value.boss_user_id,
         "adapter_type": value.adapter_type,
+        "seat_user_id": value.seat_user_id,
+        "state_file_id": value.state_file_id,
+        "log_file_id": value.log_file_id,
         "created_at": time(value.created_at),
         "updated_at": time(value.updated_at),
     }
 
 
-def outcome(value: Outcome) -> View:
-    return {
+def outcome(value: Outcome, now: Micros | None = None) -> View:
+    view: View = {
         "id": value.id,
         "company_id": value.company_id,
         "title": value.title,
         "status": value.status.value,
-        "perpetual": value.perpetual,
         "owner_id": value.owner_id,
+        "perpetual": value.perpetual,
+        "delegated": value.delegated,
+        "delegator_id": value.delegator_id,
+        "urgent": value.urgent,
+        "important": value.important,
+        "deferred_until": time(value.deferred_until),
+        "version": value.version,
+        "verdict": None if value.verdict is None else json.loads(value.verdict),
         "created_at": time(value.created_at),
+        "updated_at": time(value.updated_at),
         "finished_at": time(value.finished_at),
     }
+    if now is not None:
+        reason = why_not_actionable(value, now)
+        view["actionable"] = reason is None
+        view["why_not_actionable"] = reason
+    return view
 
 
 def token(value: Token) -> View:
@@ -84,6 +100,7 @@ def file(value: File, level: Level | None = None) -> View:
     view: View = {
         "id": value.id,
         "company_id": value.company_id,
+        "kind": value.kind.value,
         "description": value.description,
         "unlisted": value.unlisted,
         "version": value.version,
@@ -143,6 +160,20 @@ def granter(value: Grant) -> str | None:
     if value.granted_by_agent is not None:
         return f"agent:{value.granted_by_agent}"
     return None if value.granted_by_user is None else f"user:{value.granted_by_user}"
+
+
+def happening(value: Event) -> View:
+    """An event as a line of history."""
+    details = json.loads(value.details)
+    return {
+        "at": time(value.at),
+        "action": value.action,
+        "by": f"{value.actor_kind.value}:{value.actor_id}".rstrip(":"),
+        "run_id": value.run_id,
+        "allowed": value.allowed,
+        "why": details.get("note") or details.get("reason") or details.get("sentence"),
+        "event_id": value.id,
+    }
 
 
 def event(value: Event) -> View:

@@ -1,15 +1,18 @@
-"""Statements about agents, the tree they form, their mandates and their runs."""
+"""Statements about agents, the tree they form, and their runs."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, fields
 
 from sqlalchemy import Boolean, and_, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
+from remit.clock import Micros
+from remit.ids import AgentId, UserId
 from remit.model.agent import DEEPEST_TREE, Agent
-from remit.model.outcome import Outcome
 from remit.model.run import Run
 from remit.store.statement import Statement, change, columns, into, scalar
-from remit.store.tables import agents, outcomes, runs
+from remit.store.tables import agent_places, agents, runs
 
 INSERT_AGENT = change(insert(agents))
 AGENT = Statement(
@@ -28,6 +31,13 @@ LIVING_AGENT_BY_NAME = Statement(
         agents.c.name_key == bind("name_key"),
         agents.c.status != literal("terminated"),
     ),
+    into(Agent),
+)
+#: Also those who are gone, newest first.
+AGENTS_EVER_NAMED = Statement(
+    select(*columns(agents, Agent))
+    .where(agents.c.company_id == bind("company"), agents.c.name_key == bind("name_key"))
+    .order_by(agents.c.id.desc()),
     into(Agent),
 )
 #: Two of them are enough to know that a prefix is ambiguous.
@@ -80,22 +90,77 @@ _chain = _start.union_all(
 #: An agent and all bosses above it, itself first. Longer than allowed means: do not trust it.
 CHAIN_OF_BOSSES = Statement(select(_chain.c.id).order_by(_chain.c.depth), scalar)
 
-# Mandates
+_seed = (
+    select(agents.c.id, literal(0).label("depth"))
+    .where(agents.c.company_id == bind("company"), agents.c.id == bind("agent"))
+    .cte("below", recursive=True)
+)
+_below = _seed.union(
+    select(agents.c.id, _seed.c.depth + 1).where(
+        and_(agents.c.boss_id == _seed.c.id, _seed.c.depth <= DEEPEST_TREE)
+    )
+)
+_member = agents.alias("member")
+#: An agent and everybody below it, nearest first.
+SUBTREE_OF_AGENT = Statement(
+    select(*(_member.c[column.name] for column in columns(agents, Agent)))
+    .join(_below, _below.c.id == _member.c.id)
+    .order_by(_below.c.depth, _member.c.id),
+    into(Agent),
+)
+REPORTS = Statement(
+    select(*columns(agents, Agent))
+    .where(agents.c.boss_id == bind("agent"), agents.c.status != literal("terminated"))
+    .order_by(agents.c.id),
+    into(Agent),
+)
+MOVE_AGENT = change(
+    update(agents)
+    .where(agents.c.id == bind("agent"))
+    .values(boss_id=bind("new_boss"), boss_user_id=bind("new_boss_user"), updated_at=bind("now"))
+)
+SEAT_AGENT = change(
+    update(agents)
+    .where(agents.c.id == bind("agent"))
+    .values(
+        adapter_type=bind("new_adapter"),
+        adapter_config=bind("new_config"),
+        seat_user_id=bind("new_seat"),
+        updated_at=bind("now"),
+    )
+)
 
-INSERT_OUTCOME = change(insert(outcomes))
-OUTCOME = Statement(
-    select(*columns(outcomes, Outcome)).where(
-        outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome")
-    ),
-    into(Outcome),
+# Who reported to whom, and when
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    agent_id: AgentId
+    boss_id: AgentId | None
+    boss_user_id: UserId | None
+    since: Micros
+    until: Micros | None
+
+
+INSERT_PLACE = change(
+    insert(agent_places).values(
+        {column.name: bind(column.name) for column in agent_places.c if column.name != "id"}
+    )
 )
-OUTCOME_ANYWHERE = Statement(
-    select(*columns(outcomes, Outcome)).where(outcomes.c.id == bind("outcome")), into(Outcome)
+END_PLACE = change(
+    update(agent_places)
+    .where(agent_places.c.agent_id == bind("agent"), agent_places.c.until.is_(None))
+    .values(until=bind("now"))
 )
-FINISH_OUTCOME = change(
-    update(outcomes)
-    .where(outcomes.c.id == bind("outcome"), outcomes.c.status == literal("open"))
-    .values(status=bind("new_status"), finished_at=bind("now"))
+PLACES_AT = Statement(
+    select(*(agent_places.c[field.name] for field in fields(Place)))
+    .where(
+        agent_places.c.company_id == bind("company"),
+        agent_places.c.since <= bind("at"),
+        or_(agent_places.c.until.is_(None), agent_places.c.until > bind("at")),
+    )
+    .order_by(agent_places.c.agent_id),
+    into(Place),
 )
 
 # Runs

@@ -63,6 +63,13 @@ EVENTS_ON = Statement(
     .limit(bind("limit")),
     into(Event),
 )
+NEWEST_ON = Statement(
+    select(*_all)
+    .where(events.c.company_id == bind("company"), events.c.resource == bind("resource"))
+    .order_by(events.c.seq.desc())
+    .limit(bind("limit")),
+    into(Event),
+)
 EVENTS_BY_PREFIX = Statement(
     select(*_all).where(events.c.id >= bind("low"), events.c.id < bind("high")).limit(2),
     into(Event),

@@ -75,6 +75,13 @@ VERSION = Statement(
     ),
     into(Version),
 )
+VERSION_AT = Statement(
+    select(file_versions.c.number)
+    .where(file_versions.c.file_id == bind("file"), file_versions.c.at <= bind("at"))
+    .order_by(file_versions.c.number.desc())
+    .limit(1),
+    scalar,
+)
 #: Whether a blob belongs to a version.
 REFERENCED = Statement(
     select(literal(1)).where(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, exists, insert, literal, or_, select, update
+from sqlalchemy import Boolean, and_, exists, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.model.grant import Grant
@@ -61,6 +61,21 @@ LIVE_IN_COMPANY = Statement(
     .limit(bind("limit")),
     into(Grant),
 )
+#: What was live at a past time. Revocation takes effect at its own time, so it is excluded.
+LIVE_AT = Statement(
+    select(*_all)
+    .where(
+        grants.c.company_id == bind("company"),
+        grants.c.id > bind("after"),
+        or_(bind("any_holder", type_=Boolean) == true(), grants.c.holder_id == bind("holder")),
+        grants.c.created_at <= bind("at"),
+        or_(grants.c.revoked_at.is_(None), grants.c.revoked_at > bind("at")),
+        or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("at")),
+    )
+    .order_by(grants.c.id)
+    .limit(bind("limit")),
+    into(Grant),
+)
 _child = grants.alias("child")
 #: Given, never used and not passed on either. What came with authorship was not given.
 _unused = (
@@ -109,6 +124,29 @@ _all_scoped = _scoped.union(
 REVOKE_SCOPED_TO = Statement(
     update(grants)
     .where(grants.c.id.in_(select(_all_scoped.c.id)))
+    .values(revoked_at=bind("now"))
+    .returning(grants.c.id),
+    scalar,
+)
+
+_held_scoped = (
+    select(grants.c.id)
+    .where(
+        grants.c.holder_id == bind("holder"),
+        grants.c.scope_id.is_not(None),
+        grants.c.revoked_at.is_(None),
+    )
+    .cte("doomed", recursive=True)
+)
+_all_held_scoped = _held_scoped.union(
+    select(grants.c.id).where(
+        grants.c.parent_id == _held_scoped.c.id, grants.c.revoked_at.is_(None)
+    )
+)
+#: Revoke whatever an agent held for some outcome, and everything that rests on it.
+REVOKE_SCOPED_OF = Statement(
+    update(grants)
+    .where(grants.c.id.in_(select(_all_held_scoped.c.id)))
     .values(revoked_at=bind("now"))
     .returning(grants.c.id),
     scalar,

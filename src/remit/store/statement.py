@@ -87,3 +87,13 @@ def into(value: type[T]) -> Callable[..., T]:
 def scalar(value: Any) -> Any:
     """For rows of one column."""
     return value
+
+
+def row(value: Any, **more: Any) -> dict[str, Any]:
+    """The parameters that store a value: its fields, enums as their plain values."""
+    parameters = {
+        field.name: plain.value if isinstance(plain, enum.Enum) else plain
+        for field in fields(value)
+        for plain in (getattr(value, field.name),)
+    }
+    return {**parameters, **more}

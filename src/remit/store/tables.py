@@ -95,16 +95,67 @@ outcomes = Table(
     Column("status", Text, nullable=False),
     Column("perpetual", Boolean, nullable=False),
     Column("owner_id", Id, nullable=False),
+    # Handed over as a whole: its owner works below it and does not judge it.
+    Column("delegated", Boolean, nullable=False),
+    Column("delegator_id", Id),
+    Column("urgent", Boolean, nullable=False),
+    Column("important", Boolean, nullable=False),
+    Column("deferred_until", Time),
+    # Open children and open blockers, kept by the services so that "actionable" is an index.
+    Column("open_prereqs", Integer, nullable=False),
+    # JSON: who judged it, why, and on what evidence.
+    Column("verdict", Text),
+    Column("version", Integer, nullable=False),
     Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
     Column("finished_at", Time),
     UniqueConstraint("id", "company_id"),
     # A mandate and its agent name each other, so one of the two waits for the commit.
     _within_company("owner_id", "agents", deferred=True),
+    _within_company("delegator_id", "agents", deferred=True),
+    CheckConstraint("delegator_id IS NULL OR delegated", name="delegator"),
+    CheckConstraint("open_prereqs >= 0", name="open_prereqs"),
     _one_of("status", "open", "completed", "closed"),
     CheckConstraint("(status = 'open') = (finished_at IS NULL)", name="finished"),
     CheckConstraint("NOT (perpetual AND status = 'completed')", name="perpetual"),
     Index("ix_outcomes_company_id", "company_id", "id"),
-    Index("ix_outcomes_owner_id", "owner_id"),
+    Index("ix_outcomes_owner_id", "owner_id", "status"),
+    Index(
+        "ix_outcomes_actionable",
+        "owner_id",
+        sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
+        postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
+    ),
+    Index(
+        "ix_outcomes_delegated",
+        "delegator_id",
+        sqlite_where=text("delegated"),
+        postgresql_where=text("delegated"),
+    ),
+)
+
+outcome_edges = Table(
+    "outcome_edges",
+    metadata,
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("parent_id", Id, primary_key=True),
+    Column("child_id", Id, primary_key=True),
+    _within_company("parent_id", "outcomes"),
+    _within_company("child_id", "outcomes"),
+    CheckConstraint("parent_id <> child_id", name="not_own_parent"),
+    Index("ix_outcome_edges_child_id", "child_id"),
+)
+
+outcome_blockers = Table(
+    "outcome_blockers",
+    metadata,
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("outcome_id", Id, primary_key=True),
+    Column("blocker_id", Id, primary_key=True),
+    _within_company("outcome_id", "outcomes"),
+    _within_company("blocker_id", "outcomes"),
+    CheckConstraint("outcome_id <> blocker_id", name="not_itself"),
+    Index("ix_outcome_blockers_blocker_id", "blocker_id"),
 )
 
 agents = Table(
@@ -121,11 +172,19 @@ agents = Table(
     Column("boss_user_id", Id, ForeignKey("users.id")),
     Column("adapter_type", Text, nullable=False),
     Column("adapter_config", Text, nullable=False),
+    # The person in the seat, when the adapter is `human`.
+    Column("seat_user_id", Id, ForeignKey("users.id")),
+    Column("prompt", Text, nullable=False),
+    # Its working memory, and what its runs did; the files come in the same transaction.
+    Column("state_file_id", Id, nullable=False),
+    Column("log_file_id", Id, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
     UniqueConstraint("id", "company_id"),
     _within_company("id", "outcomes"),
     _within_company("boss_id", "agents"),
+    _within_company("state_file_id", "files", deferred=True),
+    _within_company("log_file_id", "files", deferred=True),
     CheckConstraint("(boss_id IS NULL) <> (boss_user_id IS NULL)", name="one_boss"),
     CheckConstraint("boss_id <> id", name="not_own_boss"),
     _one_of("status", "pending_approval", "idle", "running", "paused", "error", "terminated"),
@@ -139,6 +198,25 @@ agents = Table(
         sqlite_where=text("status <> 'terminated'"),
         postgresql_where=text("status <> 'terminated'"),
     ),
+)
+
+agent_places = Table(
+    "agent_places",
+    metadata,
+    # Who reported to whom, and when.
+    Column("id", RowNumber, primary_key=True, autoincrement=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("agent_id", Id, nullable=False),
+    Column("boss_id", Id),
+    Column("boss_user_id", Id, ForeignKey("users.id")),
+    Column("since", Time, nullable=False),
+    Column("until", Time),
+    _within_company("agent_id", "agents"),
+    _within_company("boss_id", "agents"),
+    CheckConstraint("(boss_id IS NULL) <> (boss_user_id IS NULL)", name="one_boss"),
+    Index("ix_agent_places_agent_id", "agent_id", "since"),
+    Index("ix_agent_places_company_id", "company_id", "since"),
+    sqlite_autoincrement=True,
 )
 
 runs = Table(
@@ -199,6 +277,7 @@ files = Table(
     metadata,
     Column("id", Id, primary_key=True),
     Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("kind", Text, nullable=False),
     Column("description", Text, nullable=False),
     Column("unlisted", Boolean, nullable=False),
     Column("home_agent_id", Id),
@@ -212,6 +291,7 @@ files = Table(
     UniqueConstraint("id", "company_id"),
     _within_company("home_agent_id", "agents"),
     CheckConstraint("version >= 1", name="version"),
+    _one_of("kind", "file", "outcome", "state", "log"),
     Index("ix_files_company_id", "company_id", "id"),
 )
 

@@ -1,4 +1,4 @@
-"""Foundation: companies, people, agents, knowledge base, capabilities, events."""
+"""Foundation: companies, people, agents, outcomes, knowledge base, capabilities, events."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -6,10 +6,20 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+# A mandate, its agent and the agent's files name each other. SQLite cannot add a constraint later,
+# and does not mind naming a table that comes next; PostgreSQL does, and can.
+LATER = (
+    ("outcomes", "owner_id", "agents"),
+    ("outcomes", "delegator_id", "agents"),
+    ("agents", "state_file_id", "files"),
+    ("agents", "log_file_id", "files"),
+)
+
 ID = sa.String(length=36).with_variant(sa.String(length=36, collation="C"), "postgresql")
 
 
 def upgrade() -> None:
+    sqlite = op.get_bind().dialect.name == "sqlite"
     op.create_table(
         "companies",
         sa.Column("id", ID, nullable=False),
@@ -29,16 +39,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sa.UniqueConstraint("name_key", name=op.f("uq_users_name_key")),
     )
-    # A mandate and its agent name each other. SQLite cannot add a constraint later, and does not
-    # mind naming a table that comes next; PostgreSQL does, and can.
-    sqlite = op.get_bind().dialect.name == "sqlite"
-    owner = sa.ForeignKeyConstraint(
-        ["owner_id", "company_id"],
-        ["agents.id", "agents.company_id"],
-        name=op.f("fk_outcomes_owner_id_company_id"),
-        initially="DEFERRED",
-        deferrable=True,
-    )
     op.create_table(
         "outcomes",
         sa.Column("id", ID, nullable=False),
@@ -47,7 +47,16 @@ def upgrade() -> None:
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("perpetual", sa.Boolean(), nullable=False),
         sa.Column("owner_id", ID, nullable=False),
+        sa.Column("delegated", sa.Boolean(), nullable=False),
+        sa.Column("delegator_id", ID, nullable=True),
+        sa.Column("urgent", sa.Boolean(), nullable=False),
+        sa.Column("important", sa.Boolean(), nullable=False),
+        sa.Column("deferred_until", sa.BigInteger(), nullable=True),
+        sa.Column("open_prereqs", sa.Integer(), nullable=False),
+        sa.Column("verdict", sa.Text(), nullable=True),
+        sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
             "(status = 'open') = (finished_at IS NULL)", name=op.f("ck_outcomes_finished")
@@ -58,15 +67,37 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "status IN ('open', 'completed', 'closed')", name=op.f("ck_outcomes_status")
         ),
+        sa.CheckConstraint("delegator_id IS NULL OR delegated", name=op.f("ck_outcomes_delegator")),
+        sa.CheckConstraint("open_prereqs >= 0", name=op.f("ck_outcomes_open_prereqs")),
         sa.ForeignKeyConstraint(
             ["company_id"], ["companies.id"], name=op.f("fk_outcomes_company_id")
         ),
-        *([owner] if sqlite else []),
+        *(
+            [_later("outcomes", "owner_id", "agents"), _later("outcomes", "delegator_id", "agents")]
+            if sqlite
+            else []
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_outcomes")),
         sa.UniqueConstraint("id", "company_id", name=op.f("uq_outcomes_id_company_id")),
     )
+    op.create_index(
+        "ix_outcomes_actionable",
+        "outcomes",
+        ["owner_id"],
+        unique=False,
+        sqlite_where=sa.text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
+        postgresql_where=sa.text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
+    )
     op.create_index("ix_outcomes_company_id", "outcomes", ["company_id", "id"], unique=False)
-    op.create_index("ix_outcomes_owner_id", "outcomes", ["owner_id"], unique=False)
+    op.create_index(
+        "ix_outcomes_delegated",
+        "outcomes",
+        ["delegator_id"],
+        unique=False,
+        sqlite_where=sa.text("delegated"),
+        postgresql_where=sa.text("delegated"),
+    )
+    op.create_index("ix_outcomes_owner_id", "outcomes", ["owner_id", "status"], unique=False)
     op.create_table(
         "agents",
         sa.Column("id", ID, nullable=False),
@@ -80,6 +111,10 @@ def upgrade() -> None:
         sa.Column("boss_user_id", ID, nullable=True),
         sa.Column("adapter_type", sa.Text(), nullable=False),
         sa.Column("adapter_config", sa.Text(), nullable=False),
+        sa.Column("seat_user_id", ID, nullable=True),
+        sa.Column("prompt", sa.Text(), nullable=False),
+        sa.Column("state_file_id", ID, nullable=False),
+        sa.Column("log_file_id", ID, nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint(
@@ -106,6 +141,14 @@ def upgrade() -> None:
             ["outcomes.id", "outcomes.company_id"],
             name=op.f("fk_agents_id_company_id"),
         ),
+        sa.ForeignKeyConstraint(
+            ["seat_user_id"], ["users.id"], name=op.f("fk_agents_seat_user_id")
+        ),
+        *(
+            [_later("agents", "state_file_id", "files"), _later("agents", "log_file_id", "files")]
+            if sqlite
+            else []
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
         sa.UniqueConstraint("id", "company_id", name=op.f("uq_agents_id_company_id")),
     )
@@ -119,16 +162,52 @@ def upgrade() -> None:
         sqlite_where=sa.text("status <> 'terminated'"),
         postgresql_where=sa.text("status <> 'terminated'"),
     )
-    if not sqlite:
-        op.create_foreign_key(
-            op.f("fk_outcomes_owner_id_company_id"),
-            "outcomes",
-            "agents",
-            ["owner_id", "company_id"],
-            ["id", "company_id"],
-            initially="DEFERRED",
-            deferrable=True,
-        )
+    op.create_table(
+        "outcome_edges",
+        sa.Column("company_id", ID, nullable=False),
+        sa.Column("parent_id", ID, nullable=False),
+        sa.Column("child_id", ID, nullable=False),
+        sa.CheckConstraint("parent_id <> child_id", name=op.f("ck_outcome_edges_not_own_parent")),
+        sa.ForeignKeyConstraint(
+            ["child_id", "company_id"],
+            ["outcomes.id", "outcomes.company_id"],
+            name=op.f("fk_outcome_edges_child_id_company_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["company_id"], ["companies.id"], name=op.f("fk_outcome_edges_company_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["parent_id", "company_id"],
+            ["outcomes.id", "outcomes.company_id"],
+            name=op.f("fk_outcome_edges_parent_id_company_id"),
+        ),
+        sa.PrimaryKeyConstraint("parent_id", "child_id", name=op.f("pk_outcome_edges")),
+    )
+    op.create_index("ix_outcome_edges_child_id", "outcome_edges", ["child_id"], unique=False)
+    op.create_table(
+        "outcome_blockers",
+        sa.Column("company_id", ID, nullable=False),
+        sa.Column("outcome_id", ID, nullable=False),
+        sa.Column("blocker_id", ID, nullable=False),
+        sa.CheckConstraint("outcome_id <> blocker_id", name=op.f("ck_outcome_blockers_not_itself")),
+        sa.ForeignKeyConstraint(
+            ["blocker_id", "company_id"],
+            ["outcomes.id", "outcomes.company_id"],
+            name=op.f("fk_outcome_blockers_blocker_id_company_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["company_id"], ["companies.id"], name=op.f("fk_outcome_blockers_company_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["outcome_id", "company_id"],
+            ["outcomes.id", "outcomes.company_id"],
+            name=op.f("fk_outcome_blockers_outcome_id_company_id"),
+        ),
+        sa.PrimaryKeyConstraint("outcome_id", "blocker_id", name=op.f("pk_outcome_blockers")),
+    )
+    op.create_index(
+        "ix_outcome_blockers_blocker_id", "outcome_blockers", ["blocker_id"], unique=False
+    )
     op.create_table(
         "memberships",
         sa.Column("company_id", ID, nullable=False),
@@ -149,6 +228,46 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("company_id", "user_id", name=op.f("pk_memberships")),
     )
     op.create_index("ix_memberships_user_id", "memberships", ["user_id"], unique=False)
+    op.create_table(
+        "agent_places",
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=True,
+            nullable=False,
+        ),
+        sa.Column("company_id", ID, nullable=False),
+        sa.Column("agent_id", ID, nullable=False),
+        sa.Column("boss_id", ID, nullable=True),
+        sa.Column("boss_user_id", ID, nullable=True),
+        sa.Column("since", sa.BigInteger(), nullable=False),
+        sa.Column("until", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(boss_id IS NULL) <> (boss_user_id IS NULL)", name=op.f("ck_agent_places_one_boss")
+        ),
+        sa.ForeignKeyConstraint(
+            ["agent_id", "company_id"],
+            ["agents.id", "agents.company_id"],
+            name=op.f("fk_agent_places_agent_id_company_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["boss_id", "company_id"],
+            ["agents.id", "agents.company_id"],
+            name=op.f("fk_agent_places_boss_id_company_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["boss_user_id"], ["users.id"], name=op.f("fk_agent_places_boss_user_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["company_id"], ["companies.id"], name=op.f("fk_agent_places_company_id")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_agent_places")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_agent_places_agent_id", "agent_places", ["agent_id", "since"], unique=False)
+    op.create_index(
+        "ix_agent_places_company_id", "agent_places", ["company_id", "since"], unique=False
+    )
     op.create_table(
         "runs",
         sa.Column("id", ID, nullable=False),
@@ -217,11 +336,11 @@ def upgrade() -> None:
     op.create_index("ix_tokens_agent_id", "tokens", ["agent_id"], unique=False)
     op.create_index("ix_tokens_run_id", "tokens", ["run_id"], unique=False)
     op.create_index("ix_tokens_user_id", "tokens", ["user_id"], unique=False)
-
     op.create_table(
         "files",
         sa.Column("id", ID, nullable=False),
         sa.Column("company_id", ID, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("description", sa.Text(), nullable=False),
         sa.Column("unlisted", sa.Boolean(), nullable=False),
         sa.Column("home_agent_id", ID, nullable=True),
@@ -232,6 +351,9 @@ def upgrade() -> None:
         sa.Column("links", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint(
+            "kind IN ('file', 'outcome', 'state', 'log')", name=op.f("ck_files_kind")
+        ),
         sa.CheckConstraint("version >= 1", name=op.f("ck_files_version")),
         sa.ForeignKeyConstraint(["company_id"], ["companies.id"], name=op.f("fk_files_company_id")),
         sa.ForeignKeyConstraint(
@@ -440,7 +562,27 @@ def upgrade() -> None:
     if sqlite:
         _sqlite_only()
     else:
+        for table, column, target in LATER:
+            op.create_foreign_key(
+                op.f(f"fk_{table}_{column}_company_id"),
+                table,
+                target,
+                [column, "company_id"],
+                ["id", "company_id"],
+                initially="DEFERRED",
+                deferrable=True,
+            )
         _postgresql_only()
+
+
+def _later(table: str, column: str, target: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(
+        [column, "company_id"],
+        [f"{target}.id", f"{target}.company_id"],
+        name=op.f(f"fk_{table}_{column}_company_id"),
+        initially="DEFERRED",
+        deferrable=True,
+    )
 
 
 def _sqlite_only() -> None:

@@ -1,0 +1,100 @@
+"""Rights on outcomes: derived from who owns what and who handed it over, not stored row by row.
+
+Delegation moves responsibility. Whoever handed an outcome over keeps the judgement on that very
+outcome and looks at everything below, but does not reach in; whoever received it works below it
+and does not judge it. Explicit grants add to what follows from this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from remit.authority.capability import holding
+from remit.clock import Micros
+from remit.model.decision import Decision, Effect
+from remit.model.grant import Grant, Level
+
+
+class Relation(StrEnum):
+    """How an agent stands to an outcome; the first that holds."""
+
+    OWNER = "owner"
+    #: Handed it over, and will judge it.
+    DELEGATOR = "delegator"
+    #: The direct boss of its owner.
+    BOSS = "boss"
+    #: Further above its owner.
+    ABOVE = "above"
+    #: It is a reason for what was delegated to the agent.
+    REASON = "reason"
+    NONE = "none"
+
+
+_SEES = {
+    Relation.OWNER: "It is your outcome.",
+    Relation.DELEGATOR: "You delegated it.",
+    Relation.BOSS: "Your report owns it.",
+    Relation.ABOVE: "Somebody below you owns it.",
+    Relation.REASON: "It is a reason for your own work.",
+}
+
+
+def decide_outcome(
+    action: str, held: Sequence[Grant], relation: Relation, delegated: bool, now: Micros
+) -> Decision:
+    """May an agent in this relation do this to an outcome?"""
+    need = Level.READ if action == "outcome.read" else Level.WRITE
+    granted = holding(held, need, now)
+    if granted.reason == "denied_by_grant":
+        return granted
+    if relation is Relation.OWNER and delegated and action in _JUDGING:
+        # Before any grant: nobody passes judgement on their own mandate.
+        return _deny("own_mandate", _JUDGING[action])
+    by_rule = _by_rule(action, relation, delegated)
+    if by_rule.allowed or action in ("outcome.create", "outcome.delegate", "outcome.reclaim"):
+        return by_rule
+    return granted if granted.effect is not Effect.DENY else by_rule
+
+
+_JUDGING = {
+    "outcome.change": "You may read your mandate; whoever delegated it changes it.",
+    "outcome.finish": "You cannot judge your own mandate; ask your boss to verify it.",
+    "outcome.delegate": "You cannot hand on your own mandate; delegate what is below it.",
+}
+
+
+def _by_rule(action: str, relation: Relation, delegated: bool) -> Decision:
+    if action == "outcome.read":
+        if relation in _SEES:
+            return _allow(relation.value, _SEES[relation])
+        return _hidden()
+    if relation is Relation.NONE:
+        return _hidden()
+    if relation is Relation.OWNER:
+        if action == "outcome.reclaim":
+            return _deny("not_delegated", "It is yours; there is nothing to reclaim.")
+        return _allow("owner", "It is your outcome.")
+    if relation is Relation.DELEGATOR:
+        if action in ("outcome.change", "outcome.finish", "outcome.reclaim"):
+            return _allow("delegator", "You delegated it.")
+        return _deny("delegated_away", "You handed it over; its owner works inside it.")
+    if relation is Relation.BOSS:
+        return _deny("delegated_away", "It lies inside what you delegated; its owner works on it.")
+    if relation is Relation.ABOVE:
+        return _deny("skip_level", "It lies with a report of your report; talk to your own report.")
+    return _deny("read_only", "You see it as a reason for your work, and do not change it.")
+
+
+def _allow(reason: str, sentence: str) -> Decision:
+    return Decision(Effect.ALLOW, reason, sentence, f"rule:{reason}")
+
+
+def _deny(reason: str, sentence: str) -> Decision:
+    return Decision(Effect.DENY, reason, sentence, f"rule:{reason}")
+
+
+def _hidden() -> Decision:
+    return Decision(
+        Effect.DENY, "no_relation", "You have nothing to do with it.", "rule:no_relation", True
+    )

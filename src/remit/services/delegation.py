@@ -1,0 +1,235 @@
+"""Handing outcomes over, and taking them back.
+
+Delegating moves responsibility for an outcome and everything below it that is the delegator's own.
+Reclaiming takes it back by force: agents stop, grants end, owners change, histories stay. Each is
+one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict, Refused
+from remit.ids import AgentId
+from remit.model.agent import Agent, AgentStatus
+from remit.model.file import FileKind
+from remit.model.grant import Level
+from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.text import clean_text
+from remit.services import agents, documents, finishing, grants, lookup, outcomes, tree, views
+from remit.services.command import Answer, Context, command
+from remit.store import agents as agent_statements
+from remit.store import grants as grant_statements
+from remit.store import outcomes as statements
+
+MOST_GRANTS = 100
+_HIRE_FIELDS = frozenset(
+    {"name", "role", "title", "adapter_type", "adapter_config", "prompt"}
+)
+
+
+@command
+def delegate(
+    ctx: Context,
+    *,
+    outcome: str,
+    to: str | None = None,
+    hire: Mapping[str, Any] | None = None,
+    given: Sequence[Mapping[str, Any]] = (),
+) -> Answer:
+    """Hand an outcome to a report, or to a new agent that is hired for it."""
+    if (to is None) == (hire is None):
+        raise BadInput("Name a report, or describe a new agent.", "Give either to or hire.")
+    if len(given) > MOST_GRANTS:
+        raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
+    found = lookup.outcome_anywhere(ctx, outcome)
+    decision = lookup.require_outcome(ctx, Action.OUTCOME_DELEGATE, found)
+    if found.delegated:
+        raise Conflict("It is delegated already.", "Reclaim it first, or choose a part of it.")
+    if found.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {found.status.value}.", "Delegate open outcomes.")
+    if found.perpetual:
+        raise Conflict("A perpetual outcome stays where it is.", "Delegate a part of it.")
+    boss = _agent(ctx, found.owner_id)
+    if to is not None:
+        receiver = _report(ctx, boss, to)
+    else:
+        assert hire is not None
+        found, receiver = _hire(ctx, boss, found, hire)
+    moved = len(
+        ctx.tx.all(
+            statements.MOVE_SUBTREE,
+            outcome=found.id,
+            delegator=boss.id,
+            new_owner=receiver.id,
+            now=ctx.now,
+        )
+    )
+    tree.hand_over(ctx, found.id, receiver.id, delegated=True, delegator=boss.id)
+    ctx.record(
+        "outcome.delegate",
+        f"outcome:{found.id}",
+        {"from": boss.id, "to": receiver.id, "moved": moved, "hired": to is None},
+        decision,
+    )
+    for wish in given:
+        grants.give_to(ctx, receiver, {"scope": found.id, **wish})
+    return {
+        "outcome": views.outcome(_outcome(ctx, found.id), ctx.now),
+        "agent": views.agent(receiver),
+        "moved": moved,
+    }
+
+
+@command
+def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
+    """Take a delegated outcome back, with everything below it."""
+    why = clean_text(reason, "reason", longest=10_000)
+    found = lookup.outcome_anywhere(ctx, outcome)
+    decision = lookup.require_outcome(ctx, Action.OUTCOME_RECLAIM, found)
+    if not found.delegated:
+        raise Conflict("It is not delegated.", "There is nothing to reclaim.")
+    if found.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {found.status.value}.", "Reopen it if need be.")
+    if found.delegator_id is None:
+        raise Conflict(
+            "A person gave this mandate, so no agent can take it back.", "Terminate the agent."
+        )
+    boss = _agent(ctx, found.delegator_id)
+    worker = _agent(ctx, found.owner_id)
+    returning = ctx.tx.all(statements.OWNED_BELOW, outcome=found.id, owner=worker.id)
+    parts = ctx.tx.all(
+        statements.SUBTREE,
+        company=ctx.company,
+        outcome=found.id,
+        depth=finishing.MOST_AT_ONCE,
+        limit=finishing.MOST_AT_ONCE,
+    )
+    # Whoever was hired for something inside goes; a report that was only given this, stays.
+    gone = finishing.shut_down(ctx, (part.id for part in parts if part.delegated))
+    for agent in gone:
+        ctx.tx.run(statements.REOWN_ALL, owner=agent.id, new_owner=boss.id, now=ctx.now)
+    ctx.tx.run(
+        statements.REOWN_BELOW,
+        outcome=found.id,
+        owner=worker.id,
+        new_owner=boss.id,
+        now=ctx.now,
+    )
+    for part in parts:
+        if part.delegated and part.delegator_id == worker.id:
+            # Given to another report of the worker: it comes back as well.
+            ctx.tx.run(
+                statements.REOWN_BELOW,
+                outcome=part.id,
+                owner=part.owner_id,
+                new_owner=boss.id,
+                now=ctx.now,
+            )
+    tree.hand_over(ctx, found.id, boss.id, delegated=False, delegator=None)
+    revoked = ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=found.id, now=ctx.now)
+    handover = _handover(ctx, found, boss, worker, gone, parts, why)
+    ctx.record(
+        "outcome.reclaim",
+        f"outcome:{found.id}",
+        {
+            "reason": why,
+            "from": worker.id,
+            "to": boss.id,
+            "agents": [agent.id for agent in gone],
+            "outcomes": len(returning),
+            "revoked": sorted(revoked),
+            "handover": handover,
+        },
+        decision,
+    )
+    return {
+        "outcome": views.outcome(_outcome(ctx, found.id), ctx.now),
+        "agents": [agent.id for agent in gone],
+        "handover_file_id": handover,
+    }
+
+
+def _hire(
+    ctx: Context, boss: Agent, outcome: Outcome, hire: Mapping[str, Any]
+) -> tuple[Outcome, Agent]:
+    """A new agent for the outcome. Its id is the outcome's, unless an earlier agent had that."""
+    unknown = hire.keys() - _HIRE_FIELDS
+    if unknown:
+        raise BadInput(
+            f"hire has an unknown field {min(unknown)[:40]!r}.",
+            f"Known: {', '.join(sorted(_HIRE_FIELDS))}.",
+        )
+    post = agents.new_post(**hire) if "name" in hire else agents.new_post(name=None, **hire)
+    if ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.id) is not None:
+        again = outcomes.open_outcome(
+            ctx,
+            title=outcome.title,
+            owner=boss.id,
+            urgent=outcome.urgent,
+            important=outcome.important,
+            deferred_until=outcome.deferred_until,
+        )
+        outcomes.write_document(ctx, again, documents.prose(ctx, outcome.id))
+        outcomes.insert_below(ctx, outcome, again)
+        outcome = again
+    return outcome, agents.appoint(ctx, post, outcome, boss)
+
+
+def _report(ctx: Context, boss: Agent, text: str) -> Agent:
+    receiver = lookup.agent(ctx, text)
+    if receiver.boss_id != boss.id:
+        raise Refused(
+            f"{receiver.name} is not a report of {boss.name}.",
+            "Delegate to a direct report, or hire one.",
+            code="not_your_report",
+        )
+    if receiver.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{receiver.name} is {receiver.status.value.replace('_', ' ')}.",
+            "Choose a report that can act.",
+        )
+    return receiver
+
+
+def _handover(
+    ctx: Context,
+    outcome: Outcome,
+    boss: Agent,
+    worker: Agent,
+    gone: Sequence[Agent],
+    parts: Sequence[Outcome],
+    why: str,
+) -> str:
+    """What the boss needs to go on, as a file of its own."""
+    lines = [f"# Handover: {outcome.title}", "", f"Reclaimed from {worker.name}. {why}", ""]
+    lines += ["## Memory and logs", ""]
+    for agent in gone or [worker]:
+        lines.append(
+            f"- {agent.name}: state kb://{agent.state_file_id}, log kb://{agent.log_file_id}"
+        )
+    lines += ["", "## Outcomes", ""]
+    lines += [f"- kb://{part.id} {part.title} ({part.status.value})" for part in parts[:1000]]
+    file = documents.create(
+        ctx,
+        FileKind.FILE,
+        f"Handover: {outcome.title}",
+        "\n".join(lines) + "\n",
+        home=boss.id,
+    )
+    grants.give_by_rule(ctx, boss.id, file.id, Level.WRITE)
+    return file.id
+
+
+def _agent(ctx: Context, agent: AgentId) -> Agent:
+    found = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=agent)
+    assert found is not None, "owners and delegators are agents of the company"
+    return found
+
+
+def _outcome(ctx: Context, outcome: str) -> Outcome:
+    found = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=outcome)
+    assert found is not None
+    return found

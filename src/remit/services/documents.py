@@ -1,0 +1,200 @@
+"""Documents that Remit keeps itself: of outcomes, of an agent's memory, of what its runs did.
+
+An outcome's document shows its status, reasons and parts as they are now, above the prose that
+people and agents wrote. An activity log shows the summaries that runs submitted. Neither can be
+overwritten through the knowledge base.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.clock import to_iso
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId, FileId
+from remit.model.file import File, FileKind
+from remit.model.outcome import Outcome, OutcomeStatus
+from remit.services.command import Context
+from remit.store import events as event_log
+from remit.store import files as statements
+from remit.store import outcomes as outcome_statements
+from remit.store.blobs import EMPTY
+from remit.store.statement import row
+
+#: Larger than any text that comes with a verb.
+_LARGEST = 4 * 1024 * 1024
+#: How much of a log is shown in one reading.
+_SHOWN_ENTRIES = 200
+
+Stored = Mapping[str, Any]
+
+
+def store(ctx: Context, file_id: str, text: str) -> Stored:
+    """Make a text durable under a file's id, before the row that names it is committed."""
+    if not text:
+        return {"sha256": EMPTY, "size": 0, "is_text": True, "links": ()}
+    with ctx.blobs.receive(_LARGEST) as spool:
+        spool.write(text.encode())
+        content = ctx.blobs.put(file_id, spool)
+    return {
+        "sha256": content.sha256,
+        "size": content.size,
+        "is_text": content.is_text,
+        "links": content.links,
+    }
+
+
+def create(
+    ctx: Context,
+    kind: FileKind,
+    description: str,
+    text: str,
+    *,
+    home: AgentId | None,
+    file_id: str | None = None,
+    stored: Stored | None = None,
+) -> File:
+    """A new document; its bytes may have been stored already, under the same id."""
+    new_id = file_id or ctx.ids.new()
+    stored = stored or store(ctx, new_id, text)
+    file = File(
+        id=FileId(new_id),
+        company_id=CompanyId(ctx.company or ""),
+        kind=kind,
+        description=description,
+        # What Remit keeps is found through its outcome or agent, not by browsing.
+        unlisted=kind is not FileKind.FILE,
+        home_agent_id=home,
+        version=1,
+        sha256=stored["sha256"],
+        size=stored["size"],
+        is_text=stored["is_text"],
+        links=len(stored["links"]),
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_FILE, **row(file))
+    add_version(ctx, file, stored["links"])
+    return file
+
+
+def rewrite(ctx: Context, file: File, text: str) -> File:
+    """The next version of a document that only Remit writes."""
+    stored = store(ctx, file.id, text)
+    ctx.tx.run(
+        statements.ADVANCE_FILE,
+        file=file.id,
+        seen_version=file.version,
+        seen_sha256=file.sha256,
+        new_version=file.version + 1,
+        new_sha256=stored["sha256"],
+        new_size=stored["size"],
+        new_is_text=stored["is_text"],
+        new_links=len(stored["links"]),
+        now=ctx.now,
+    )
+    if file.links:
+        ctx.tx.run(statements.CLEAR_LINKS, file=file.id)
+    written = ctx.tx.one(statements.FILE, company=ctx.company, file=file.id)
+    assert written is not None
+    add_version(ctx, written, stored["links"])
+    return written
+
+
+def add_version(ctx: Context, file: File, links: Any) -> None:
+    ctx.tx.run(
+        statements.INSERT_VERSION,
+        file_id=file.id,
+        number=file.version,
+        sha256=file.sha256,
+        size=file.size,
+        is_text=file.is_text,
+        at=ctx.now,
+        agent_id=ctx.actor.agent_id,
+        user_id=ctx.actor.user_id,
+        run_id=ctx.actor.run_id,
+    )
+    for target in links:
+        ctx.tx.run(statements.INSERT_LINK, file_id=file.id, target_id=target)
+
+
+def prose(ctx: Context, file_id: str) -> str:
+    """What people and agents wrote in a document."""
+    file = ctx.tx.one(statements.FILE, company=ctx.company, file=file_id)
+    if file is None:
+        return ""
+    with ctx.blobs.open(file.id, file.sha256) as stream:
+        return stream.read().decode(errors="replace")
+
+
+def heading(ctx: Context, file: File) -> str | None:
+    """What Remit puts above (or instead of) the stored text when a document is read."""
+    if file.kind is FileKind.OUTCOME:
+        outcome = ctx.tx.one(
+            outcome_statements.OUTCOME, company=ctx.company, outcome=file.id
+        )
+        return None if outcome is None else outcome_heading(ctx, outcome)
+    if file.kind is FileKind.LOG:
+        return activity_log(ctx, file)
+    return None
+
+
+def outcome_heading(ctx: Context, outcome: Outcome) -> str:
+    """Status, rationale, reasons and parts, as Markdown."""
+    lines = [f"# {outcome.title}", "", f"Status: {outcome.status.value}"]
+    lines.append(f"Owner: {outcome.owner_id}")
+    if outcome.status is not OutcomeStatus.OPEN and outcome.verdict:
+        verdict = json.loads(outcome.verdict)
+        lines.append(f"Rationale: {verdict.get('note') or 'none given'}")
+        lines += [
+            f"Evidence: kb://{seen['id']} version {seen['version']} ({seen['hash']})"
+            for seen in verdict.get("evidence", ())
+        ]
+    for title, statement, more in (
+        ("Why", outcome_statements.PARENTS, {}),
+        ("How", outcome_statements.CHILDREN, {"limit": 500}),
+        ("Waits for", outcome_statements.BLOCKERS, {}),
+    ):
+        found = ctx.tx.all(statement, outcome=outcome.id, **more)
+        if found:
+            lines += ["", f"## {title}", ""]
+            lines += [f"- kb://{other.id} {other.title} ({other.status.value})" for other in found]
+    return "\n".join(lines) + "\n\n"
+
+
+def activity_log(ctx: Context, file: File) -> str:
+    entries = log_entries(ctx, file.home_agent_id or "", _SHOWN_ENTRIES)
+    lines = [f"# {file.description}", ""]
+    for entry in entries:
+        lines += [f"## {entry['at']}", "", entry["summary"], ""]
+    return "\n".join(lines)
+
+
+def log_entries(ctx: Context, agent: str, limit: int) -> list[dict[str, Any]]:
+    """What the runs of an agent submitted, newest first."""
+    found = ctx.tx.all(
+        event_log.NEWEST_ON, company=ctx.company, resource=f"log:{agent}", limit=limit
+    )
+    return [
+        {
+            "at": to_iso(event.at),
+            "run_id": event.run_id,
+            "summary": json.loads(event.details)["summary"],
+        }
+        for event in found
+        if event.allowed
+    ]
+
+
+def refuse_direct_writing(file: File) -> None:
+    if file.kind is FileKind.OUTCOME:
+        raise BadInput(
+            "This is the document of an outcome.", "Change it with outcome_update.", code="outcome"
+        )
+    if file.kind is FileKind.LOG:
+        raise BadInput(
+            "An activity log is appended to by Remit.", "Submit a summary with log_submit.",
+            code="activity_log",
+        )

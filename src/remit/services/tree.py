@@ -1,0 +1,83 @@
+"""The tree of agents: statuses, places, and who is above whom."""
+
+from __future__ import annotations
+
+from remit.errors import BadInput, Conflict
+from remit.ids import AgentId, UserId
+from remit.model.agent import DEEPEST_TREE, TRANSITIONS, Agent, AgentStatus
+from remit.services.command import Context
+from remit.store import agents as statements
+from remit.store import outcomes as outcome_statements
+
+
+def check_transition(agent: Agent, wanted: AgentStatus) -> None:
+    if wanted not in TRANSITIONS[agent.status]:
+        raise Conflict(
+            f"{agent.name} is {agent.status.value.replace('_', ' ')} "
+            f"and cannot become {wanted.value.replace('_', ' ')}.",
+            "Look at the agent's status.",
+        )
+
+
+def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
+    """The only place where a status changes."""
+    check_transition(agent, wanted)
+    ctx.tx.run(
+        statements.SET_AGENT_STATUS,
+        agent=agent.id,
+        was=agent.status.value,
+        new_status=wanted.value,
+        now=ctx.now,
+    )
+
+
+def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
+    """Whether somebody with `height` levels (their own included) can be put below `boss`."""
+    if boss.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{boss.name} is {boss.status.value.replace('_', ' ')} and cannot have reports.",
+            "Choose another boss.",
+        )
+    depth = len(ctx.place(boss.id))
+    if depth == 0 or depth + height > DEEPEST_TREE:
+        raise BadInput(
+            f"The tree may be at most {DEEPEST_TREE} agents deep.", "Choose a boss further up."
+        )
+
+
+def take_place(
+    ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None
+) -> None:
+    """Remember who reports to whom from now on."""
+    ctx.tx.run(statements.END_PLACE, agent=agent, now=ctx.now)
+    ctx.tx.run(
+        statements.INSERT_PLACE,
+        company_id=ctx.company,
+        agent_id=agent,
+        boss_id=boss,
+        boss_user_id=boss_user,
+        since=ctx.now,
+        until=None,
+    )
+
+
+def living_boss(ctx: Context, agent: Agent) -> AgentId | None:
+    """The nearest agent above that still works here."""
+    for above in ctx.place(agent.id)[1:]:
+        found = ctx.tx.one(statements.AGENT, company=ctx.company, agent=above)
+        if found is not None and found.status is not AgentStatus.TERMINATED:
+            return found.id
+    return None
+
+
+def hand_over(
+    ctx: Context, outcome: str, owner: str, *, delegated: bool, delegator: str | None
+) -> None:
+    ctx.tx.run(
+        outcome_statements.HAND_OVER,
+        outcome=outcome,
+        new_owner=owner,
+        new_delegated=delegated,
+        new_delegator=delegator,
+        now=ctx.now,
+    )

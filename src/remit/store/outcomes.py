@@ -1,0 +1,396 @@
+"""Statements about outcomes and the graph they form.
+
+A parent depends on its children, an outcome on its blockers; together these are the dependencies,
+and they have no cycle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Boolean,
+    and_,
+    delete,
+    false,
+    insert,
+    literal,
+    literal_column,
+    not_,
+    null,
+    or_,
+    select,
+    true,
+    union_all,
+    update,
+)
+from sqlalchemy import bindparam as bind
+
+from remit.ids import OutcomeId
+from remit.model.outcome import Outcome
+from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.tables import outcome_blockers, outcome_edges, outcomes
+
+_all = columns(outcomes, Outcome)
+
+INSERT_OUTCOME = change(insert(outcomes))
+OUTCOME = Statement(
+    select(*_all).where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome")),
+    into(Outcome),
+)
+OUTCOME_ANYWHERE = Statement(select(*_all).where(outcomes.c.id == bind("outcome")), into(Outcome))
+OUTCOMES_BY_PREFIX = Statement(
+    select(*_all)
+    .where(
+        outcomes.c.company_id == bind("company"),
+        outcomes.c.id >= bind("low"),
+        outcomes.c.id < bind("high"),
+    )
+    .limit(2),
+    into(Outcome),
+)
+#: A page of a company's outcomes; the filters that are not wanted are switched off.
+OUTCOMES = Statement(
+    select(*_all)
+    .where(
+        outcomes.c.company_id == bind("company"),
+        outcomes.c.id > bind("after"),
+        or_(bind("any_owner", type_=Boolean) == true(), outcomes.c.owner_id == bind("owner")),
+        or_(bind("any_status", type_=Boolean) == true(), outcomes.c.status == bind("status")),
+    )
+    .order_by(outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+# Constants of an indexed condition must be written out, or SQLite does not see that they match.
+_ready = and_(
+    outcomes.c.status == literal_column("'open'"),
+    outcomes.c.open_prereqs == literal_column("0"),
+    not_(outcomes.c.perpetual),
+)
+#: What an agent can work on now, most pressing first.
+ACTIONABLE = Statement(
+    select(*_all)
+    .where(
+        outcomes.c.owner_id == bind("owner"),
+        _ready,
+        or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+    )
+    .order_by(outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+UPDATE_OUTCOME = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"), outcomes.c.version == bind("seen_version"))
+    .values(
+        title=bind("new_title"),
+        urgent=bind("new_urgent"),
+        important=bind("new_important"),
+        deferred_until=bind("new_deferred_until"),
+        version=bind("new_version"),
+        updated_at=bind("now"),
+    )
+)
+FINISH_OUTCOME = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"), outcomes.c.status == literal("open"))
+    .values(
+        status=bind("new_status"),
+        verdict=bind("new_verdict"),
+        finished_at=bind("now"),
+        updated_at=bind("now"),
+        version=outcomes.c.version + 1,
+    )
+)
+REOPEN_OUTCOME = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"), outcomes.c.status != literal("open"))
+    .values(
+        status=literal("open"),
+        verdict=null(),
+        finished_at=null(),
+        updated_at=bind("now"),
+        version=outcomes.c.version + 1,
+    )
+)
+HAND_OVER = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"))
+    .values(
+        owner_id=bind("new_owner"),
+        delegated=bind("new_delegated"),
+        delegator_id=bind("new_delegator"),
+        updated_at=bind("now"),
+        version=outcomes.c.version + 1,
+    )
+)
+
+# Edges and blockers, with the counter that they keep
+
+INSERT_EDGE = change(insert(outcome_edges))
+DELETE_EDGE = change(
+    delete(outcome_edges).where(
+        outcome_edges.c.parent_id == bind("parent"), outcome_edges.c.child_id == bind("child")
+    )
+)
+INSERT_BLOCKER = change(insert(outcome_blockers))
+DELETE_BLOCKER = change(
+    delete(outcome_blockers).where(
+        outcome_blockers.c.outcome_id == bind("outcome"),
+        outcome_blockers.c.blocker_id == bind("blocker"),
+    )
+)
+COUNT_PREREQS = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"))
+    .values(open_prereqs=outcomes.c.open_prereqs + bind("step"))
+)
+#: An outcome was finished (-1) or opened again (+1): its parents and what it blocks take note.
+COUNT_FOR_PARENTS = change(
+    update(outcomes)
+    .where(
+        outcomes.c.id.in_(
+            select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
+        )
+    )
+    .values(open_prereqs=outcomes.c.open_prereqs + bind("step"))
+)
+COUNT_FOR_BLOCKED = change(
+    update(outcomes)
+    .where(
+        outcomes.c.id.in_(
+            select(outcome_blockers.c.outcome_id).where(
+                outcome_blockers.c.blocker_id == bind("outcome")
+            )
+        )
+    )
+    .values(open_prereqs=outcomes.c.open_prereqs + bind("step"))
+)
+PARENTS = Statement(
+    select(*_all)
+    .join(outcome_edges, outcome_edges.c.parent_id == outcomes.c.id)
+    .where(outcome_edges.c.child_id == bind("outcome"))
+    .order_by(outcomes.c.id),
+    into(Outcome),
+)
+CHILDREN = Statement(
+    select(*_all)
+    .join(outcome_edges, outcome_edges.c.child_id == outcomes.c.id)
+    .where(outcome_edges.c.parent_id == bind("outcome"))
+    .order_by(outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+BLOCKERS = Statement(
+    select(*_all)
+    .join(outcome_blockers, outcome_blockers.c.blocker_id == outcomes.c.id)
+    .where(outcome_blockers.c.outcome_id == bind("outcome"))
+    .order_by(outcomes.c.id),
+    into(Outcome),
+)
+# Walks
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    parent_id: OutcomeId
+    child_id: OutcomeId
+
+
+_from = (
+    select(outcomes.c.id)
+    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
+    .cte("needed", recursive=True)
+)
+# SQLite walks two tables in one recursion and uses an index on each; PostgreSQL allows only one
+# recursive term, and plans a union of both well.
+_needed_in_sqlite = _from.union(
+    select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _from.c.id),
+    select(outcome_blockers.c.blocker_id).where(outcome_blockers.c.outcome_id == _from.c.id),
+)
+_dependency = union_all(
+    select(outcome_edges.c.parent_id.label("whole"), outcome_edges.c.child_id.label("part")),
+    select(outcome_blockers.c.outcome_id, outcome_blockers.c.blocker_id),
+).subquery("dependency")
+_needed = _from.union(select(_dependency.c.part).where(_dependency.c.whole == _from.c.id))
+#: Whether one outcome depends on another, over any number of steps, or is the same.
+DEPENDS_ON = Statement(
+    select(_needed.c.id).where(_needed.c.id == bind("other")).limit(1),
+    scalar,
+    sqlite=select(_needed_in_sqlite.c.id).where(_needed_in_sqlite.c.id == bind("other")).limit(1),
+)
+
+_here = (
+    select(outcomes.c.id)
+    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
+    .cte("above", recursive=True)
+)
+_above = _here.union(
+    select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _here.c.id)
+)
+#: The outcome and all its ancestors.
+ANCESTORS = Statement(select(*_all).where(outcomes.c.id.in_(select(_above.c.id))), into(Outcome))
+#: The edges among them.
+ANCESTOR_EDGES = Statement(
+    select(outcome_edges.c.parent_id, outcome_edges.c.child_id)
+    .where(outcome_edges.c.child_id.in_(select(_above.c.id)))
+    .order_by(outcome_edges.c.parent_id),
+    into(Edge),
+)
+
+_mine = (
+    select(outcomes.c.id)
+    .where(outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == true())
+    .cte("why", recursive=True)
+)
+_why = _mine.union(select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _mine.c.id))
+#: Whether an outcome is a reason for what was delegated to an agent.
+IS_REASON_FOR = Statement(select(_why.c.id).where(_why.c.id == bind("outcome")).limit(1), scalar)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    id: OutcomeId
+    depth: int
+
+
+_top = (
+    select(outcomes.c.id, literal(0).label("depth"))
+    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
+    .cte("below", recursive=True)
+)
+_below = _top.union(
+    select(outcome_edges.c.child_id, _top.c.depth + 1).where(
+        outcome_edges.c.parent_id == _top.c.id, _top.c.depth < bind("depth")
+    )
+)
+#: The outcome and its descendants down to a depth.
+SUBTREE = Statement(
+    select(*_all).where(outcomes.c.id.in_(select(_below.c.id))).limit(bind("limit")),
+    into(Outcome),
+)
+SUBTREE_EDGES = Statement(
+    select(outcome_edges.c.parent_id, outcome_edges.c.child_id)
+    .where(
+        outcome_edges.c.parent_id.in_(select(_below.c.id)),
+        outcome_edges.c.child_id.in_(select(_below.c.id)),
+    )
+    .order_by(outcome_edges.c.child_id)
+    .limit(bind("limit")),
+    into(Edge),
+)
+
+#: All edges into the subtree, also from outside it.
+EDGES_INTO_SUBTREE = Statement(
+    select(outcome_edges.c.parent_id, outcome_edges.c.child_id).where(
+        outcome_edges.c.child_id.in_(select(_below.c.id))
+    ),
+    into(Edge),
+)
+
+# What moves with a delegation: what lies below and is the delegator's own, except what is also
+# part of somebody else's work, and whatever lies below that.
+
+_child = outcomes.alias("child")
+_root = select(outcomes.c.id).where(outcomes.c.id == bind("outcome")).cte("moving", recursive=True)
+_moving = _root.union(
+    select(_child.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
+    .where(
+        outcome_edges.c.parent_id == _root.c.id,
+        _child.c.owner_id == bind("delegator"),
+        _child.c.delegated == false(),
+    )
+)
+_foreign = outcomes.alias("foreign_parent")
+_first_shared = (
+    select(_moving.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _moving.c.id)
+    .join(_foreign, _foreign.c.id == outcome_edges.c.parent_id)
+    .where(_moving.c.id != bind("outcome"), _foreign.c.owner_id != bind("delegator"))
+    .cte("shared", recursive=True)
+)
+_shared = _first_shared.union(
+    select(_moving.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _moving.c.id)
+    .where(outcome_edges.c.parent_id == _first_shared.c.id)
+)
+MOVE_SUBTREE = Statement(
+    update(outcomes)
+    .where(
+        outcomes.c.id.in_(select(_moving.c.id)),
+        outcomes.c.id.not_in(select(_shared.c.id)),
+        outcomes.c.id != bind("outcome"),
+    )
+    .values(owner_id=bind("new_owner"), updated_at=bind("now"))
+    .returning(outcomes.c.id),
+    scalar,
+)
+
+# What comes back with a reclaim
+
+OWNED_BY = Statement(
+    select(*_all)
+    .where(outcomes.c.owner_id == bind("owner"), outcomes.c.id > bind("after"))
+    .order_by(outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+DELEGATED_TO = Statement(
+    select(*_all).where(
+        outcomes.c.owner_id == bind("owner"),
+        outcomes.c.delegated == true(),
+        outcomes.c.status == literal("open"),
+    ),
+    into(Outcome),
+)
+REOWN_ALL = change(
+    update(outcomes)
+    .where(outcomes.c.owner_id == bind("owner"))
+    .values(
+        owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
+    )
+)
+REOWN_OPEN = change(
+    update(outcomes)
+    .where(outcomes.c.owner_id == bind("owner"), outcomes.c.status == literal("open"))
+    .values(
+        owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
+    )
+)
+_sub = outcomes.alias("sub")
+_start = (
+    select(outcomes.c.id).where(outcomes.c.id == bind("outcome")).cte("coming_back", recursive=True)
+)
+_returning = _start.union(
+    select(_sub.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _sub.c.id)
+    .where(outcome_edges.c.parent_id == _start.c.id, _sub.c.owner_id == bind("owner"))
+)
+#: What lies below an outcome and belongs to one owner, over that owner's own outcomes.
+OWNED_BELOW = Statement(
+    select(*_all).where(outcomes.c.id.in_(select(_returning.c.id))).order_by(outcomes.c.id),
+    into(Outcome),
+)
+REOWN_BELOW = change(
+    update(outcomes)
+    .where(outcomes.c.id.in_(select(_returning.c.id)))
+    .values(
+        owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
+    )
+)
+DELEGATED_BY = Statement(
+    select(*_all).where(outcomes.c.delegator_id == bind("agent"), outcomes.c.delegated == true()),
+    into(Outcome),
+)
+CHANGE_DELEGATOR = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"))
+    .values(delegator_id=bind("new_delegator"), updated_at=bind("now"))
+)
+CHANGE_OWNER = change(
+    update(outcomes)
+    .where(outcomes.c.id == bind("outcome"))
+    .values(owner_id=bind("new_owner"), updated_at=bind("now"))
+)
