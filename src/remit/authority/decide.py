@@ -8,7 +8,7 @@ from enum import StrEnum
 from remit.authority.capability import holding
 from remit.authority.outcome import Relation, decide_outcome
 from remit.clock import Micros
-from remit.ids import AgentId
+from remit.ids import AgentId, UserId
 from remit.model.agent import OPERATIONAL, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import Grant, Level, Resource
@@ -122,6 +122,8 @@ class Facts:
     relation: Relation = Relation.NONE
     #: Whether the outcome was handed over as a whole.
     delegated: bool = False
+    #: The person in the seat of the agent that is acted upon.
+    seat_user: UserId | None = None
     #: A document about an agent rather than by it: its bosses may read it.
     about_agent: bool = False
 
@@ -141,6 +143,8 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
             return _allow("operator", "You run this instance.", "rule:operator")
         return _deny("not_operator", "Only an operator of the instance creates companies.")
     membership = facts.membership
+    if membership is not None and action is Action.KEY_CHANGE and facts.seat_user == actor.id:
+        return _allow("seat", "You hold this agent's seat.", "rule:seat")
     if membership is None:
         return _deny("not_a_member", "You have no part in this company.", conceal=True)
     if membership.role is UserRole.OBSERVER and action not in _LOOKING:

@@ -58,14 +58,7 @@ def create(
     lookup.company_of_caller(ctx, company)
     boss = lookup.agent(ctx, reports_to) if reports_to else None
     ctx.require(Action.AGENT_CREATE, on=f"agent:{post.name}", home=boss.id if boss else None)
-    aim = clean_line(
-        purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
-    )
-    mandate = outcomes.open_outcome(
-        ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None
-    )
-    agent = appoint(ctx, post, mandate, boss)
-    outcomes.write_document(ctx, mandate, "")
+    agent = found(ctx, post, boss, purpose=purpose, perpetual=perpetual)
     for wish in given:
         grants.give_to(ctx, agent, wish)
     return views.agent(agent)
@@ -100,6 +93,23 @@ def new_post(
         adapter_config=adapter_settings(adapter_config),
         prompt=clean_text(prompt, "prompt", longest=LONGEST_PROMPT, empty_ok=True),
     )
+
+
+def found(
+    ctx: Context, post: Post, boss: Agent | None, *, purpose: object = None, perpetual: bool = False
+) -> Agent:
+    """An agent with a mandate of its own, which is a part of its boss's."""
+    aim = clean_line(
+        purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
+    )
+    mandate = outcomes.open_outcome(
+        ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None
+    )
+    agent = appoint(ctx, post, mandate, boss)
+    outcomes.write_document(ctx, mandate, "")
+    if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
+        outcomes.connect(ctx, boss.id, mandate.id)
+    return agent
 
 
 def appoint(ctx: Context, post: Post, mandate: Outcome, boss: Agent | None) -> Agent:
@@ -272,7 +282,9 @@ def create_key(
 ) -> Answer:
     label = clean_line(label, "label", longest=100, empty_ok=True)
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id)
+    ctx.require(
+        Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id
+    )
     if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
             f"{found.name} is {found.status.value.replace('_', ' ')}.",
@@ -291,7 +303,9 @@ def keys(ctx: Context, *, agent: str) -> list[dict[str, Any]]:
 @command
 def revoke_key(ctx: Context, *, agent: str, key: str) -> Answer:
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id)
+    ctx.require(
+        Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id
+    )
     token = ctx.tx.one(people.TOKEN, token=key)
     if token is None or token.agent_id != found.id:
         raise NotFound("There is no such key.")

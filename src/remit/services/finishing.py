@@ -79,12 +79,12 @@ def finish_one(
     return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome.id, now=ctx.now))
 
 
-def reopen_outcome(ctx: Context, outcome: Outcome) -> None:
+def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
     """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id, now=ctx.now)
     _count(ctx, outcome, +1)
     owner = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.owner_id)
-    if owner is not None and owner.status is AgentStatus.TERMINATED:
+    if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
         heir = outcome.delegator_id or tree.living_boss(ctx, owner)
         if heir is None:
             raise Conflict(

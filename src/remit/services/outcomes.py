@@ -123,7 +123,7 @@ def create(
             "blocked_by": list(blocked_by),
         },
     )
-    return views.outcome(_again(ctx, outcome), ctx.now)
+    return views.outcome(require(ctx, outcome.id), ctx.now)
 
 
 @command
@@ -183,7 +183,7 @@ def change(
     if blocked_by is not None:
         changed["blocked_by"] = _change_blockers(ctx, found, blocked_by)
     ctx.record("outcome.change", f"outcome:{found.id}", changed)
-    return views.outcome(_again(ctx, found), ctx.now)
+    return views.outcome(require(ctx, found.id), ctx.now)
 
 
 @command
@@ -209,7 +209,7 @@ def complete(
         seen.append({"id": file.id, "version": file.version, "hash": file.sha256})
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
     finishing.finish_tree(ctx, found, OutcomeStatus.COMPLETED, text, seen)
-    return views.outcome(_again(ctx, found), ctx.now)
+    return views.outcome(require(ctx, found.id), ctx.now)
 
 
 @command
@@ -219,7 +219,7 @@ def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
     finishing.finish_tree(ctx, found, OutcomeStatus.CLOSED, text)
-    return views.outcome(_again(ctx, found), ctx.now)
+    return views.outcome(require(ctx, found.id), ctx.now)
 
 
 @command
@@ -235,7 +235,7 @@ def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
         raise Conflict("What it is for is finished.", "Reopen its parent first.")
     finishing.reopen_outcome(ctx, found)
     ctx.record("outcome.reopen", f"outcome:{found.id}", {"note": text, "was": found.status.value})
-    return views.outcome(_again(ctx, found), ctx.now)
+    return views.outcome(require(ctx, found.id), ctx.now)
 
 
 @query
@@ -299,12 +299,6 @@ def listing(
     return [views.outcome(one, ctx.now) for one in found]
 
 
-def _again(ctx: Context, outcome: Outcome) -> Outcome:
-    found = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=outcome.id)
-    assert found is not None
-    return found
-
-
 def _open_parent(ctx: Context, text: str) -> Outcome:
     """An outcome below which the caller may create; deciding, or ending the call."""
     parent = lookup.outcome_anywhere(ctx, text)
@@ -336,6 +330,28 @@ def _add_blocker(ctx: Context, outcome: Outcome, text: str) -> Outcome:
     if blocker.status is OutcomeStatus.OPEN:
         ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=1)
     return blocker
+
+
+def require(ctx: Context, outcome: str) -> Outcome:
+    """An outcome that is known to exist."""
+    found = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=outcome)
+    assert found is not None, "outcomes are never deleted"
+    return found
+
+
+def connect(ctx: Context, parent: str, child: str) -> None:
+    """Make one outcome a part of another."""
+    _add_edge(ctx, require(ctx, parent), require(ctx, child))
+
+
+def disconnect(ctx: Context, parent: str, child: str) -> None:
+    ctx.tx.run(statements.DELETE_EDGE, parent=parent, child=child)
+    if require(ctx, child).status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=parent, step=-1)
+
+
+def has_edge(ctx: Context, parent: str, child: str) -> bool:
+    return any(found.id == parent for found in ctx.tx.all(statements.PARENTS, outcome=child))
 
 
 def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:

@@ -31,6 +31,20 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
     )
 
 
+def reinstate(ctx: Context, agent: Agent) -> None:
+    """Take a termination back. Only undoing a reorganisation does this; its tokens stay dead."""
+    assert agent.status is AgentStatus.TERMINATED
+    ctx.tx.run(
+        statements.SET_AGENT_STATUS,
+        agent=agent.id,
+        was=agent.status.value,
+        new_status=AgentStatus.IDLE.value,
+        now=ctx.now,
+    )
+    take_place(ctx, agent.id, agent.boss_id, agent.boss_user_id)
+    ctx.record("agent.reinstate", f"agent:{agent.id}", {"name": agent.name})
+
+
 def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
     """Whether somebody with `height` levels (their own included) can be put below `boss`."""
     if boss.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):

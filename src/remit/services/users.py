@@ -87,7 +87,7 @@ def remove(ctx: Context, *, company: str | None, user: str) -> Answer:
     """Take away a person's part in the company, and their tokens when it was the last."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
-    found = _member(ctx, user)
+    found = member(ctx, user)
     if ctx.tx.one(people.OTHER_BOARD_MEMBERS, company=ctx.company, user=found.id) is None:
         raise Conflict(
             "The company would be left without a board.", "Add another board member first."
@@ -107,7 +107,7 @@ def create_token(
     label = clean_line(label, "label", longest=100, empty_ok=True)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
-    found = _member(ctx, user)
+    found = member(ctx, user)
     if found.operator and found.id != ctx.actor.id:
         raise Conflict(
             "An operator's tokens open every company.", "Let the operator make it themselves."
@@ -122,7 +122,7 @@ def revoke_token(ctx: Context, *, company: str | None, token: str) -> Answer:
     found = ctx.tx.one(people.TOKEN, token=token)
     if found is None or found.user_id is None:
         raise NotFound("There is no such token.")
-    _member(ctx, found.user_id)
+    member(ctx, found.user_id)
     ctx.tx.run(people.REVOKE_TOKEN, token=found.id, now=ctx.now)
     ctx.record("token.revoke", f"token:{found.id}", {"user_id": found.user_id})
     return {"id": found.id, "revoked": True}
@@ -133,7 +133,7 @@ def tokens(ctx: Context, *, company: str | None, user: str) -> list[dict[str, An
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_READ, on=f"user:{user}")
     return [
-        views.token(found) for found in ctx.tx.all(people.USER_TOKENS, user=_member(ctx, user).id)
+        views.token(found) for found in ctx.tx.all(people.USER_TOKENS, user=member(ctx, user).id)
     ]
 
 
@@ -184,7 +184,7 @@ def issue(
     }
 
 
-def _member(ctx: Context, text: str) -> User:
+def member(ctx: Context, text: str) -> User:
     name = text.removeprefix("user:")
     if is_id(name):
         user = ctx.tx.one(people.USER, user=name)

@@ -1,0 +1,83 @@
+"""Who has a say over whom and what, so that a change can be shown as gains and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from remit.ids import AgentId
+from remit.model.agent import Agent, AgentStatus
+from remit.services.command import Context
+from remit.store import agents as statements
+from remit.store import grants as grant_statements
+from remit.store import outcomes as outcome_statements
+
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True)
+class Map:
+    """Facts of the form (who, has what say, over what), for these agents and all below them."""
+
+    agents: set[AgentId]
+    facts: dict[tuple[str, str, str], dict[str, Any]]
+
+    def changes(self, after: Map) -> list[dict[str, Any]]:
+        lost = [(key, "loses") for key in self.facts.keys() - after.facts.keys()]
+        gained = [(key, "gains") for key in after.facts.keys() - self.facts.keys()]
+        return [
+            {"change": change, **(self.facts if change == "loses" else after.facts)[key]}
+            for key, change in sorted(lost + gained)
+        ]
+
+
+def snapshot(ctx: Context, agents: Iterable[AgentId]) -> Map:
+    """The say that others have over these agents and theirs over outcomes and files."""
+    concerned: dict[AgentId, Agent] = {}
+    for top in agents:
+        for below in ctx.tx.all(statements.SUBTREE_OF_AGENT, company=ctx.company, agent=top):
+            concerned.setdefault(below.id, below)
+    facts: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def add(who: str, right: str, over: str, name: str, over_name: str) -> None:
+        facts[who, right, over] = {
+            "who": who,
+            "who_name": name,
+            "right": right,
+            "over": over,
+            "over_name": over_name,
+        }
+
+    names = {agent.id: agent.name for agent in concerned.values()}
+
+    def name_of(agent: AgentId) -> str:
+        if agent not in names:
+            found = ctx.tx.one(statements.AGENT, company=ctx.company, agent=agent)
+            names[agent] = found.name if found else agent
+        return names[agent]
+
+    for agent in concerned.values():
+        if agent.status is AgentStatus.TERMINATED:
+            continue
+        if agent.boss_user_id is not None:
+            add(f"user:{agent.boss_user_id}", "is boss of", agent.id, "board", agent.name)
+        for depth, boss in enumerate(ctx.place(agent.id)[1:]):
+            add(boss, "supervises", agent.id, name_of(boss), agent.name)
+            if depth == 0:
+                add(boss, "is boss of", agent.id, name_of(boss), agent.name)
+        if agent.seat_user_id is not None:
+            add(f"user:{agent.seat_user_id}", "acts as", agent.id, "user", agent.name)
+        for outcome in ctx.tx.all(
+            outcome_statements.OWNED_BY, owner=agent.id, after="", limit=_ALL
+        ):
+            add(agent.id, "owns", outcome.id, agent.name, outcome.title)
+            if outcome.delegated and outcome.delegator_id is not None:
+                judge = outcome.delegator_id
+                add(judge, "judges", outcome.id, name_of(judge), outcome.title)
+        for grant in ctx.tx.all(
+            grant_statements.HELD_BY, holder=agent.id, after="", limit=_ALL, now=ctx.now
+        ):
+            resource = f"{grant.resource} {grant.level.word}"
+            add(agent.id, "holds", f"grant:{grant.id}", agent.name, resource)
+    return Map(set(concerned) | set(agents), facts)
