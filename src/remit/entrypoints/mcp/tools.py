@@ -1,11 +1,11 @@
-"""The tools that every agent has. They are always listed; the operation inside is what is refused."""
+"""The tools every agent has: always listed; the operation inside is what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
 from remit.app import App
-from remit.entrypoints.mcp import capability_tools, kb_tools
+from remit.entrypoints.mcp import capability_tools, kb_tools, outcome_tools
 from remit.entrypoints.mcp.registry import Tool
 from remit.services import users
 from remit.services.identity import Caller
@@ -13,7 +13,7 @@ from remit.services.identity import Caller
 
 def build_tools(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
     """The tools for the bearer of a token."""
-    base = (*kb_tools.build(app), *capability_tools.build(app))
+    base = (*kb_tools.build(app), *outcome_tools.build(app), *capability_tools.build(app))
 
     async def tools(token: str) -> Sequence[Tool]:
         return base
