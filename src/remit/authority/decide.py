@@ -33,6 +33,7 @@ class Action(StrEnum):
     AGENT_CONTROL = "agent.control"
     ORG_CHANGE = "org.change"
     LOG_WRITE = "log.write"
+    MESSAGE_SEND = "message.send"
     OUTCOME_READ = "outcome.read"
     OUTCOME_CREATE = "outcome.create"
     OUTCOME_CHANGE = "outcome.change"
@@ -116,6 +117,8 @@ class Facts:
     listed: bool = True
     #: The boss of the agent that is acted upon.
     target_boss: AgentId | None = None
+    #: The boss of the asking agent.
+    own_boss: AgentId | None = None
     #: The grant that is acted upon.
     grant: Grant | None = None
     #: How the asking agent stands to the outcome.
@@ -181,6 +184,8 @@ def _decide_agent(
         if actor.id in facts.place[1:]:
             return _allow("ancestor", "It works below you.", "rule:ancestor")
         return _deny("not_below_you", "You supervise only who works below you.")
+    if action is Action.MESSAGE_SEND:
+        return _decide_message(actor, resource, facts)
     if action is Action.LOG_WRITE:
         if facts.place and facts.place[0] == actor.id:
             return _allow("self", "It is your own log.", "rule:self")
@@ -212,6 +217,24 @@ def _decide_agent(
             return _allow("boss", "It is your report's.", "rule:boss")
         return _deny("not_your_report", "You see your own capabilities and your reports'.")
     return _deny("board_only", "Only the board does this.")
+
+
+def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -> Decision:
+    """An agent writes to itself, its boss and its reports; to others with a capability."""
+    held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
+    granted = holding(held, Level.USE, facts.now)
+    if granted.reason == "denied_by_grant":
+        return granted
+    receiver = resource.id if resource is not None else ""
+    if receiver == actor.id:
+        return _allow("self", "You write to yourself.", "rule:self")
+    if facts.target_boss is not None and facts.target_boss == actor.id:
+        return _allow("boss", "It is your report.", "rule:boss")
+    if facts.own_boss is not None and facts.own_boss == receiver:
+        return _allow("report", "It is your boss.", "rule:report")
+    if granted.effect is not Effect.DENY:
+        return granted
+    return _deny("not_in_reach", "You write to your boss and to your own reports.")
 
 
 def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decision:

@@ -25,6 +25,7 @@ from remit.model.outcome import OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
+from remit.services.derived import rights as rights_by_rule
 from remit.store import agents as agent_statements
 from remit.store import grants as statements
 from remit.store import outcomes as outcome_statements
@@ -128,10 +129,14 @@ def listing(
     company: str | None,
     agent: str | None = None,
     unused: bool = False,
+    derived: bool = False,
     after: str = "",
     limit: int = 100,
 ) -> list[dict[str, Any]]:
-    """The live grants of one agent, or of the company; only the unused ones if asked."""
+    """The live grants of one agent, or of the company; only the unused ones if asked.
+
+    With `derived`, the first page of an agent begins with the rights that nobody had to give.
+    """
     lookup.company_of_caller(ctx, company)
     paging: dict[str, Any] = {"after": after, "limit": limit, "now": ctx.now}
     holder = ctx.actor.agent_id if agent is None else lookup.agent(ctx, agent).id
@@ -140,12 +145,13 @@ def listing(
         statement = statements.UNUSED if unused else statements.LIVE_IN_COMPANY
         found = ctx.tx.all(statement, company=ctx.company, **paging)
     else:
-        boss = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=holder)
+        who = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=holder)
+        assert who is not None
         ctx.require(
             Action.GRANT_READ,
             on=f"agent:{holder}",
             place=ctx.place(holder),
-            target_boss=boss.boss_id if boss else None,
+            target_boss=who.boss_id,
         )
         if unused:
             found = ctx.tx.all(
@@ -153,6 +159,9 @@ def listing(
             )
         else:
             found = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
+        if derived and not after:
+            by_rule = rights_by_rule(ctx, who)
+            return by_rule + [views.grant(grant, reason(grant)) for grant in found]
     return [views.grant(grant, reason(grant)) for grant in found]
 
 

@@ -43,6 +43,7 @@ def build(app: App) -> tuple[Tool, ...]:
             grants.listing,
             company=None,
             agent=arguments.agent,
+            derived=True,
             after=arguments.after,
             limit=arguments.limit,
         )

@@ -1,0 +1,50 @@
+"""Rights that follow from the tree and from who owns what, shown beside those that were given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.model.agent import Agent
+from remit.services.command import Context
+from remit.store import agents as statements
+from remit.store import outcomes as outcome_statements
+
+#: Owners of very many outcomes list them with the outcome tools.
+MOST_OUTCOMES = 200
+
+
+def rights(ctx: Context, agent: Agent) -> list[dict[str, Any]]:
+    """What an agent may do without anybody having granted it, each with the reason."""
+    found = [_right("outcome", agent.id, "read", "it is your mandate; you work below it")]
+    if agent.boss_id is not None:
+        found.append(_right("message", agent.boss_id, "use", "it is your boss"))
+    found += [
+        _right("message", report.id, "use", f"{report.name} is your report")
+        for report in ctx.tx.all(statements.REPORTS, agent=agent.id)
+    ]
+    found += [
+        _right("outcome", outcome.id, "write", "you delegated it and will judge it")
+        for outcome in ctx.tx.all(outcome_statements.DELEGATED_BY, agent=agent.id)
+    ]
+    for outcome in ctx.tx.all(
+        outcome_statements.OWNED_BY, owner=agent.id, after="", limit=MOST_OUTCOMES
+    ):
+        if outcome.id != agent.id:
+            level, reason = (
+                ("read", "it was delegated to you; you work below it")
+                if outcome.delegated
+                else ("write", "you own it")
+            )
+            found.append(_right("outcome", outcome.id, level, reason))
+    return found
+
+
+def _right(kind: str, resource_id: str, level: str, reason: str) -> dict[str, Any]:
+    return {
+        "id": None,
+        "resource": f"{kind}:{resource_id}",
+        "level": level,
+        "mode": "allow",
+        "reason": reason,
+        "derived": True,
+    }
