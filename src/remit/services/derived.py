@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from remit.ids import OutcomeId
 from remit.model.agent import Agent
 from remit.services.command import Context
 from remit.store import agents as statements
@@ -29,7 +30,7 @@ def rights(ctx: Context, agent: Agent) -> list[dict[str, Any]]:
     for outcome in ctx.tx.all(
         outcome_statements.OWNED_BY, owner=agent.id, after="", limit=MOST_OUTCOMES
     ):
-        if outcome.id != agent.id:
+        if outcome.id != OutcomeId(agent.id):
             level, reason = (
                 ("read", "it was delegated to you; you work below it")
                 if outcome.delegated
