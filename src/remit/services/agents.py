@@ -9,7 +9,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import AgentId, OutcomeId, TokenKind, UserId
+from remit.ids import AgentId, TokenKind, UserId
 from remit.model.agent import DEEPEST_TREE, TRANSITIONS, Agent, AgentRole, AgentStatus, agent_name
 from remit.model.outcome import OutcomeStatus
 from remit.model.principal import ActorKind
@@ -164,7 +164,10 @@ def terminate(ctx: Context, *, agent: str) -> Answer:
     live = ctx.tx.one(statements.LIVE_RUN_OF, agent=found.id)
     if live is not None:
         ctx.tx.run(statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
-    ended = outcomes.finish_outcome(ctx, OutcomeId(found.id), OutcomeStatus.CLOSED)
+    mandate = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=found.id)
+    ended: list[str] = []
+    if mandate is not None and mandate.status is OutcomeStatus.OPEN:
+        ended = outcomes.finish_outcome(ctx, mandate.id, OutcomeStatus.CLOSED)
     ctx.record(
         "agent.terminate",
         f"agent:{found.id}",

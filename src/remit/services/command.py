@@ -300,6 +300,18 @@ class Gate:
             reply = self.database.submit_write(work).result()
         return self._open(reply)
 
+    async def first_answer(self, caller: Caller) -> Answer | None:
+        """What the caller's idempotency key was answered with, whatever was asked."""
+        if caller.key is None:
+            return None
+
+        def look(tx: Transaction) -> Answer | None:
+            actor = identify(tx, caller, self.clock.now())
+            first = tx.one(event_log.ANSWER, actor=actor.address, key=_key(caller))
+            return None if first is None else cast(Answer, json.loads(first.answer))
+
+        return await self.database.read(look)
+
     def _work(
         self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Callable[[Transaction], _Reply[R]]:
@@ -318,16 +330,16 @@ class Gate:
         now = self.clock.now()
         ctx = Context(tx, identify(tx, caller, now), now, self.ids, verb.kind)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
-        if keyed:
-            first = tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
-            if first is not None:
-                if (first.verb, first.digest) != (verb.name, digest):
-                    raise KeyReused("This idempotency key was used for a different request.")
-                return _Reply(json.loads(first.answer))
+        if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
+            return _Reply(first)
         try:
             answer = verb.body(ctx, *args, **kwargs)
             ctx.finish()
         except RemitError as error:
+            if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
+                # The same request was under way elsewhere; this one waited and found it done.
+                tx.restart()
+                return _Reply(first)
             if not ctx.refused:
                 raise
             if not tx.writable:
@@ -360,6 +372,16 @@ class Gate:
 
 class _Recordable(Exception):
     """A query was refused in a transaction that cannot record it."""
+
+
+def _first_answer(ctx: Context, caller: Caller, verb: Verb[P, R], digest: str) -> R | None:
+    """What this very request was answered before."""
+    first = ctx.tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
+    if first is None:
+        return None
+    if (first.verb, first.digest) != (verb.name, digest):
+        raise KeyReused("This idempotency key was used for a different request.")
+    return cast(R, json.loads(first.answer))
 
 
 def _key(caller: Caller) -> str:

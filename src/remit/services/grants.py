@@ -105,9 +105,9 @@ def give_by_authorship(ctx: Context, author: AgentId, file_id: str) -> Grant:
 
 
 @command
-def revoke(ctx: Context, *, grant: str) -> Answer:
+def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     """Take a grant back, with everything that was passed on from it."""
-    found = _grant(ctx, grant)
+    found = _grant(ctx, grant, company)
     ctx.require(
         Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found
     )
@@ -250,7 +250,7 @@ def _outcome(ctx: Context, text: str) -> str:
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
     """A grant ends with an outcome: the receiver's mandate unless another is named."""
     if text is None:
-        return OutcomeId(receiver.id)
+        text = receiver.id
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
     found = ctx.tx.one(
@@ -276,11 +276,12 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
     ctx.require(Action.GRANT_GIVE, resource, home=home)
 
 
-def _grant(ctx: Context, text: str) -> Grant:
+def _grant(ctx: Context, text: str, company: str | None) -> Grant:
+    """By id; in the company that is named, if one is."""
     prefix = normalise(text.removeprefix("grant:"))
-    found = ctx.tx.one(statements.GRANT_ANYWHERE, grant=prefix)
+    found = ctx.tx.one(statements.GRANT_ANYWHERE, grant=prefix) if company is None else None
     if found is None:
-        lookup.company_of_caller(ctx, None)
+        lookup.company_of_caller(ctx, company)
         return lookup.only(
             ctx.tx.all(
                 statements.GRANTS_BY_PREFIX,
