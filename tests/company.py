@@ -223,6 +223,11 @@ def run_sql(url: str, statement: str, *parameters: object) -> list[tuple[Any, ..
         finally:
             connection.close()
         return rows
-    with psycopg.connect(url) as server:
+    server = psycopg.connect(url)
+    try:
         cursor = server.execute(statement.replace("?", "%s"), parameters)
-        return cursor.fetchall() if cursor.description else []
+        found = cursor.fetchall() if cursor.description else []
+        server.commit()
+    finally:
+        server.close()
+    return found

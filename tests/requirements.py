@@ -6,7 +6,6 @@ keeps the table and the tests in agreement.
 
 from dataclasses import dataclass
 
-FOUNDATION = "arrives with files, identity and grants"
 ORGANISATION = "arrives with the tree, outcomes and delegation"
 MAIL = "arrives with mail"
 GOVERNANCE = "arrives with hiring, approvals and configuration"
@@ -136,30 +135,204 @@ ROWS = (
     Row("PC-78", "hiring, its gates and its states are tested on the server", deferred=GOVERNANCE),
     Row("PC-79", "hiring, its switches and comments are tested in the pages", deferred=DASHBOARD),
     Row("PC-80", "schema changes ship as migrations", deferred=GOVERNANCE),
-    Row("AG-01", "files have an id and a description", deferred=FOUNDATION),
-    Row("AG-02", "per file an agent has one level: none, read or write", deferred=FOUNDATION),
-    Row("AG-03", "level none shows id and description, not the contents", deferred=FOUNDATION),
-    Row("AG-04", "level read gives contents and refuses changes", deferred=FOUNDATION),
-    Row("AG-05", "level write also adds versions", deferred=FOUNDATION),
-    Row("AG-06", "every call checks access at the time of the call", deferred=FOUNDATION),
-    Row("AG-07", "versions are stored by hash and numbered in the database", deferred=FOUNDATION),
-    Row("AG-08", "whoever has access can read earlier versions", deferred=FOUNDATION),
-    Row("AG-09", "an overwrite names the version and hash it replaces", deferred=FOUNDATION),
-    Row("AG-10", "a stale overwrite is a conflict and changes nothing", deferred=FOUNDATION),
-    Row("AG-11", "readers do not wait for each other", deferred=FOUNDATION),
-    Row("AG-12", "agents cannot write into the blob store themselves", deferred=FOUNDATION),
-    Row("AG-13", "a write imports a workspace file as a new version", deferred=FOUNDATION),
-    Row("AG-14", "a changed grant counts from the next call on", deferred=FOUNDATION),
-    Row("AG-15", "who read and wrote a file, and when, is on record", deferred=FOUNDATION),
-    Row("AG-16", "list the files one can read, with their paths", deferred=FOUNDATION),
-    Row("AG-17", "search the descriptions of all visible files", deferred=FOUNDATION),
-    Row("AG-18", "a read returns contents, version number and hash", deferred=FOUNDATION),
-    Row("AG-19", "a write takes id and path, and what it overwrites", deferred=FOUNDATION),
-    Row("AG-20", "creating a file takes path and description, returns an id", deferred=FOUNDATION),
-    Row("AG-21", "a file's versions can be listed with hash and time", deferred=FOUNDATION),
-    Row("AG-22", "a version can be read by its number", deferred=FOUNDATION),
     Row(
-        "AG-23", "kb:// references name files; web addresses stay as they are", deferred=FOUNDATION
+        "AG-01",
+        "files have an id and a description",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_new_file_has_an_id_a_description_and_its_first_version",
+            "tests/test_knowledge_base.py::test_a_file_needs_a_proper_description",
+        ),
+    ),
+    Row(
+        "AG-02",
+        "per file an agent has one level: none, read or write",
+        tests=(
+            "tests/test_authority.py::test_every_decision_about_a_file_follows_the_rules",
+            "tests/test_authority.py::test_more_rights_never_mean_less_and_more_prohibitions_never_mean_more",
+            "tests/test_authority.py::test_a_condition_on_writing_leaves_reading_alone",
+            "tests/test_authority.py::test_none_is_less_than_read_is_less_than_write",
+            "tests/test_knowledge_base.py::test_without_a_grant_a_file_is_known_and_its_contents_are_refused",
+            "tests/test_knowledge_base.py::test_an_explicit_none_shows_the_description_and_nothing_more",
+            "tests/test_knowledge_base.py::test_read_gives_the_contents_and_refuses_changes",
+            "tests/test_knowledge_base.py::test_write_gives_reading_and_new_versions",
+        ),
+    ),
+    Row(
+        "AG-03",
+        "level none shows id and description, not the contents",
+        tests=(
+            "tests/test_knowledge_base.py::test_without_a_grant_a_file_is_known_and_its_contents_are_refused",
+            "tests/test_knowledge_base.py::test_an_explicit_none_shows_the_description_and_nothing_more",
+            "tests/test_knowledge_base.py::test_who_links_here_does_not_betray_unlisted_files",
+            "tests/test_knowledge_base.py::test_an_unlisted_file_exists_for_its_readers_and_writers_alone",
+            "tests/test_knowledge_base.py::test_an_unlisted_file_is_hidden_again_from_whom_the_board_denies_it",
+            "tests/test_knowledge_base.py::test_a_file_can_be_hidden_and_listed_again",
+        ),
+    ),
+    Row(
+        "AG-04",
+        "level read gives contents and refuses changes",
+        tests=(
+            "tests/test_knowledge_base.py::test_read_gives_the_contents_and_refuses_changes",
+        ),
+    ),
+    Row(
+        "AG-05",
+        "level write also adds versions",
+        tests=(
+            "tests/test_knowledge_base.py::test_write_gives_reading_and_new_versions",
+        ),
+    ),
+    Row(
+        "AG-06",
+        "every call checks access at the time of the call",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_grant_counts_from_the_next_call_on_and_so_does_its_end",
+            "tests/test_knowledge_base.py::test_an_expired_grant_ends_between_two_calls",
+            "tests/test_knowledge_base.py::test_a_call_under_way_when_its_grant_ends_happened_before_or_is_refused",
+            "tests/test_knowledge_base.py::test_an_agent_that_was_terminated_reads_nothing_any_more",
+        ),
+    ),
+    Row(
+        "AG-07",
+        "versions are stored by hash and numbered in the database",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_version_is_a_blob_named_by_its_hash_in_a_folder_named_by_its_file",
+        ),
+    ),
+    Row(
+        "AG-08",
+        "whoever has access can read earlier versions",
+        tests=(
+            "tests/test_knowledge_base.py::test_history_has_number_hash_time_and_author_and_each_version_can_be_read",
+        ),
+    ),
+    Row(
+        "AG-09",
+        "an overwrite names the version and hash it replaces",
+        tests=(
+            "tests/test_knowledge_base.py::test_an_overwrite_must_name_the_version_and_hash",
+            "tests/test_knowledge_base.py::test_a_stale_overwrite_changes_nothing_and_tells_the_current_pair",
+            "tests/test_knowledge_base.py::test_of_64_writers_one_wins_each_version_and_the_others_learn_the_current_pair",
+        ),
+    ),
+    Row(
+        "AG-10",
+        "a stale overwrite is a conflict and changes nothing",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_stale_overwrite_changes_nothing_and_tells_the_current_pair",
+            "tests/test_knowledge_base.py::test_of_64_writers_one_wins_each_version_and_the_others_learn_the_current_pair",
+            "tests/test_store_crash.py::test_a_killed_writer_loses_nothing_it_acknowledged",
+        ),
+    ),
+    Row(
+        "AG-11",
+        "readers do not wait for each other",
+        tests=(
+            "tests/test_knowledge_base.py::test_many_readers_at_once_all_read_and_are_all_on_record",
+            "tests/test_knowledge_base.py::test_two_changes_of_a_description_at_once_lose_nothing",
+        ),
+    ),
+    Row(
+        "AG-12",
+        "agents cannot write into the blob store themselves",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_run_imports_files_of_its_workspace_as_versions",
+            "tests/test_knowledge_base.py::test_a_workspace_does_not_lead_to_the_blobs",
+        ),
+    ),
+    Row(
+        "AG-13",
+        "a write imports a workspace file as a new version",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_run_imports_files_of_its_workspace_as_versions",
+        ),
+    ),
+    Row(
+        "AG-14",
+        "a changed grant counts from the next call on",
+        tests=(
+            "tests/test_authority_histories.py::test_every_history_keeps_each_grant_within_its_source",
+            "tests/test_knowledge_base.py::test_a_grant_counts_from_the_next_call_on_and_so_does_its_end",
+            "tests/test_knowledge_base.py::test_a_call_under_way_when_its_grant_ends_happened_before_or_is_refused",
+        ),
+    ),
+    Row(
+        "AG-15",
+        "who read and wrote a file, and when, is on record",
+        tests=(
+            "tests/test_knowledge_base.py::test_the_access_log_names_agent_run_user_version_and_time",
+        ),
+    ),
+    Row(
+        "AG-16",
+        "list the files one can read, with their paths",
+        tests=(
+            "tests/test_knowledge_base.py::test_the_listing_has_what_one_can_read_or_write_and_nothing_else",
+        ),
+    ),
+    Row(
+        "AG-17",
+        "search the descriptions of all visible files",
+        tests=(
+            "tests/test_knowledge_base.py::test_search_finds_the_same_on_both_databases",
+            "tests/test_knowledge_base.py::test_search_puts_the_better_match_first",
+            "tests/test_knowledge_base.py::test_among_equal_matches_and_without_words_the_newest_comes_first",
+            "tests/test_knowledge_base.py::test_search_takes_every_text_as_words_and_never_as_syntax",
+            "tests/test_knowledge_base.py::test_what_is_not_text_cannot_be_searched_for",
+            "tests/test_knowledge_base.py::test_search_shows_the_level_one_has",
+        ),
+    ),
+    Row(
+        "AG-18",
+        "a read returns contents, version number and hash",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_read_tells_the_version_and_hash_that_a_write_needs",
+            "tests/test_knowledge_base.py::test_every_content_comes_back_as_it_was",
+            "tests/test_knowledge_base.py::test_20_mib_go_in_and_come_out_whether_whole_or_as_they_arrive",
+        ),
+    ),
+    Row(
+        "AG-19",
+        "a write takes id and path, and what it overwrites",
+        tests=(
+            "tests/test_knowledge_base.py::test_an_overwrite_must_name_the_version_and_hash",
+            "tests/test_knowledge_base.py::test_a_run_imports_files_of_its_workspace_as_versions",
+            "tests/test_knowledge_base.py::test_a_repeated_create_or_write_has_one_effect_and_the_first_answer",
+        ),
+    ),
+    Row(
+        "AG-20",
+        "creating a file takes path and description, returns an id",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_new_file_has_an_id_a_description_and_its_first_version",
+            "tests/test_knowledge_base.py::test_more_than_32_mib_is_refused_and_leaves_nothing_behind",
+            "tests/test_knowledge_base.py::test_a_run_imports_files_of_its_workspace_as_versions",
+            "tests/test_knowledge_base.py::test_a_repeated_create_or_write_has_one_effect_and_the_first_answer",
+        ),
+    ),
+    Row(
+        "AG-21",
+        "a file's versions can be listed with hash and time",
+        tests=(
+            "tests/test_knowledge_base.py::test_history_has_number_hash_time_and_author_and_each_version_can_be_read",
+        ),
+    ),
+    Row(
+        "AG-22",
+        "a version can be read by its number",
+        tests=(
+            "tests/test_knowledge_base.py::test_history_has_number_hash_time_and_author_and_each_version_can_be_read",
+            "tests/test_knowledge_base.py::test_a_version_that_does_not_exist_is_an_error",
+        ),
+    ),
+    Row(
+        "AG-23",
+        "kb:// references name files; web addresses stay as they are",
+        tests=(
+            "tests/test_knowledge_base.py::test_links_name_files_and_web_addresses_stay_as_they_are",
+            "tests/test_knowledge_base.py::test_who_links_here_does_not_betray_unlisted_files",
+        ),
     ),
     Row("AG-24", "repositories are cloned into a workspace from a cache", deferred=RUNTIME),
     Row("AG-25", "all work is outcomes, each a Markdown file", deferred=ORGANISATION),
@@ -182,24 +355,132 @@ ROWS = (
     Row("AG-38", "close an outcome with a reason that its file keeps", deferred=ORGANISATION),
     Row("AG-39", "every outcome operation is decided first", deferred=ORGANISATION),
     Row("AG-40", "a dead end is closed and replaced by another outcome", deferred=ORGANISATION),
-    Row("AG-41", "files, outcomes and mail ask one authority", deferred=FOUNDATION),
-    Row("AG-42", "an agent's id is the id of its mandate", deferred=FOUNDATION),
-    Row("AG-43", "a run is identified by its agent and its own id", deferred=FOUNDATION),
-    Row("AG-44", "a capability gives an agent a right on one resource", deferred=FOUNDATION),
-    Row("AG-45", "an agent grants only what it holds", deferred=FOUNDATION),
-    Row("AG-46", "a grant may be narrower, never wider", deferred=FOUNDATION),
-    Row("AG-47", "a delegated grant ends with its outcome, at all levels", deferred=FOUNDATION),
-    Row("AG-48", "a missing capability is asked for up and granted down", deferred=FOUNDATION),
-    Row("AG-49", "delegating can grant capabilities in the same call", deferred=FOUNDATION),
+    Row(
+        "AG-41",
+        "files, outcomes and mail ask one authority",
+        tests=(
+            "tests/test_authority.py::test_every_decision_about_a_file_follows_the_rules",
+            "tests/test_command_path.py::test_a_refusal_is_recorded_with_reason_sentence_and_basis",
+            "tests/test_companies.py::test_what_belongs_to_another_company_does_not_exist_for_its_neighbours",
+        ),
+    ),
+    Row(
+        "AG-42",
+        "an agent's id is the id of its mandate",
+        tests=(
+            "tests/test_identity.py::test_an_agent_has_a_name_a_token_and_the_id_of_its_mandate",
+        ),
+    ),
+    Row(
+        "AG-43",
+        "a run is identified by its agent and its own id",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_run_imports_files_of_its_workspace_as_versions",
+            "tests/test_knowledge_base.py::test_the_access_log_names_agent_run_user_version_and_time",
+            "tests/test_identity.py::test_each_kind_of_token_is_issued_with_its_prefix",
+            "tests/test_identity.py::test_a_runs_token_is_bound_to_agent_and_run_and_dies_with_the_run",
+            "tests/test_identity.py::test_each_run_has_its_own_id_and_is_on_record_with_it",
+        ),
+    ),
+    Row(
+        "AG-44",
+        "a capability gives an agent a right on one resource",
+        tests=(
+            "tests/test_authority.py::test_every_decision_about_a_file_follows_the_rules",
+            "tests/test_capabilities.py::test_a_capability_can_be_about_every_kind_of_resource",
+            "tests/test_capabilities.py::test_nonsense_cannot_be_granted",
+        ),
+    ),
+    Row(
+        "AG-45",
+        "an agent grants only what it holds",
+        tests=(
+            "tests/test_authority.py::test_an_agent_grants_only_to_direct_reports_in_every_tree",
+            "tests/test_authority.py::test_whatever_is_passed_on_is_inside_of_what_is_held",
+            "tests/test_authority_histories.py::test_every_history_keeps_each_grant_within_its_source",
+            "tests/test_capabilities.py::test_an_agent_gives_only_what_it_holds",
+            "tests/test_capabilities.py::test_an_agent_gives_to_its_direct_reports_and_to_nobody_else",
+        ),
+    ),
+    Row(
+        "AG-46",
+        "a grant may be narrower, never wider",
+        tests=(
+            "tests/test_authority.py::test_whatever_is_passed_on_is_inside_of_what_is_held",
+            "tests/test_authority.py::test_what_is_passed_down_a_chain_is_inside_of_everything_above",
+            "tests/test_authority_histories.py::test_every_history_keeps_each_grant_within_its_source",
+            "tests/test_capabilities.py::test_a_grant_may_be_narrower_and_never_wider",
+            "tests/test_capabilities.py::test_a_grant_ends_no_later_than_what_it_comes_from",
+        ),
+    ),
+    Row(
+        "AG-47",
+        "a delegated grant ends with its outcome, at all levels",
+        tests=(
+            "tests/test_authority_histories.py::test_every_history_keeps_each_grant_within_its_source",
+            "tests/test_capabilities.py::test_what_is_revoked_takes_everything_along_that_was_passed_on_from_it",
+            "tests/test_capabilities.py::test_a_grant_ends_with_its_outcome_at_every_level_below",
+            "tests/test_capabilities.py::test_nothing_can_be_given_for_an_outcome_that_is_finished",
+            "tests/test_capabilities.py::test_an_agent_whose_outcome_is_finished_can_still_be_terminated",
+        ),
+    ),
+    Row(
+        "AG-48",
+        "a missing capability is asked for up and granted down",
+        tests=(
+            "tests/test_capabilities.py::test_a_missing_capability_flows_down_step_by_step_each_in_its_own_scope",
+        ),
+    ),
+    Row(
+        "AG-49",
+        "delegating can grant capabilities in the same call",
+        tests=(
+            "tests/test_capabilities.py::test_a_new_agent_can_be_given_its_capabilities_in_the_same_call",
+            "tests/test_capabilities.py::test_if_one_of_the_first_capabilities_cannot_be_given_there_is_no_agent",
+        ),
+    ),
     Row("AG-50", "sending is a capability: to the boss and to reports", deferred=MAIL),
     Row("AG-51", "a new agent can write to its boss, and back", deferred=MAIL),
     Row("AG-52", "mail to any other agent is refused", deferred=MAIL),
-    Row("AG-53", "base tools can always be called; the operation is refused", deferred=FOUNDATION),
+    Row(
+        "AG-53",
+        "base tools can always be called; the operation is refused",
+        tests=(
+            "tests/test_authority.py::test_what_is_not_for_agents_is_refused_to_every_agent",
+            "tests/test_knowledge_base.py::test_without_a_grant_a_file_is_known_and_its_contents_are_refused",
+        ),
+    ),
     Row("AG-54", "another MCP server takes effect in a new run", deferred=RUNTIME),
     Row("AG-55", "a change of MCP servers follows a fixed order", deferred=RUNTIME),
-    Row("AG-56", "an agent lists its own capabilities", deferred=FOUNDATION),
-    Row("AG-57", "an agent grants a held capability to a report", deferred=FOUNDATION),
-    Row("AG-58", "a random token proves who is calling", deferred=FOUNDATION),
+    Row(
+        "AG-56",
+        "an agent lists its own capabilities",
+        tests=(
+            "tests/test_capabilities.py::test_an_agent_lists_its_own_capabilities_with_the_reason_of_each",
+        ),
+    ),
+    Row(
+        "AG-57",
+        "an agent grants a held capability to a report",
+        tests=(
+            "tests/test_authority.py::test_an_agent_grants_only_to_direct_reports_in_every_tree",
+            "tests/test_capabilities.py::test_an_agent_gives_only_what_it_holds",
+            "tests/test_capabilities.py::test_an_agent_gives_to_its_direct_reports_and_to_nobody_else",
+        ),
+    ),
+    Row(
+        "AG-58",
+        "a random token proves who is calling",
+        tests=(
+            "tests/test_identity.py::test_a_token_says_its_kind_and_has_256_random_bits",
+            "tests/test_identity.py::test_each_kind_of_token_is_issued_with_its_prefix",
+            "tests/test_identity.py::test_a_revoked_key_opens_nothing_and_the_others_still_do",
+            "tests/test_identity.py::test_a_token_ends_at_its_expiry",
+            "tests/test_identity.py::test_what_is_not_exactly_a_token_opens_nothing",
+            "tests/test_identity.py::test_a_runs_token_is_bound_to_agent_and_run_and_dies_with_the_run",
+            "tests/test_identity.py::test_terminating_an_agent_ends_all_its_tokens_and_its_run",
+        ),
+    ),
     Row("AG-59", "sending does not wait; reading the inbox is separate", deferred=MAIL),
     Row("AG-60", "a message body is a file; mail carries its id", deferred=MAIL),
     Row("AG-61", "sending checks the sender's capability", deferred=MAIL),
@@ -340,17 +621,71 @@ ROWS = (
     Row("HH-42", "crashed agents are noticed; the root agent restarts", deferred=RUNTIME),
     Row("HH-43", "an agent may use lightweight temporary helpers", deferred=RUNTIME),
     Row("HH-44", "what temporary helpers inherit and share is settled", deferred=RUNTIME),
-    Row("HB-01", "an agent has a name, a token and an inbox", deferred=FOUNDATION),
-    Row("HB-02", "names follow one pattern", deferred=FOUNDATION),
-    Row("HB-03", "names are unique without regard to case", deferred=FOUNDATION),
-    Row("HB-04", "the name background is reserved", deferred=FOUNDATION),
-    Row("HB-05", "a token is random and long enough", deferred=FOUNDATION),
-    Row("HB-06", "a token is shown once and never again", deferred=FOUNDATION),
-    Row("HB-07", "a token is stored so that it cannot be read back", deferred=FOUNDATION),
+    Row(
+        "HB-01",
+        "an agent has a name, a token and an inbox",
+        tests=(
+            "tests/test_identity.py::test_an_agent_has_a_name_a_token_and_the_id_of_its_mandate",
+        ),
+    ),
+    Row(
+        "HB-02",
+        "names follow one pattern",
+        tests=(
+            "tests/test_identity.py::test_good_names_are_taken",
+            "tests/test_identity.py::test_bad_names_are_refused",
+        ),
+    ),
+    Row(
+        "HB-03",
+        "names are unique without regard to case",
+        tests=(
+            "tests/test_identity.py::test_names_are_unique_among_the_living_without_regard_to_case",
+            "tests/test_identity.py::test_of_many_agents_of_one_name_made_at_once_one_comes_to_be",
+        ),
+    ),
+    Row(
+        "HB-04",
+        "the name background is reserved",
+        tests=(
+            "tests/test_identity.py::test_reserved_names_are_refused",
+        ),
+    ),
+    Row(
+        "HB-05",
+        "a token is random and long enough",
+        tests=(
+            "tests/test_identity.py::test_a_token_says_its_kind_and_has_256_random_bits",
+            "tests/test_identity.py::test_each_kind_of_token_is_issued_with_its_prefix",
+        ),
+    ),
+    Row(
+        "HB-06",
+        "a token is shown once and never again",
+        tests=(
+            "tests/test_identity.py::test_each_kind_of_token_is_issued_with_its_prefix",
+            "tests/test_identity.py::test_only_the_digest_of_a_token_is_anywhere_in_the_database_or_the_home",
+            "tests/test_identity.py::test_a_token_is_shown_once_and_a_repeat_of_the_request_does_not_show_it_again",
+        ),
+    ),
+    Row(
+        "HB-07",
+        "a token is stored so that it cannot be read back",
+        tests=(
+            "tests/test_identity.py::test_only_the_digest_of_a_token_is_anywhere_in_the_database_or_the_home",
+        ),
+    ),
     Row("HB-08", "a policy says which operation needs which level", deferred=GOVERNANCE),
     Row("HB-09", "an agent has one of four permission levels", deferred=GOVERNANCE),
     Row("HB-10", "boss operations need the highest level", deferred=GOVERNANCE),
-    Row("HB-11", "a permission level never changes who sent a message", deferred=FOUNDATION),
+    Row(
+        "HB-11",
+        "a permission level never changes who sent a message",
+        tests=(
+            "tests/test_identity.py::test_every_event_carries_the_identity_of_the_token",
+            "tests/test_identity.py::test_the_widest_rights_do_not_make_an_agent_somebody_else",
+        ),
+    ),
     Row("HB-12", "whether the board wrote comes from the channel's identity", deferred=RUNTIME),
     Row("HB-13", "Claude and Codex run through their CLIs", deferred=RUNTIME),
     Row("HB-14", "providers use their shared homes", deferred=RUNTIME),
@@ -402,11 +737,74 @@ ROWS = (
     Row("HB-60", "a user can cancel a run", deferred=RUNTIME),
     Row("HB-61", "a cancelled run is final", deferred=RUNTIME),
     Row("HB-62", "runs can be listed, newest first", deferred=RUNTIME),
-    Row("BX-01", "no grant exceeds its source, and none outlives it", deferred=FOUNDATION),
-    Row("BX-02", "the decision function is checked over every small company", deferred=FOUNDATION),
-    Row("BX-03", "every decision says why, back to a person", deferred=FOUNDATION),
+    Row(
+        "BX-01",
+        "no grant exceeds its source, and none outlives it",
+        tests=(
+            "tests/test_authority.py::test_a_grant_is_revoked_by_its_granter_or_given_up_by_its_holder_alone",
+            "tests/test_authority.py::test_whatever_is_passed_on_is_inside_of_what_is_held",
+            "tests/test_authority.py::test_what_is_passed_down_a_chain_is_inside_of_everything_above",
+            "tests/test_authority.py::test_what_cannot_be_given_any_more_is_excessive",
+            "tests/test_authority_histories.py::test_every_history_keeps_each_grant_within_its_source",
+            "tests/test_capabilities.py::test_what_is_revoked_takes_everything_along_that_was_passed_on_from_it",
+            "tests/test_capabilities.py::test_a_grant_ends_with_its_outcome_at_every_level_below",
+            "tests/test_capabilities.py::test_nothing_can_be_given_for_an_outcome_that_is_finished",
+            "tests/test_capabilities.py::test_what_the_board_takes_from_an_agent_goes_from_everybody_it_gave_it_to",
+            "tests/test_capabilities.py::test_an_agent_cannot_lift_what_the_board_put_on_it",
+            "tests/test_capabilities.py::test_a_right_that_needs_approval_is_passed_on_as_such",
+            "tests/test_capabilities.py::test_a_holder_gives_up_a_right_with_all_that_rests_on_it",
+            "tests/test_knowledge_base.py::test_a_call_under_way_when_its_grant_ends_happened_before_or_is_refused",
+        ),
+    ),
+    Row(
+        "BX-02",
+        "the decision function is checked over every small company",
+        tests=(
+            "tests/test_authority.py::test_every_decision_about_a_file_follows_the_rules",
+            "tests/test_authority.py::test_a_broken_decision_function_would_be_caught",
+            "tests/test_authority.py::test_a_file_that_is_never_concealed_would_be_caught",
+            "tests/test_authority.py::test_every_decision_for_a_person_follows_the_rules_in_every_tree",
+            "tests/test_authority.py::test_an_agent_grants_only_to_direct_reports_in_every_tree",
+            "tests/test_authority.py::test_what_is_not_for_agents_is_refused_to_every_agent",
+            "tests/test_authority.py::test_a_grant_is_revoked_by_its_granter_or_given_up_by_its_holder_alone",
+            "tests/test_authority.py::test_whatever_is_passed_on_is_inside_of_what_is_held",
+            "tests/test_authority.py::test_what_is_passed_down_a_chain_is_inside_of_everything_above",
+            "tests/test_authority.py::test_what_cannot_be_given_any_more_is_excessive",
+            "tests/test_authority.py::test_more_rights_never_mean_less_and_more_prohibitions_never_mean_more",
+        ),
+    ),
+    Row(
+        "BX-03",
+        "every decision says why, back to a person",
+        tests=(
+            "tests/test_authority.py::test_every_decision_has_a_reason_a_sentence_and_a_basis",
+            "tests/test_command_path.py::test_a_refusal_is_recorded_with_reason_sentence_and_basis",
+            "tests/test_command_path.py::test_what_is_hidden_from_somebody_is_recorded_all_the_same",
+            "tests/test_events.py::test_every_event_follows_the_one_before",
+            "tests/test_events.py::test_why_walks_from_a_write_over_two_levels_of_grants_to_the_person",
+            "tests/test_events.py::test_why_holds_after_the_grants_are_gone",
+            "tests/test_events.py::test_what_an_agent_does_by_itself_leads_to_whoever_made_the_agent",
+            "tests/test_events.py::test_why_explains_a_refusal_too",
+        ),
+    ),
     Row("BX-04", "the past can be asked: rights, tree and files", deferred=ORGANISATION),
-    Row("BX-05", "a repeated call has one effect and one answer", deferred=FOUNDATION),
+    Row(
+        "BX-05",
+        "a repeated call has one effect and one answer",
+        tests=(
+            "tests/test_knowledge_base.py::test_a_repeated_create_or_write_has_one_effect_and_the_first_answer",
+            "tests/test_command_path.py::test_a_repeated_call_has_one_effect_and_the_first_answer",
+            "tests/test_command_path.py::test_a_repeat_gets_the_first_answer_even_if_the_world_has_changed",
+            "tests/test_command_path.py::test_one_key_for_two_requests_is_refused_and_does_nothing",
+            "tests/test_command_path.py::test_the_same_key_of_different_callers_is_not_the_same_key",
+            "tests/test_command_path.py::test_16_repeats_at_once_have_one_effect_and_one_answer",
+            "tests/test_command_path.py::test_a_refused_call_is_not_remembered_as_an_answer",
+            "tests/test_command_path.py::test_a_key_is_1_to_255_printable_characters",
+            "tests/test_command_path.py::test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone",
+            "tests/test_command_path.py::test_a_process_killed_between_commit_and_reply_has_done_it_once",
+            "tests/test_store_crash.py::test_a_killed_writer_loses_nothing_it_acknowledged",
+        ),
+    ),
     Row("BX-06", "killing any process loses and repeats nothing", deferred=RUNTIME),
     Row("BX-07", "a person can take any seat in the tree", deferred=ORGANISATION),
     Row("BX-08", "the tree is reorganised in one checked, reversible step", deferred=ORGANISATION),
@@ -415,11 +813,33 @@ ROWS = (
     Row("BX-11", "somebody else verifies completion, with evidence", deferred=ORGANISATION),
     Row("BX-12", "two instances work as one tree and can part", deferred=FEDERATION),
     Row("BX-13", "a company can be simulated, with crashes, in seconds", deferred=SIMULATION),
-    Row("BX-14", "identity comes from the token of the run alone", deferred=FOUNDATION),
+    Row(
+        "BX-14",
+        "identity comes from the token of the run alone",
+        tests=(
+            "tests/test_knowledge_base.py::test_an_agent_that_was_terminated_reads_nothing_any_more",
+            "tests/test_identity.py::test_what_is_not_exactly_a_token_opens_nothing",
+            "tests/test_identity.py::test_no_verb_takes_an_argument_that_says_who_is_calling",
+            "tests/test_identity.py::test_every_event_carries_the_identity_of_the_token",
+            "tests/test_identity.py::test_the_widest_rights_do_not_make_an_agent_somebody_else",
+            "tests/test_identity.py::test_an_agent_cannot_act_for_another_by_naming_it",
+            "tests/test_identity.py::test_a_run_cannot_end_or_start_runs",
+            "tests/test_command_path.py::test_the_same_key_of_different_callers_is_not_the_same_key",
+            "tests/test_companies.py::test_what_belongs_to_another_company_does_not_exist_for_its_neighbours",
+        ),
+    ),
     Row("BX-15", "an idle company runs nothing", deferred=RUNTIME),
     Row("BX-16", "runs that change nothing slow down and stop", deferred=RUNTIME),
     Row("BX-17", "one command says why an agent is not running", deferred=RUNTIME),
     Row("BX-18", "one list shows all that awaits a person", deferred=DASHBOARD),
-    Row("BX-19", "unused capabilities can be seen and revoked", deferred=FOUNDATION),
+    Row(
+        "BX-19",
+        "unused capabilities can be seen and revoked",
+        tests=(
+            "tests/test_capabilities.py::test_a_grant_that_was_never_used_is_reported_until_it_is_used",
+            "tests/test_capabilities.py::test_unused_grants_can_be_revoked_as_they_are_reported",
+            "tests/test_capabilities.py::test_a_refused_use_is_not_a_use",
+        ),
+    ),
     Row("BX-20", "a company exports to text and imports again", deferred=ORGANISATION),
 )

@@ -155,7 +155,7 @@ def test_an_observer_sees_everything_and_changes_nothing(company: Company) -> No
     observer = company.user("olga", "observer")
     assert company.read(observer, file["id"])[1] == b"plan"
     assert company.found(observer) == [file["id"]]
-    for attempt in (
+    attempts: list[Callable[[], Any]] = [
         lambda: company.write(observer, file, b"x"),
         lambda: company.file(observer),
         lambda: company.give(observer, company.ceo, file, "read"),
@@ -164,7 +164,8 @@ def test_an_observer_sees_everything_and_changes_nothing(company: Company) -> No
         lambda: company.call(observer, agents.terminate, agent="ceo"),
         lambda: company.call(observer, users.add, company=company.id, name="x"),
         lambda: company.call(observer, outcomes.close, outcome=company.ceo.id, rationale="x"),
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises(Refused) as refused:
             attempt()
         assert refused.value.reason == "observer"

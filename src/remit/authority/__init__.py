@@ -9,4 +9,14 @@ from remit.authority.capability import holding
 from remit.authority.decide import Action, Facts, decide
 from remit.authority.outcome import Relation
 
-__all__ = ["Action", "Facts", "Relation", "Wish", "attenuate", "covers", "decide", "excessive", "holding"]
+__all__ = [
+    "Action",
+    "Facts",
+    "Relation",
+    "Wish",
+    "attenuate",
+    "covers",
+    "decide",
+    "excessive",
+    "holding",
+]

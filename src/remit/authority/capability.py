@@ -35,9 +35,9 @@ def holding(held: Iterable[Grant], need: Level, now: Micros) -> Decision:
             f"You hold no capability that gives {need.word} here.",
             "rule:nothing_matches",
         )
-    gate = asked or strongest(
-        grant for grant in live if grant.mode is Mode.ASK and grant.level <= need
-    )
+    gate = strongest(grant for grant in live if grant.mode is Mode.ASK and grant.level <= need)
+    if conferred is None:
+        gate = asked
     if gate:
         return Decision(
             Effect.ASK,

@@ -11,7 +11,7 @@ from remit.clock import Micros
 from remit.ids import AgentId, UserId
 from remit.model.agent import OPERATIONAL, AgentStatus
 from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level, Resource
+from remit.model.grant import Grant, Level, Mode, Resource
 from remit.model.principal import ActorKind, Principal
 from remit.model.user import Membership, UserRole
 
@@ -203,7 +203,7 @@ def _decide_agent(
     if action is Action.GRANT_REVOKE:
         if facts.grant is not None and facts.grant.granted_by_agent == actor.id:
             return _allow("granter", "You gave this grant.", f"grant:{facts.grant.id}")
-        if facts.grant is not None and facts.grant.holder_id == actor.id:
+        if facts.grant is not None and _own_to_give_up(actor, facts.grant):
             return _allow("holder", "You give up what you hold.", f"grant:{facts.grant.id}")
         return _deny(
             "not_your_grant",
@@ -235,6 +235,11 @@ def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -
     if granted.effect is not Effect.DENY:
         return granted
     return _deny("not_in_reach", "You write to your boss and to your own reports.")
+
+
+def _own_to_give_up(actor: Principal, grant: Grant) -> bool:
+    """A right can be given up by its holder; a prohibition or a condition cannot."""
+    return grant.holder_id == actor.id and grant.mode is Mode.ALLOW
 
 
 def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decision:

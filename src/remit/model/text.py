@@ -10,6 +10,8 @@ from remit.errors import BadInput
 #: HB-02. Names stand in addresses and on command lines, so they stay this plain.
 _NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
 LONGEST_NAME = 64
+#: What is kept of a word for search. PostgreSQL takes no word of more than 2 KiB.
+LONGEST_WORD = 64
 
 
 def clean_text(text: object, field: str, *, longest: int, empty_ok: bool = False) -> str:
@@ -56,4 +58,4 @@ def search_words(text: str) -> list[str]:
     """Words for full-text search, folded the same way for every database."""
     folded = unicodedata.normalize("NFKD", text).casefold()
     bare = "".join(char for char in folded if not unicodedata.combining(char))
-    return re.findall(r"[^\W_]+", bare)
+    return [word[:LONGEST_WORD] for word in re.findall(r"[^\W_]+", bare)]

@@ -162,9 +162,7 @@ def _keep_books(ctx: Context, agent: Agent) -> None:
         (agent.state_file_id, FileKind.STATE, "State", Level.WRITE),
         (agent.log_file_id, FileKind.LOG, "Activity log", Level.READ),
     ):
-        documents.create(
-            ctx, kind, f"{what} of {agent.name}", "", home=agent.id, file_id=file_id
-        )
+        documents.create(ctx, kind, f"{what} of {agent.name}", "", home=agent.id, file_id=file_id)
         grants.give_by_rule(ctx, agent.id, file_id, level)
 
 
@@ -221,9 +219,7 @@ def terminate(ctx: Context, *, agent: str) -> Answer:
     mandate = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=found.id)
     assert mandate is not None, "an agent has a mandate"
     if mandate.status is OutcomeStatus.OPEN:
-        finishing.finish_tree(
-            ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated"
-        )
+        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated")
     else:
         finishing.deactivate(ctx, found)
     return {**views.agent(found), "status": AgentStatus.TERMINATED.value}

@@ -106,9 +106,7 @@ class Context:
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
             raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.USER:
-            self.membership = self.tx.one(
-                people.MEMBERSHIP, company=company, user=self.actor.id
-            )
+            self.membership = self.tx.one(people.MEMBERSHIP, company=company, user=self.actor.id)
             if self.membership is None:
                 raise NotFound("There is no such company.")
         self.company = company
@@ -120,9 +118,7 @@ class Context:
         """The agent and its bosses, upward; empty when the tree cannot be trusted."""
         if agent is None:
             return ()
-        chain = self.tx.all(
-            agent_statements.CHAIN_OF_BOSSES, company=self.company, agent=agent
-        )
+        chain = self.tx.all(agent_statements.CHAIN_OF_BOSSES, company=self.company, agent=agent)
         if len(chain) > DEEPEST_TREE or len(set(chain)) != len(chain):
             return ()
         return tuple(chain)
@@ -292,9 +288,7 @@ class Gate:
             reply = await self.database.write(work)
         return self._open(reply)
 
-    def blocking(
-        self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
+    def blocking(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for a command, from a thread that has nothing else to do meanwhile."""
         work = self._work(caller, verb, args, kwargs)
         try:
@@ -302,6 +296,18 @@ class Gate:
         except RowConflict:
             reply = self.database.submit_write(work).result()
         return self._open(reply)
+
+    async def first_answer(self, caller: Caller) -> Answer | None:
+        """What the caller's idempotency key was answered with, whatever was asked."""
+        if caller.key is None:
+            return None
+
+        def look(tx: Transaction) -> Answer | None:
+            actor = identify(tx, caller, self.clock.now())
+            first = tx.one(event_log.ANSWER, actor=actor.address, key=_key(caller))
+            return None if first is None else cast(Answer, json.loads(first.answer))
+
+        return await self.database.read(look)
 
     def _work(
         self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -321,16 +327,16 @@ class Gate:
         now = self.clock.now()
         ctx = Context(tx, identify(tx, caller, now), now, self.ids, self.blobs, verb.kind)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
-        if keyed:
-            first = tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
-            if first is not None:
-                if (first.verb, first.digest) != (verb.name, digest):
-                    raise KeyReused("This idempotency key was used for a different request.")
-                return _Reply(json.loads(first.answer))
+        if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
+            return _Reply(first)
         try:
             answer = verb.body(ctx, *args, **kwargs)
             ctx.finish()
         except RemitError as error:
+            if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
+                # The same request was under way elsewhere; this one waited and found it done.
+                tx.restart()
+                return _Reply(first)
             if not ctx.refused:
                 raise
             if not tx.writable:
@@ -363,6 +369,16 @@ class Gate:
 
 class _Recordable(Exception):
     """A query was refused in a transaction that cannot record it."""
+
+
+def _first_answer(ctx: Context, caller: Caller, verb: Verb[P, R], digest: str) -> R | None:
+    """What this very request was answered before."""
+    first = ctx.tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
+    if first is None:
+        return None
+    if (first.verb, first.digest) != (verb.name, digest):
+        raise KeyReused("This idempotency key was used for a different request.")
+    return cast(R, json.loads(first.answer))
 
 
 def _key(caller: Caller) -> str:

@@ -25,9 +25,7 @@ from remit.store import grants as grant_statements
 from remit.store import outcomes as statements
 
 MOST_GRANTS = 100
-_HIRE_FIELDS = frozenset(
-    {"name", "role", "title", "adapter_type", "adapter_config", "prompt"}
-)
+_HIRE_FIELDS = frozenset({"name", "role", "title", "adapter_type", "adapter_config", "prompt"})
 
 
 @command

@@ -132,9 +132,7 @@ def prose(ctx: Context, file_id: str) -> str:
 def heading(ctx: Context, file: File) -> str | None:
     """What Remit puts above (or instead of) the stored text when a document is read."""
     if file.kind is FileKind.OUTCOME:
-        outcome = ctx.tx.one(
-            outcome_statements.OUTCOME, company=ctx.company, outcome=file.id
-        )
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=file.id)
         return None if outcome is None else outcome_heading(ctx, outcome)
     if file.kind is FileKind.LOG:
         return activity_log(ctx, file)
@@ -195,6 +193,7 @@ def refuse_direct_writing(file: File) -> None:
         )
     if file.kind is FileKind.LOG:
         raise BadInput(
-            "An activity log is appended to by Remit.", "Submit a summary with log_submit.",
+            "An activity log is appended to by Remit.",
+            "Submit a summary with log_submit.",
             code="activity_log",
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import NotFound
-from remit.ids import CompanyId, normalise
+from remit.ids import normalise
 from remit.model.event import Event
 from remit.model.principal import ActorKind
 from remit.services import lookup, views
@@ -105,16 +105,15 @@ def _who(ctx: Context, event: Event) -> str:
 
 def _find(ctx: Context, text: str) -> Event:
     prefix = normalise(text)
-    found = ctx.tx.all(log.EVENTS_BY_PREFIX, low=prefix, high=prefix + lookup.AFTER)
-    mine = [event for event in found if _is_mine(ctx, event.company_id)]
-    event = lookup.only(mine, "event")
-    ctx.enter(event.company_id)
-    return event
-
-
-def _is_mine(ctx: Context, company: CompanyId) -> bool:
-    try:
-        ctx.enter(company)
-    except NotFound:
-        return False
-    return True
+    found = ctx.tx.one(log.EVENT_ANYWHERE, event=prefix)
+    if found is not None:
+        try:
+            ctx.enter(found.company_id)
+        except NotFound:
+            raise NotFound("There is no such event.") from None
+        return found
+    lookup.company_of_caller(ctx, None)
+    high = prefix + lookup.AFTER
+    return lookup.only(
+        ctx.tx.all(log.EVENTS_BY_PREFIX, company=ctx.company, low=prefix, high=high), "event"
+    )

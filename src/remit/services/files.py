@@ -65,9 +65,7 @@ def create(
     _index(ctx, new.id, description)
     details: dict[str, Any] = {"description": description, "version": 1, "hash": sha256}
     if ctx.actor.agent_id is not None:
-        details["grant"] = grants.give_by_rule(
-            ctx, ctx.actor.agent_id, new.id, Level.WRITE
-        ).id
+        details["grant"] = grants.give_by_rule(ctx, ctx.actor.agent_id, new.id, Level.WRITE).id
     ctx.record("file.create", f"kb_file:{new.id}", details)
     return views.file(new)
 
@@ -310,8 +308,15 @@ def _home(ctx: Context) -> AgentId | None:
 def _version(ctx: Context, file: File, number: object) -> Version:
     if number is None:
         return Version(
-            file.id, file.version, file.sha256, file.size, file.is_text, file.updated_at,
-            None, None, None,
+            file.id,
+            file.version,
+            file.sha256,
+            file.size,
+            file.is_text,
+            file.updated_at,
+            None,
+            None,
+            None,
         )
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**31:
         raise BadInput("version must be a positive whole number.", "See the file's history.")

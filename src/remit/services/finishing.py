@@ -161,9 +161,7 @@ def _left_over(ctx: Context, root: Outcome) -> list[Outcome]:
     return [
         outcome
         for outcome in sorted(below.values(), key=lambda one: one.id)
-        if outcome.id != root.id
-        and outcome.id not in kept
-        and outcome.status is OutcomeStatus.OPEN
+        if outcome.id != root.id and outcome.id not in kept and outcome.status is OutcomeStatus.OPEN
     ]
 
 
@@ -172,9 +170,7 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent]) -> None:
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:
-            ctx.tx.run(
-                statements.REOWN_OPEN, owner=agent.id, new_owner=heir, now=ctx.now
-            )
+            ctx.tx.run(statements.REOWN_OPEN, owner=agent.id, new_owner=heir, now=ctx.now)
 
 
 def _count(ctx: Context, outcome: Outcome, step: int) -> None:

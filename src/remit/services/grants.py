@@ -107,18 +107,14 @@ def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> G
 
 
 @command
-def revoke(ctx: Context, *, grant: str) -> Answer:
+def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     """Take a grant back, with everything that was passed on from it."""
-    found = _grant(ctx, grant)
-    ctx.require(
-        Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found
-    )
+    found = _grant(ctx, grant, company)
+    ctx.require(Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found)
     if found.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
     gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id, now=ctx.now)
-    ctx.record(
-        "grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)}
-    )
+    ctx.record("grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)})
     return {"id": found.id, "revoked": sorted(gone)}
 
 
@@ -154,9 +150,7 @@ def listing(
             target_boss=who.boss_id,
         )
         if unused:
-            found = ctx.tx.all(
-                statements.UNUSED_BY, company=ctx.company, holder=holder, **paging
-            )
+            found = ctx.tx.all(statements.UNUSED_BY, company=ctx.company, holder=holder, **paging)
         else:
             found = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
         if derived and not after:
@@ -260,7 +254,7 @@ def _outcome(ctx: Context, text: str) -> str:
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
     """A grant ends with an outcome: the receiver's mandate unless another is named."""
     if text is None:
-        return OutcomeId(receiver.id)
+        text = receiver.id
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
     found = ctx.tx.one(
@@ -286,11 +280,12 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
     ctx.require(Action.GRANT_GIVE, resource, home=home)
 
 
-def _grant(ctx: Context, text: str) -> Grant:
+def _grant(ctx: Context, text: str, company: str | None) -> Grant:
+    """By id; in the company that is named, if one is."""
     prefix = normalise(text.removeprefix("grant:"))
-    found = ctx.tx.one(statements.GRANT_ANYWHERE, grant=prefix)
+    found = ctx.tx.one(statements.GRANT_ANYWHERE, grant=prefix) if company is None else None
     if found is None:
-        lookup.company_of_caller(ctx, None)
+        lookup.company_of_caller(ctx, company)
         return lookup.only(
             ctx.tx.all(
                 statements.GRANTS_BY_PREFIX,

@@ -63,9 +63,7 @@ def subtree(ctx: Context, *, outcome: str, depth: int | None = None) -> dict[str
         "outcome": found.id,
         "depth": DEEPEST if depth is None else depth,
     }
-    below = {
-        one.id: one for one in ctx.tx.all(statements.SUBTREE, limit=MOST_NODES + 1, **reach)
-    }
+    below = {one.id: one for one in ctx.tx.all(statements.SUBTREE, limit=MOST_NODES + 1, **reach)}
     edges = ctx.tx.all(statements.SUBTREE_EDGES, limit=10 * MOST_NODES, **reach)
     children: dict[str, list[str]] = {}
     for edge in edges:

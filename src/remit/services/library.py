@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
 from remit.clock import DAY, Micros
+from remit.errors import RemitError
 from remit.ids import Ids, is_id
 from remit.model.outcome import LONGEST_DESCRIPTION
 from remit.model.text import clean_text
@@ -38,9 +39,7 @@ _THREADS = 16
 
 
 class Library:
-    def __init__(
-        self, gate: Gate, blobs: BlobStore, ids: Ids, largest: int = LARGEST_FILE
-    ) -> None:
+    def __init__(self, gate: Gate, blobs: BlobStore, ids: Ids, largest: int = LARGEST_FILE) -> None:
         self.gate = gate
         self.blobs = blobs
         self.largest = largest
@@ -81,9 +80,7 @@ class Library:
         self, caller: Caller, source: Source, *, file: str, version: object, sha256: object
     ) -> Answer:
         if not (is_id(file) and _is_small(source)):
-            file = await self.gate(
-                caller, files.may_write, file=file, version=version, sha256=sha256
-            )
+            file = await self._writable(caller, file, version, sha256)
 
         def commit(content: Content) -> Answer:
             return self.gate.blocking(
@@ -102,9 +99,7 @@ class Library:
 
     async def create_outcome(self, caller: Caller, *, description: object, **asked: Any) -> Answer:
         """A new outcome; its prose is durable before the row, like any other content."""
-        text = clean_text(
-            description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
-        )
+        text = clean_text(description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True)
         if not text:
             return await self.gate(caller, outcomes.create, **asked)
         new_id = self._ids.new()
@@ -167,6 +162,19 @@ class Library:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
+
+    async def _writable(self, caller: Caller, file: str, version: object, sha256: object) -> str:
+        """The id of the file, unless it is clear already that the write will be refused."""
+        try:
+            return await self.gate(
+                caller, files.may_write, file=file, version=version, sha256=sha256
+            )
+        except RemitError:
+            # It may be refused because this very request was carried out before.
+            first = await self.gate.first_answer(caller)
+            if first is None or not is_id(str(first.get("id"))):
+                raise
+            return str(first["id"])
 
     async def _store(
         self, file_id: str, source: Source, commit: Callable[[Content], Answer]

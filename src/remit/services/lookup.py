@@ -14,14 +14,16 @@ from remit.model.grant import Resource, ResourceKind, kb_file
 from remit.model.outcome import Outcome
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
-from remit.services.command import Context
+from remit.services.command import Context, Kind
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store.database import Transaction
+from remit.store.statement import Statement
 
 T = TypeVar("T")
+S = TypeVar("S", Agent, File, Outcome)
 
 #: Sorts after every id that begins with what stands before it.
 AFTER = "g"
@@ -98,11 +100,7 @@ def agent_ever(ctx: Context, text: str) -> Agent:
 def agent_anywhere(ctx: Context, text: str) -> Agent:
     """An agent by whole id, entering its company; otherwise in the caller's only company."""
     if is_id(text):
-        found = ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=text)
-        if found is None:
-            raise NotFound("There is no such agent.")
-        _enter_or_hide(ctx, found.company_id, "agent")
-        return found
+        return _entered(ctx, agent_statements.AGENT_ANYWHERE, "agent", agent=text)
     company_of_caller(ctx, None)
     return agent(ctx, text)
 
@@ -111,31 +109,31 @@ def outcome_anywhere(ctx: Context, text: str) -> Outcome:
     """An outcome by id or its beginning, entering its company. The caller decides about it."""
     prefix = normalise(text.removeprefix("outcome:").removeprefix("kb://"))
     if is_id(prefix):
-        found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=prefix)
-        if found is None:
-            raise NotFound("There is no such outcome.")
-        _enter_or_hide(ctx, found.company_id, "outcome")
-        return found
+        return _entered(ctx, outcome_statements.OUTCOME_ANYWHERE, "outcome", outcome=prefix)
     company_of_caller(ctx, None)
-    return only(
-        ctx.tx.all(
-            outcome_statements.OUTCOMES_BY_PREFIX,
-            company=ctx.company,
-            low=prefix,
-            high=prefix + AFTER,
-        ),
-        "outcome",
+    found = ctx.tx.all(
+        outcome_statements.OUTCOMES_BY_PREFIX,
+        company=ctx.company,
+        low=prefix,
+        high=prefix + AFTER,
     )
+    return only([one for one in found if _sees(ctx, one)], "outcome")
+
+
+def _sees(ctx: Context, outcome: Outcome) -> bool:
+    return ctx.decide(
+        Action.OUTCOME_READ,
+        Resource(ResourceKind.OUTCOME, outcome.id),
+        home=outcome.owner_id,
+        relation=relation(ctx, outcome),
+    ).allowed
 
 
 def file(ctx: Context, text: str, action: Action) -> File:
     """A file the caller may do `action` to; entering its company, deciding, or ending the call."""
     text = text.removeprefix("kb://")
     if is_id(text):
-        found = ctx.tx.one(file_statements.FILE_ANYWHERE, file=text)
-        if found is None:
-            raise NotFound("There is no such file.")
-        _enter_or_hide(ctx, found.company_id, "file")
+        found = _entered(ctx, file_statements.FILE_ANYWHERE, "file", file=text)
     else:
         prefix = normalise(text)
         company_of_caller(ctx, None)
@@ -224,11 +222,20 @@ def sight(ctx: Context) -> dict[str, object]:
     }
 
 
-def _enter_or_hide(ctx: Context, company: str, what: str) -> None:
+def _entered(ctx: Context, statement: Statement[S], what: str, **key: str) -> S:
+    """What has this whole id, once its company is entered."""
+    found = ctx.tx.one(statement, **key)
     try:
-        ctx.enter(company)
+        if found is not None:
+            ctx.enter(found.company_id)
+            if ctx.kind is Kind.COMMAND:
+                # Entering may have waited for another command that changed it.
+                found = ctx.tx.one(statement, **key)
     except NotFound:
-        raise NotFound(f"There is no such {what}.") from None
+        found = None
+    if found is None:
+        raise NotFound(f"There is no such {what}.")
+    return found
 
 
 def unique_user_name(tx: Transaction, name: str) -> bool:

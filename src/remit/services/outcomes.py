@@ -173,9 +173,7 @@ def change(
         now=ctx.now,
     )
     if description is not None:
-        text = clean_text(
-            description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
-        )
+        text = clean_text(description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True)
         file = lookup.document_of(ctx, found)
         changed["document_version"] = documents.rewrite(ctx, file, text).version
     if parents is not None:
@@ -366,9 +364,10 @@ def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
 
 def _refuse_cycle(ctx: Context, part: str, whole: str) -> None:
     """Before `whole` comes to depend on `part`. The writing transaction sees every other one."""
-    if ctx.tx.one(
-        statements.DEPENDS_ON, company=ctx.company, outcome=part, other=whole
-    ) is not None:
+    if (
+        ctx.tx.one(statements.DEPENDS_ON, company=ctx.company, outcome=part, other=whole)
+        is not None
+    ):
         raise Conflict(
             "Each would wait for the other.", "Choose another parent or blocker.", code="cycle"
         )
@@ -378,9 +377,10 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
     if not wanted and not outcome.delegated:
         raise BadInput("An outcome needs a reason.", "Name at least one parent.")
     before = {parent.id: parent for parent in ctx.tx.all(statements.PARENTS, outcome=outcome.id)}
-    after = {found.id: found for found in map(
-        lambda text: lookup.outcome_anywhere(ctx, text), _unique(wanted)
-    )}
+    after = {
+        found.id: found
+        for found in map(lambda text: lookup.outcome_anywhere(ctx, text), _unique(wanted))
+    }
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
         ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
@@ -390,9 +390,9 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
 
 
 def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
-    before = {blocker.id: blocker for blocker in ctx.tx.all(
-        statements.BLOCKERS, outcome=outcome.id
-    )}
+    before = {
+        blocker.id: blocker for blocker in ctx.tx.all(statements.BLOCKERS, outcome=outcome.id)
+    }
     after = {lookup.outcome_anywhere(ctx, text).id for text in _unique(wanted)}
     for gone in before.keys() - after:
         ctx.tx.run(statements.DELETE_BLOCKER, outcome=outcome.id, blocker=gone)

@@ -210,4 +210,3 @@ def _event(ctx: Context, text: str) -> Any:
     if not found or (len(found) > 1 and not is_id(prefix)):
         raise NotFound("There is no such reorganisation.", "List the events of the company.")
     return found[0]
-

@@ -184,5 +184,3 @@ class Steps:
         found = self._ctx.tx.one(statements.AGENT, company=self._ctx.company, agent=agent)
         assert found is not None, "agents are never deleted"
         return found
-
-

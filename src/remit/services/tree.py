@@ -59,9 +59,7 @@ def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
         )
 
 
-def take_place(
-    ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None
-) -> None:
+def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:
     """Remember who reports to whom from now on."""
     ctx.tx.run(statements.END_PLACE, agent=agent, now=ctx.now)
     ctx.tx.run(

@@ -116,13 +116,18 @@ def create_token(
 
 
 @command
-def revoke_token(ctx: Context, *, company: str | None, token: str) -> Answer:
+def revoke_token(
+    ctx: Context, *, company: str | None, token: str, user: str | None = None
+) -> Answer:
+    """End a person's token; when `user` is named, only if it is theirs."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"token:{token}")
     found = ctx.tx.one(people.TOKEN, token=token)
     if found is None or found.user_id is None:
         raise NotFound("There is no such token.")
-    member(ctx, found.user_id)
+    owner = member(ctx, found.user_id)
+    if user is not None and member(ctx, user).id != owner.id:
+        raise NotFound("There is no such token.")
     ctx.tx.run(people.REVOKE_TOKEN, token=found.id, now=ctx.now)
     ctx.record("token.revoke", f"token:{found.id}", {"user_id": found.user_id})
     return {"id": found.id, "revoked": True}
@@ -190,9 +195,6 @@ def member(ctx: Context, text: str) -> User:
         user = ctx.tx.one(people.USER, user=name)
     else:
         user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
-    if user is None or (
-        ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is None
-    ):
+    if user is None or (ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is None):
         raise NotFound("There is no such user here.")
     return user
-

@@ -71,9 +71,16 @@ NEWEST_ON = Statement(
     into(Event),
 )
 EVENTS_BY_PREFIX = Statement(
-    select(*_all).where(events.c.id >= bind("low"), events.c.id < bind("high")).limit(2),
+    select(*_all)
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.id >= bind("low"),
+        events.c.id < bind("high"),
+    )
+    .limit(2),
     into(Event),
 )
+EVENT_ANYWHERE = Statement(select(*_all).where(events.c.id == bind("event")), into(Event))
 COUNT_EVENTS = Statement(select(func.count()).where(events.c.company_id == bind("company")), scalar)
 
 # First answers to idempotency keys

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import (
     Boolean,
+    and_,
     delete,
     exists,
     false,
@@ -121,19 +122,24 @@ LINKS = Statement(
 # What a caller may know of. An agent sees what is listed and what it can read; a user sees
 # everything in their part of the company, which the service checks file by file.
 
-_readable = (
-    exists()
-    .where(
-        grants.c.holder_id == bind("holder"),
-        grants.c.kind == literal("kb_file"),
-        grants.c.resource_id == files.c.id,
-        grants.c.level >= literal(int(Level.READ)),
-        grants.c.mode != literal(Mode.DENY.value),
-        grants.c.revoked_at.is_(None),
-        or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
-    )
-    .correlate(files)
+_on_file = (
+    grants.c.holder_id == bind("holder"),
+    grants.c.kind == literal("kb_file"),
+    grants.c.resource_id == files.c.id,
+    grants.c.revoked_at.is_(None),
+    or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
 )
+_conferred = exists().where(
+    *_on_file,
+    grants.c.level >= literal(int(Level.READ)),
+    grants.c.mode != literal(Mode.DENY.value),
+)
+_denied = exists().where(
+    *_on_file,
+    grants.c.level <= literal(int(Level.READ)),
+    grants.c.mode == literal(Mode.DENY.value),
+)
+_readable = and_(_conferred.correlate(files), ~_denied.correlate(files))
 _visible = or_(
     files.c.unlisted == false(), bind("sees_unlisted", type_=Boolean) == true(), _readable
 )
@@ -192,11 +198,15 @@ HELD_FILES = Statement(
 
 _CANDIDATES = 1_000
 _FILE_COLUMNS = ", ".join(f"f.{column.name}" for column in columns(files, File))
+_ON_FILE_TEXT = """
+    SELECT 1 FROM grants g WHERE g.holder_id = :holder AND g.kind = 'kb_file'
+    AND g.resource_id = f.id AND g.revoked_at IS NULL
+    AND (g.expires_at IS NULL OR g.expires_at > :now)
+"""
 _VISIBLE_TEXT = f"""
-    f.company_id = :company AND (f.unlisted = :no OR :sees_unlisted = :yes OR EXISTS (
-        SELECT 1 FROM grants g WHERE g.holder_id = :holder AND g.kind = 'kb_file'
-        AND g.resource_id = f.id AND g.level >= {int(Level.READ)} AND g.mode <> 'deny'
-        AND g.revoked_at IS NULL AND (g.expires_at IS NULL OR g.expires_at > :now)))
+    f.company_id = :company AND (f.unlisted = :no OR :sees_unlisted = :yes OR (
+        EXISTS ({_ON_FILE_TEXT} AND g.level >= {int(Level.READ)} AND g.mode <> 'deny')
+        AND NOT EXISTS ({_ON_FILE_TEXT} AND g.level <= {int(Level.READ)} AND g.mode = 'deny')))
 """
 SEARCH_FILES = Statement(
     text(f"""

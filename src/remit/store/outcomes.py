@@ -46,7 +46,7 @@ OUTCOMES_BY_PREFIX = Statement(
         outcomes.c.id >= bind("low"),
         outcomes.c.id < bind("high"),
     )
-    .limit(2),
+    .limit(20),
     into(Outcome),
 )
 #: A page of a company's outcomes; the filters that are not wanted are switched off.

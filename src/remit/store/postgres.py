@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors as pg
 
-from remit.errors import RemitError, StorageFull, Unavailable
+from remit.errors import BadInput, RemitError, StorageFull, Unavailable
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
 from remit.store.statement import POSTGRESQL
@@ -75,6 +75,7 @@ class PostgresDatabase(Database):
         for attempt in range(1, ATTEMPTS + 1):
             connection = self._connection()
             try:
+                _begin(connection, writable=writable)
                 result = work(PostgresTransaction(connection, writable=writable))
                 connection.commit()
             except (pg.SerializationFailure, pg.DeadlockDetected):
@@ -105,8 +106,16 @@ class PostgresDatabase(Database):
         return connection
 
 
+def _begin(connection: psycopg.Connection[Any], *, writable: bool) -> None:
+    """A read sees one snapshot and cannot write; a write sees what was committed meanwhile."""
+    connection.isolation_level = None if writable else psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = None if writable else True
+
+
 def translate(error: BaseException) -> BaseException:
     """What a database error means to a caller."""
+    if isinstance(error, (UnicodeError, psycopg.DataError)):
+        return BadInput("A value is not one that the database can hold.")
     if isinstance(error, RemitError) or not isinstance(error, psycopg.Error):
         return error
     if isinstance(error, pg.DiskFull):

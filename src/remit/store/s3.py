@@ -23,8 +23,8 @@ from remit.clock import Micros, from_iso
 from remit.errors import StorageFull, Unavailable
 from remit.ids import random_name
 from remit.store.blobs import (
-    EMPTY,
     BATCH,
+    EMPTY,
     Content,
     Pair,
     Referenced,

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from remit.errors import RemitError, StorageFull, Unavailable
+from remit.errors import BadInput, RemitError, StorageFull, Unavailable
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
 from remit.store.statement import SQLITE
@@ -188,6 +188,8 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def translate(error: BaseException) -> BaseException:
     """What a database error means to a caller."""
+    if isinstance(error, (UnicodeError, OverflowError)):
+        return BadInput("A value is not one that the database can hold.")
     if isinstance(error, RemitError) or not isinstance(error, sqlite3.Error):
         return error
     text = str(error)

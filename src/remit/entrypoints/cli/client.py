@@ -5,9 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, TypeVar
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
 
+from remit.entrypoints.cli.address import split
 from remit.errors import (
     BadInput,
     Conflict,
@@ -23,8 +24,10 @@ from remit.ids import random_name
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
-PAGE = 100
+#: As many as the instance gives at once.
+PAGE = 1000
 LONGEST_ERROR = 256 * 1024
+PIECE = 256 * 1024
 
 _BROKEN = (ConnectionError, http.client.BadStatusLine, http.client.IncompleteRead)
 _KINDS: dict[int, type[RemitError]] = {
@@ -51,31 +54,21 @@ class Unreachable(Unavailable):
     next_step = "Start the instance with `remit up`, or name another with --url."
 
 
-def path(*segments: str) -> str:
-    """A path under /api, each segment safely written."""
-    return "/api/" + "/".join(quote(segment, safe="") for segment in segments)
-
-
 class Client:
     """One connection to one instance, kept while a command runs."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        parts = urlsplit(url)
-        try:
-            port = parts.port
-        except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise BadInput(
-                f"{url[:200]!r} is not an address.", "Write it like http://127.0.0.1:8420."
-            )
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else (
-            http.client.HTTPConnection
-        )
+        parts = split(url)
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise Unauthenticated("The token has characters that no token has.")
+        secure = parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         self.url = url.rstrip("/")
         self._prefix = parts.path.rstrip("/")
         self._token = token
-        self._connection = kind(parts.hostname, port, timeout=CONNECT_SECONDS)
+        self._connection = kind(
+            parts.hostname or "", parts.port, timeout=CONNECT_SECONDS, blocksize=PIECE
+        )
 
     def get(self, target: str, **query: object) -> Any:
         return self._whole("GET", _with_query(target, query))[1]
@@ -192,8 +185,8 @@ def _next_page(here: str, link: str | None) -> str | None:
     for part in (link or "").split(","):
         address, _, parameters = part.strip().partition(";")
         if 'rel="next"' in parameters and address.startswith("<"):
-            split = urlsplit(urljoin(here, address.strip("<> ")))
-            return f"{split.path}?{split.query}"
+            parts = urlsplit(urljoin(here, address.strip("<> ")))
+            return f"{parts.path}?{parts.query}"
     return None
 
 
@@ -227,3 +220,25 @@ def _error(status: int, answer: Any) -> RemitError:
         code=str(answer.get("code") or "") or None,
         details={name: value for name, value in answer.items() if name not in known},
     )
+
+
+class Message(NamedTuple):
+    """One server-sent event."""
+
+    kind: str
+    data: Any
+
+
+def server_sent(response: http.client.HTTPResponse) -> Iterator[Message]:
+    """The messages of a stream, as they come."""
+    kind, data = "", b""
+    for line in response:
+        name, _, value = line.rstrip(b"\r\n").partition(b":")
+        if name == b"event":
+            kind = value.strip().decode()
+        elif name == b"data":
+            data += value.strip()
+        elif not line.strip():
+            if data:
+                yield Message(kind, _decoded(data))
+            kind, data = "", b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from importlib import import_module
 from typing import NamedTuple
 
@@ -57,19 +58,27 @@ _BY_NAME = {name: entry for section in COMMANDS.values() for name, entry in sect
 class Root(Group):
     """Imports a command when it is used."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_BY_NAME)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         entry = _BY_NAME.get(cmd_name)
         if entry is None:
             return None
         module = import_module(f"remit.entrypoints.cli.commands.{entry.module}")
-        found = getattr(module, cmd_name.replace("-", "_"))
+        found = vars(module).get(cmd_name.replace("-", "_")) or vars(module)[f"{cmd_name}_"]
         assert isinstance(found, click.Command)
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         for title, section in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, entry.help) for name, entry in section.items()])
@@ -92,29 +101,41 @@ def run(arguments: list[str]) -> int:
     """Carry out a command line; whatever happens ends as a sentence and an exit code."""
     if "_REMIT_COMPLETE" in os.environ:
         cli.main(arguments, "remit")
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        try:
-            code = _carry_out(arguments)
-        finally:
-            sys.stdout.flush()
+        code = _carry_out(arguments)
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has what it wanted; nothing more can be said to it, at exit neither.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        code = DONE  # the reader has what it wanted
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
     except Exception as error:
         if os.environ.get("REMIT_DEBUG"):
             raise
-        return _explain(error)
+        code = _explain(error)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written now cannot be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def _open_closed_streams() -> None:
+    """Whoever started us may have closed some; then nothing is read or written there."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _carry_out(arguments: list[str]) -> int:
     try:
-        with cli.make_context("remit", arguments, obj=Session()) as context:
+        with (
+            closing(Session()) as session,
+            cli.make_context("remit", arguments, obj=session) as context,
+        ):
             return int(cli.invoke(context) or DONE)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
@@ -145,6 +166,9 @@ def _explain(error: Exception) -> int:
     if isinstance(error, OSError):
         about = f"{error.filename}: " if error.filename else ""
         output.error(f"{about}{error.strerror or error}.", "Make that possible and try again.")
+        return FAILED
+    if isinstance(error, UnicodeEncodeError):
+        output.error("An argument is not valid UTF-8.", "Write it in UTF-8.")
         return FAILED
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     output.error(

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from remit import settings as settings_module
 from remit.entrypoints.cli import output, process
-from remit.entrypoints.cli.client import Client, path
+from remit.entrypoints.cli.address import is_loopback, path
 from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
 from remit.ids import is_id, normalise
 from remit.model.text import name_key
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+if TYPE_CHECKING:
+    from remit.entrypoints.cli.client import Client
+
 #: How many entries a list shows unless told otherwise.
 LIMIT = 1000
 
@@ -31,6 +33,17 @@ class Session:
         self.company_option: str | None = None
         self.url_option: str | None = None
         self.token_option: str | None = None
+        self._open = ExitStack()
+
+    def close(self) -> None:
+        self._open.close()
+
+    def connect(self, token: str | None) -> Client:
+        """A connection that ends with the command."""
+        # Imported here because it is a fifth of what `--help` would take.
+        from remit.entrypoints.cli.client import Client
+
+        return self._open.enter_context(closing(Client(self.url, token)))
 
     @cached_property
     def settings(self) -> Settings:
@@ -58,9 +71,7 @@ class Session:
 
     @cached_property
     def is_local(self) -> bool:
-        from urllib.parse import urlsplit
-
-        return urlsplit(self.url).hostname in LOOPBACK
+        return is_loopback(self.url)
 
     @cached_property
     def client(self) -> Client:
@@ -71,11 +82,11 @@ class Session:
                 f"There is no token for {self.url}.",
                 "Run `remit login --url URL`, or set REMIT_TOKEN.",
             )
-        return Client(self.url, self.token)
+        return self.connect(self.token)
 
     @cached_property
     def anonymous(self) -> Client:
-        return Client(self.url, None)
+        return self.connect(None)
 
     @cached_property
     def company(self) -> dict[str, Any]:
@@ -105,6 +116,12 @@ class Session:
             return name  # the instance looks it up in the only company of the caller
         found = pick(self.agents, name, "agent", "See `remit agent list`.")
         return str(found["id"])
+
+    def agent_name(self, id_: str) -> str:
+        try:
+            return str(self.client.get(path("agents", id_))["name"])
+        except RemitError:
+            return id_
 
     @cached_property
     def agents(self) -> list[dict[str, Any]]:
@@ -141,7 +158,7 @@ def pick(found: Iterable[dict[str, Any]], text: str, what: str, step: str) -> di
     entries = list(found)
     key = name_key(text)
     for entry in entries:
-        if entry["id"] == text or name_key(entry.get("name") or "") == key:
+        if key and key in (entry["id"], name_key(entry.get("name") or "")):
             return entry
     try:
         prefix = normalise(text)

@@ -16,7 +16,10 @@ _CUTS = (13, 18, 23, 36)
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 #: Invisible or steering: controls, format characters such as bidi marks, separators, surrogates.
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GAP = "  "
+#: Columns whose words may go on in the next line.
+_WRAPPED = frozenset({"title", "description", "label", "resource", "why", "found", "next step"})
 
 
 def clean(text: object) -> str:
@@ -84,6 +87,12 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     return {one: one for one in distinct}
 
 
+def short_resources(resources: Sequence[str]) -> list[str]:
+    """The same with the ids in them shortened."""
+    ids = short_ids(id_ for resource in resources for id_ in _UUID.findall(resource))
+    return [_UUID.sub(lambda found: ids[found[0]], resource) for resource in resources]
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
     """Rows under headings; in plain text when nobody watches."""
     if not rows:
@@ -101,15 +110,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: st
 
 
 def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for index, column in enumerate(columns):
-        is_id = column == "id"
-        drawn.add_column(column, no_wrap=index == 0 or is_id, overflow="fold")
+    drawn = Table(box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        drawn.add_column(column, no_wrap=column not in _WRAPPED, overflow="fold")
     for row in cells:
         # Text, so that brackets in somebody's words are not taken for markup.
         drawn.add_row(*(Text(cell) for cell in row))

@@ -196,9 +196,7 @@ def build(app: App) -> tuple[Tool, ...]:
         )
 
     async def log_read(token: str, given: LogReadArguments) -> dict[str, Any]:
-        return await gate(
-            Caller(token), agents.read_log, agent=given.agent, limit=given.limit
-        )
+        return await gate(Caller(token), agents.read_log, agent=given.agent, limit=given.limit)
 
     async def log_submit(token: str, given: LogSubmitArguments) -> dict[str, Any]:
         return await gate(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import output
-from remit.entrypoints.cli.client import path
+from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 
 

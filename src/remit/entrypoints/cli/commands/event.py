@@ -1,0 +1,152 @@
+"""`remit event` and `remit why`: the record, and what it explains."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.client import Unreachable, server_sent
+from remit.entrypoints.cli.options import Command, Group, Session, pass_session
+from remit.errors import Refused
+
+#: The instance says at least every fifteen seconds that it is still there.
+SILENCE_SECONDS = 45.0
+GIVE_UP_SECONDS = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
+
+
+@click.group(cls=Group)
+def event() -> None:
+    """What happened, in a record that shows changes to it."""
+
+
+@event.command("list")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="At most so many; 0 for all.",
+)
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """List events, the newest first."""
+    found = session.listed(session.under_company("events"), limit)
+
+    def draw(events: list[dict[str, Any]]) -> None:
+        ids = output.short_ids(one["id"] for one in events)
+        resources = output.short_resources([one["resource"] for one in events])
+        rows = [
+            (
+                one["seq"],
+                output.when(one["at"]),
+                _who(session, one["actor"]),
+                one["action"],
+                resource,
+                "" if one["allowed"] else one["reason"],
+                ids[one["id"]],
+            )
+            for one, resource in zip(events, resources, strict=True)
+        ]
+        columns = ("seq", "at", "who", "action", "resource", "refused", "id")
+        output.table(columns, rows, empty="Nothing has happened yet.")
+
+    session.show(found, draw)
+
+
+@event.command()
+@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this one.")
+@pass_session
+def tail(session: Session, after: int | None) -> None:
+    """Follow the record as it grows; with --json one event a line."""
+    for one in _follow(session, after):
+        if session.as_json:
+            print(output.as_json(one, one_line=True), flush=True)
+        else:
+            allowed = "" if one["allowed"] else f"  refused: {one['reason']}"
+            line = f"{output.when(one['at'])}  {_who(session, one['actor'])}  {one['action']}"
+            print(output.clean(f"{line}  {one['resource']}{allowed}"), flush=True)
+
+
+def _follow(session: Session, last: int | None) -> Iterator[dict[str, Any]]:
+    """Every event after `last`, or from now on; each once, whatever happens to the connection."""
+    target = session.under_company("events")
+    if last is None:
+        newest = session.client.get(target, limit=1)
+        last = newest[0]["seq"] if newest else 0
+    stream = session.connect(session.token)  # of its own, so that names can be asked for
+    contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
+    while True:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
+        try:
+            response = stream.open(target, headers, silence=SILENCE_SECONDS)
+            contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
+            for message in server_sent(response):
+                if message.kind == "end":
+                    raise Refused(message.data["error"], code=message.data.get("code"))
+                last = message.data["seq"]
+                yield message.data
+        except (Unreachable, OSError, http.client.HTTPException):
+            if time.monotonic() - contact > GIVE_UP_SECONDS:
+                raise
+        stream.close()
+        if not noted:
+            output.note("The connection broke; trying again.")
+            noted = True
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+@event.command()
+@pass_session
+def verify(session: Session) -> int:
+    """Check that nobody changed the record; exits 1 and names the events if somebody did."""
+    answer = session.client.get(session.under_company("events", "verify"))
+
+    def draw(found: dict[str, Any]) -> None:
+        if found["ok"]:
+            output.say(f"The record is whole: {found['events']} events, up to {found['hash']}.")
+
+    session.show(answer, draw)
+    if answer["ok"]:
+        return 0
+    for fault in answer["faults"]:
+        output.note(f"event {fault['seq']}: {fault['sentence']}")
+    output.error("The record was changed.", "Compare it with a backup, from these events on.")
+    return 1
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@pass_session
+def why(session: Session, id_: str) -> None:
+    """Walk from an event back to the person who authorised it."""
+    answer = session.client.get(path("events", id_.removeprefix("event:"), "why"))
+    session.show(answer, _draw_chain)
+
+
+def _draw_chain(answer: dict[str, Any]) -> None:
+    for depth, step in enumerate(answer["steps"]):
+        lead = "" if depth == 0 else f"{'   ' * (depth - 1)}└─ because "
+        verb = "did" if step["allowed"] else f"was refused ({step['reason']})"
+        print(
+            output.clean(
+                f"{lead}{step['who']} {verb} {step['action']} {step['resource']}"
+                f" at {output.when(step['at'])} [{step['basis']}]"
+            )
+        )
+    by = answer.get("authorisedBy")
+    output.say(f"Authorised by {by}." if by else "It does not lead back to a person.")
+
+
+def _who(session: Session, actor: str) -> str:
+    kind, colon, id_ = actor.partition(":")
+    if kind == "agent" and id_ not in session.names:
+        session.names[id_] = session.agent_name(id_)
+    return f"{kind}:{session.names.get(id_, id_)}" if colon else actor

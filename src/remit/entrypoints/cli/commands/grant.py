@@ -1,0 +1,139 @@
+"""`remit grant`: what agents hold; give, revoke, and find what nobody uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.errors import BadInput
+
+
+@click.group(cls=Group)
+def grant() -> None:
+    """Capabilities that agents hold."""
+
+
+@grant.command("list")
+@click.option("--agent", metavar="AGENT", help="Only what this agent holds.")
+@limit_option
+@pass_session
+def list_(session: Session, agent: str | None, limit: int) -> None:
+    """List the grants in force."""
+    holder = session.agent_id(agent) if agent else None
+    found = session.listed(session.under_company("grants"), limit, agent=holder)
+    session.show(found, lambda grants: _draw_list(session, grants, "No grants are in force."))
+
+
+@grant.command()
+@click.argument("agent")
+@click.argument("resource")
+@click.argument("level")
+@click.option(
+    "--mode", type=click.Choice(["allow", "ask", "deny"]), default="allow", show_default=True
+)
+@click.option("--scope", metavar="OUTCOME", help="It ends with this outcome; else the mandate.")
+@click.option("--expires", metavar="TIME", help="Until when (ISO 8601).")
+@pass_session
+def give(
+    session: Session,
+    agent: str,
+    resource: str,
+    level: str,
+    mode: str,
+    scope: str | None,
+    expires: str | None,
+) -> None:
+    """Give an agent a capability, such as `kb_file:ID read`."""
+    body = {"to": session.agent_id(agent), "resource": resource, "level": level, "mode": mode}
+    if scope:
+        body["scope"] = scope
+    if expires:
+        body["expiresAt"] = expires
+    answer = session.client.send("POST", session.under_company("grants"), body)
+    session.show(answer, lambda one: _draw(session, one))
+
+
+@grant.command()
+@click.argument("id_", metavar="ID")
+@pass_session
+def revoke(session: Session, id_: str) -> None:
+    """Take a grant back, with everything passed on from it."""
+    id_ = id_.removeprefix("grant:")
+    named = session.is_company_named
+    target = session.under_company("grants", id_) if named else path("grants", id_)
+    answer = session.client.send("DELETE", target)
+    session.show(answer, lambda gone: output.say(f"Revoked {_count(len(gone['revoked']))}."))
+
+
+@grant.command()
+@click.option("--agent", metavar="AGENT", help="Only what this agent holds.")
+@click.option("--revoke", "revoke_them", is_flag=True, help="Take them back.")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@pass_session
+def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) -> None:
+    """List grants that were never used, and perhaps take them back."""
+    holder = session.agent_id(agent) if agent else None
+    found = list(session.client.each(session.under_company("grants"), agent=holder, unused="1"))
+    if not revoke_them:
+        empty = "Every grant in force has been used."
+        session.show(found, lambda grants: _draw_list(session, grants, empty))
+        return
+    if found and not yes:
+        if session.as_json:
+            raise click.UsageError("--revoke with --json needs --yes.")
+        _draw_list(session, found, "")
+        if not click.confirm(f"Revoke {_count(len(found))}?", err=True):
+            raise BadInput("Nothing was revoked.", "Repeat it with --yes if you are sure.")
+    gone = _revoke_all(session, found)
+    session.show({"revoked": gone}, lambda _: output.say(f"Revoked {_count(len(gone))}."))
+
+
+def _revoke_all(session: Session, grants: list[dict[str, Any]]) -> list[str]:
+    gone: dict[str, None] = {}
+    for one in grants:
+        if one["id"] not in gone:  # it may have gone with the one it was narrowed from
+            answer = session.client.send("DELETE", path("grants", one["id"]))
+            gone.update(dict.fromkeys(answer["revoked"]))
+    return list(gone)
+
+
+def _count(number: int) -> str:
+    return f"{number} grant" if number == 1 else f"{number} grants"
+
+
+def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> None:
+    ids = output.short_ids(one["id"] for one in grants)
+    resources = output.short_resources([one["resource"] for one in grants])
+    rows = [
+        (
+            session.names.get(one["holderId"], one["holderId"]),
+            resource,
+            one["level"],
+            one["mode"],
+            one.get("reason") or "",
+            output.when(one["expiresAt"]),
+            output.when(one["usedAt"]) or "never",
+            ids[one["id"]],
+        )
+        for one, resource in zip(grants, resources, strict=True)
+    ]
+    columns = ("agent", "resource", "level", "mode", "why", "expires", "used", "id")
+    output.table(columns, rows, empty=empty)
+
+
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    output.fields(
+        {
+            "id": one["id"],
+            "agent": session.agent_name(one["holderId"]),
+            "resource": one["resource"],
+            "level": one["level"],
+            "mode": one["mode"],
+            "scope": one["scope"],
+            "expires": output.when(one["expiresAt"]),
+        }
+    )

@@ -1,0 +1,249 @@
+"""`remit kb`: the knowledge base."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+from urllib.parse import quote
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.client import PIECE, Unreachable
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
+from remit.errors import TooLarge
+from remit.ids import is_id
+
+LARGEST = 32 * 1024 * 1024
+_IN_MEMORY = 1024 * 1024
+_SEEN = re.compile(r"[0-9]{1,10}:[0-9a-f]{64}")
+_BYTES = {"Content-Type": "application/octet-stream"}
+
+id_argument = click.argument("id_", metavar="ID")
+source_argument = click.argument("source", metavar="[FILE|-]", default="-")
+
+
+@click.group(cls=Group)
+def kb() -> None:
+    """The knowledge base: files with versions."""
+
+
+@kb.command("list")
+@limit_option
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """List the files that you may read."""
+    everything = session.listed(session.under_company("files"), limit)
+    readable = [one for one in everything if one["level"] != "none"]
+    session.show(readable, lambda files: _draw_list(files, "There are no files that you may read."))
+
+
+@kb.command()
+@click.argument("query", nargs=-1)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 999),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
+@pass_session
+def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
+    """Search the descriptions of files; without words, the newest."""
+    words = " ".join(query)
+    found = session.listed(session.under_company("files"), limit, query=words or None)
+    session.show(found, lambda files: _draw_list(files, "No file matches."))
+
+
+@kb.command()
+@id_argument
+@click.option("--version", type=click.IntRange(min=1), help="An older version.")
+@pass_session
+def cat(session: Session, id_: str, version: int | None) -> None:
+    """Write a file's bytes to standard output."""
+    target = path("files", _file_id(session, id_), "content")
+    response = session.client.open(f"{target}?version={version}" if version else target)
+    expected = int(response.getheader("Content-Length") or -1)
+    if session.as_json:
+        seen = (response.getheader("ETag") or "").strip('"').partition(":")
+        print(output.as_json(_described(id_, seen[0], seen[2], response.read())))
+        return
+    written = 0
+    while piece := response.read(PIECE):
+        written += len(piece)
+        sys.stdout.buffer.write(piece)
+    if written < expected:
+        raise Unreachable("The connection broke before the end of the file.", "Try again.")
+
+
+def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str, Any]:
+    known: dict[str, Any] = {"id": id_, "version": int(version or 0), "hash": sha256}
+    try:
+        return {**known, "content": content.decode()}
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {**known, "content_base64": b64encode(content).decode()}
+
+
+@kb.command()
+@click.argument("description")
+@source_argument
+@click.option("--unlisted", is_flag=True, help="Only who has a grant learns of it.")
+@pass_session
+def create(session: Session, description: str, source: str, unlisted: bool) -> None:
+    """Make a file from FILE, or from standard input."""
+    with _spooled(source) as (stream, size):
+        target = f"{session.under_company('files')}?description={quote(description, safe='')}"
+        answer = session.client.upload(
+            "POST",
+            target + ("&unlisted=true" if unlisted else ""),
+            stream,
+            {**_BYTES, "Content-Length": str(size)},
+        )
+    session.show(answer, _draw)
+
+
+@kb.command()
+@id_argument
+@source_argument
+@click.option(
+    "--if-version",
+    metavar="V:HASH",
+    help="Only if this is still the latest version; otherwise whichever is.",
+)
+@pass_session
+def write(session: Session, id_: str, source: str, if_version: str | None) -> None:
+    """Write a new version of a file from FILE, or from standard input."""
+    if if_version is not None and not _SEEN.fullmatch(if_version):
+        raise click.BadParameter(
+            "it is a version and a hash, such as 3:9f86d0…", param_hint="--if-version"
+        )
+    with _spooled(source) as (stream, size):
+        file_id = _file_id(session, id_)
+        if if_version is None:
+            now = session.client.get(path("files", file_id))
+            file_id, if_version = now["id"], f"{now['version']}:{now['hash']}"
+        answer = session.client.upload(
+            "PUT",
+            path("files", file_id, "content"),
+            stream,
+            {**_BYTES, "Content-Length": str(size), "If-Match": f'"{if_version}"'},
+        )
+    session.show(answer, _draw)
+
+
+@kb.command()
+@id_argument
+@limit_option
+@pass_session
+def history(session: Session, id_: str, limit: int) -> None:
+    """List the versions of a file, the newest first."""
+    found = session.listed(path("files", _file_id(session, id_), "versions"), limit)
+
+    def draw(versions: list[dict[str, Any]]) -> None:
+        rows = [
+            (
+                one["number"],
+                output.when(one["at"]),
+                _author(session, one),
+                output.size(one["size"]),
+                one["hash"][:16],
+            )
+            for one in versions
+        ]
+        output.table(("version", "at", "by", "size", "hash"), rows, empty="It has no versions.")
+
+    session.show(found, draw)
+
+
+@kb.command()
+@id_argument
+@limit_option
+@pass_session
+def log(session: Session, id_: str, limit: int) -> None:
+    """List who read and wrote a file, the newest first."""
+    found = session.listed(path("files", _file_id(session, id_), "log"), limit)
+
+    def draw(entries: list[dict[str, Any]]) -> None:
+        rows = [
+            (output.when(one["at"]), one["access"], one["version"], _author(session, one))
+            for one in entries
+        ]
+        output.table(("at", "access", "version", "by"), rows, empty="Nobody has used it yet.")
+
+    session.show(found, draw)
+
+
+@contextlib.contextmanager
+def _spooled(source: str) -> Iterator[tuple[BinaryIO, int]]:
+    """The input as it is now, of known size, and to be read twice if need be."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
+        if source != "-":
+            with Path(source).open("rb") as file:
+                size = _copy(file, spool)
+        else:
+            if sys.stdin.isatty():
+                output.note("Reading from the terminal; end with Ctrl-D.")
+            size = _copy(sys.stdin.buffer, spool)
+        spool.seek(0)
+        yield cast(BinaryIO, spool), size
+
+
+def _copy(source: BinaryIO, spool: IO[bytes]) -> int:
+    """Copy up to the largest size there can be, so that an endless input ends."""
+    size = 0
+    while piece := source.read(PIECE):
+        size += len(piece)
+        if size > LARGEST:
+            raise TooLarge(f"The input is larger than {output.size(LARGEST)}.")
+        spool.write(piece)
+    return size
+
+
+def _file_id(session: Session, text: str) -> str:
+    text = text.removeprefix("kb://").removeprefix("kb_file:")
+    if is_id(text) or not session.is_company_named:
+        return text
+    files = session.client.each(session.under_company("files"))
+    return str(pick(files, text, "file", "See `remit kb browse`.")["id"])
+
+
+def _author(session: Session, one: dict[str, Any]) -> str:
+    kind = "agent" if one.get("agentId") else "user"
+    id_ = one.get("agentId") or one.get("userId")
+    return f"{kind}:{session.names.get(id_, id_)}" if id_ else "remit"
+
+
+def _draw_list(files: list[dict[str, Any]], empty: str) -> None:
+    ids = output.short_ids(one["id"] for one in files)
+    rows = [
+        (
+            ids[one["id"]],
+            one["level"],
+            one["version"],
+            output.size(one["size"]),
+            output.when(one["updatedAt"]),
+            one["description"],
+        )
+        for one in files
+    ]
+    output.table(("id", "level", "version", "size", "updated", "description"), rows, empty=empty)
+
+
+def _draw(one: dict[str, Any]) -> None:
+    output.fields(
+        {
+            "id": one["id"],
+            "description": one["description"],
+            "version": one["version"],
+            "hash": one["hash"],
+            "size": output.size(one["size"]),
+        }
+    )

@@ -1,0 +1,236 @@
+"""A company at work in a temporary home: two scripted agents, real calls, no model and no key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from remit.app import App
+from remit.entrypoints.cli.narrator import Narrator
+from remit.entrypoints.serve import running
+from remit.runtime import runs
+from remit.services import agents, companies, events, grants
+from remit.services.identity import Caller
+from remit.settings import load
+from remit.testing import ScriptedAgent, ToolRefused
+
+PLAN = """# Launch plan
+
+1. Write the announcement.
+2. Check the facts, see kb://{facts}.
+"""
+FACTS = "Remit keeps a record of who did what, why, and by whose authority.\n"
+_PAUSE_SECONDS = 0.6
+
+
+def run(*, serve: bool = False, speed: str = "normal", as_json: bool = False) -> int:
+    """Tell the story, check that it came out right, and answer the exit code."""
+    pause = 0.0 if speed == "fast" or as_json else _PAUSE_SECONDS
+    narrator = Narrator(pause, quiet=as_json)
+    with tempfile.TemporaryDirectory(prefix="remit-demo-") as home:
+        code = asyncio.run(_play(Path(home), narrator, serve))
+    if as_json:
+        print(json.dumps({"ok": code == 0, "story": narrator.told}, ensure_ascii=False))
+    return code
+
+
+async def _play(home: Path, narrator: Narrator, serve: bool) -> int:
+    settings = load({"REMIT_HOME": str(home)})
+    async with running(settings) as (app, url):
+        board = Caller((home / "board.token").read_text().strip())
+        story = Story(app, url, board, narrator)
+        await story.tell()
+        if serve:
+            narrator.line()
+            narrator.line(f"The company is still there at {url}. Stop it with Ctrl-C.")
+            narrator.line(f"  REMIT_HOME={home} remit status")
+            await asyncio.Event().wait()
+    return 0 if story.came_out_right else 1
+
+
+class Story:
+    """Each chapter does something real and says what happened."""
+
+    def __init__(self, app: App, url: str, board: Caller, narrator: Narrator) -> None:
+        self.app = app
+        self.url = url
+        self.board = board
+        self.narrator = narrator
+        self.came_out_right = True
+
+    async def tell(self) -> None:
+        self.narrator.title("A company of two agents")
+        company = await self.app.gate(self.board, companies.create, name="Lighthouse")
+        self.company = company["id"]
+        boss = await self._hire("editor", "ceo", "Runs the launch")
+        writer = await self._hire("writer", "general", "Writes what is needed", boss="editor")
+        editing = await self._start(boss["id"])
+        writing = await self._start(writer["id"])
+        with (
+            ScriptedAgent(self.url, editing.token) as editor,
+            ScriptedAgent(self.url, writing.token) as author,
+        ):
+            await self._files_and_rights(editor, author, editing.workspace)
+            await self._conflict(editor, author)
+        await runs.finish(self.app.gate, editing)
+        await runs.finish(self.app.gate, writing)
+        await self._check(author)
+
+    async def _hire(
+        self, name: str, role: str, purpose: str, boss: str | None = None
+    ) -> dict[str, Any]:
+        agent = await self.app.gate(
+            self.board,
+            agents.create,
+            company=self.company,
+            name=name,
+            role=role,
+            reports_to=boss,
+            adapter_type="scripted",
+            purpose=purpose,
+        )
+        below = f", report of {boss}" if boss else ", root agent"
+        self.narrator.say("board", f"creates agent {name}{below}: “{purpose}”")
+        return agent
+
+    async def _start(self, agent: str) -> runs.LiveRun:
+        return await runs.begin(
+            self.app.gate, self.app.ids, self.app.settings.workspaces, agent
+        )
+
+    async def _files_and_rights(
+        self, editor: ScriptedAgent, author: ScriptedAgent, workspace: Path
+    ) -> None:
+        say = self.narrator.say
+        self.narrator.title("Knowledge, and who may read it")
+        (workspace / "facts.md").write_text(FACTS)
+        self.facts = await _call(editor, "kb_create", description="Facts", path="facts.md")
+        say("editor", "imports facts.md from its workspace into the knowledge base")
+        self.plan = await _call(
+            editor,
+            "kb_create",
+            description="Launch plan",
+            content=PLAN.format(facts=self.facts["id"]),
+        )
+        say("editor", "writes the launch plan, which links to the facts")
+        found = (await _call(author, "kb_browse", query="launch"))["files"]
+        self._expect(found[0]["level"] == "none")
+        say("writer", f"searches “launch” and learns of “{found[0]['description']}”, level none")
+        refused = await self._refused(author, "kb_read", id=self.plan["id"])
+        self._expect(refused.code == "no_capability")
+        await _call(
+            editor,
+            "capability_grant",
+            to="agent:writer",
+            resource=f"kb_file:{self.plan['id']}",
+            level="write",
+        )
+        say("editor", "passes write on the plan to its report, for as long as the mandate lasts")
+        seen = await _call(author, "kb_read", id=self.plan["id"])
+        self._expect("Launch plan" in seen["content"])
+        say("writer", f"tries again at once and reads version {seen['version']}")
+        refused = await self._refused(author, "kb_read", id=self.facts["id"])
+        self._expect(refused.code == "no_capability")
+
+    async def _conflict(self, editor: ScriptedAgent, author: ScriptedAgent) -> None:
+        say = self.narrator.say
+        self.narrator.title("Two writers, no lost update")
+        plan = self.plan["id"]
+        mine = await _call(editor, "kb_read", id=plan)
+        theirs = await _call(author, "kb_read", id=plan)
+        text = theirs["content"] + "3. Publish.\n"
+        done = await _call(
+            author,
+            "kb_write",
+            id=plan,
+            content=text,
+            version=theirs["version"],
+            hash=theirs["hash"],
+            idempotency_key="publish-step",
+        )
+        say("writer", f"adds a step: version {done['version']}")
+        again = await _call(
+            author,
+            "kb_write",
+            id=plan,
+            content=text,
+            version=theirs["version"],
+            hash=theirs["hash"],
+            idempotency_key="publish-step",
+        )
+        self._expect(again == done)
+        say("writer", "repeats the call after a hiccup: same key, same answer, done once")
+        refused = await self._refused(
+            editor,
+            "kb_write",
+            id=plan,
+            content="# Another plan\n",
+            version=mine["version"],
+            hash=mine["hash"],
+        )
+        self._expect(refused.code == "conflict")
+        current = refused.details["version"]
+        say("editor", f"reads version {current}, merges, writes version {current + 1}")
+        latest = await _call(editor, "kb_read", id=plan)
+        await _call(
+            editor,
+            "kb_write",
+            id=plan,
+            content=latest["content"] + "4. Celebrate.\n",
+            version=latest["version"],
+            hash=latest["hash"],
+        )
+
+    async def _check(self, author: ScriptedAgent) -> None:
+        self.narrator.title("The record")
+        try:
+            await _call(author, "kb_list")
+            self._expect(False)
+        except ConnectionError:
+            self.narrator.say("writer", "calls once more after its run: the token died with it")
+        held = await self.app.gate(self.board, grants.listing, company=self.company)
+        given = next(grant for grant in held if grant["parent_id"])
+        written = await self.app.gate(self.board, events.listing, company=self.company)
+        effect = next(
+            event
+            for event in written
+            if event["action"] == "file.write" and event["basis"] == f"grant:{given['id']}"
+        )
+        why = await self.app.gate(self.board, events.why, event=effect["id"])
+        steps = " ← ".join(f"{step['who']} {step['action']}" for step in why["steps"])
+        self._expect(why["authorised_by"] == "user:board")
+        self.narrator.say("why?", steps)
+        verified = await self.app.gate(self.board, events.verify, company=self.company)
+        self._expect(verified["ok"])
+        denied = sum(not event["allowed"] for event in written)
+        self.narrator.say(
+            "verify",
+            f"{verified['events']} events, {denied} of them refusals; the chain holds",
+        )
+        self.narrator.line()
+        self.narrator.line(
+            "Everything came out as it should." if self.came_out_right else "Something is wrong."
+        )
+
+    async def _refused(self, agent: ScriptedAgent, tool: str, **arguments: Any) -> ToolRefused:
+        """A call that must be refused; the refusal is shown as the agent reads it."""
+        try:
+            await _call(agent, tool, **arguments)
+        except ToolRefused as refused:
+            self.narrator.refused(str(refused))
+            return refused
+        self.came_out_right = False
+        return ToolRefused("allowed: It should have been refused.", {})
+
+    def _expect(self, true: bool) -> None:
+        self.came_out_right = self.came_out_right and true
+
+
+async def _call(agent: ScriptedAgent, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Agents are other programs; their calls must not hold up the instance in this one."""
+    work: Callable[..., dict[str, Any]] = agent.call
+    return await asyncio.to_thread(work, tool, **arguments)

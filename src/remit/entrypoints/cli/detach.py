@@ -1,0 +1,80 @@
+"""Starting the instance as a background process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from remit.entrypoints.cli import process
+from remit.entrypoints.cli.client import Client
+from remit.errors import Conflict, RemitError, Unavailable
+from remit.settings import Settings, prepare_home
+
+START_SECONDS = 60.0
+_STEP_SECONDS = 0.05
+_CONFLICT = 4
+_LAST_LINES = 5
+
+
+class Running(NamedTuple):
+    pid: int
+    url: str
+
+
+def start(settings: Settings, host: str, port: int) -> Running:
+    """Start it in a session of its own, and come back when it answers or has failed."""
+    prepare_home(settings)
+    # Its log is remit.log; here is what it says when it cannot even begin.
+    said = settings.log_folder / "start.log"
+    descriptor = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        child = subprocess.Popen(
+            # -P: what lies in the current folder is not taken for a module.
+            [
+                *(sys.executable, "-P", "-m", "remit.entrypoints.cli.main"),
+                *("up", "--quiet", "--host", host, "--port", str(port)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if child.poll() is not None:
+            raise _failed(child.returncode, said)
+        found = process.holder(settings)
+        if found.pid == child.pid and found.url and _answers(found.url):
+            child.returncode = 0  # it goes on without us, of which Popen would warn
+            return Running(child.pid, found.url)
+        time.sleep(_STEP_SECONDS)
+    child.terminate()
+    raise Unavailable(
+        f"The instance did not answer within {START_SECONDS:.0f} seconds.",
+        f"See {settings.log_folder}.",
+    )
+
+
+def _answers(url: str) -> bool:
+    try:
+        with closing(Client(url, None)) as client:
+            client.get("/health")
+    except RemitError:
+        return False
+    return True
+
+
+def _failed(code: int, file: Path) -> RemitError:
+    """What the instance said before it ended."""
+    lines = file.read_text(errors="replace").splitlines()
+    said = [line.removeprefix("error: ").strip() for line in lines if line.strip()]
+    step = f"See {file.parent}."
+    if said and said[-1].startswith("next: "):
+        step = said.pop().removeprefix("next: ")
+    sentence = " ".join(said[-_LAST_LINES:]) or f"It ended with status {code}."
+    return (Conflict if code == _CONFLICT else Unavailable)(sentence, step)

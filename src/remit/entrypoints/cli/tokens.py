@@ -1,0 +1,75 @@
+"""Tokens of users and keys of agents: made, listed and revoked the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.options import Session, pick
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def token_options(command: F) -> F:
+    for option in (
+        click.option("--list", "list_", is_flag=True, help="List them instead."),
+        click.option("--revoke", metavar="ID", help="Revoke one instead."),
+        click.option("--label", default="", help="What it is for."),
+        click.option("--expires", metavar="TIME", help="Until when it is good (ISO 8601)."),
+    ):
+        command = option(command)
+    return command
+
+
+def carry_out(
+    session: Session,
+    target: str,
+    *,
+    list_: bool,
+    revoke: str | None,
+    label: str,
+    expires: str | None,
+) -> None:
+    if list_ and revoke:
+        raise click.UsageError("--list and --revoke exclude each other.")
+    if list_:
+        session.show(list(session.client.each(target)), _draw_list)
+    elif revoke is not None:
+        found = pick(session.client.each(target), revoke, "token", "See --list.")
+        answer = session.client.send("DELETE", f"{target}/{quote(found['id'], safe='')}")
+        session.show(answer, lambda _: output.say(f"Revoked {found['id']}."))
+    else:
+        body = {"label": label, **({"expiresAt": expires} if expires else {})}
+        session.show(session.client.send("POST", target, body), _draw_new)
+
+
+def _draw_new(made: dict[str, Any]) -> None:
+    if made.get("token"):
+        print(made["token"])
+        output.note(f"Keep it now, it is not shown again. Its id is {made['id']}.")
+    else:
+        output.note(
+            f"The token {made['id']} was made, but the connection broke before it could be shown. "
+            "Revoke it and make another."
+        )
+
+
+def _draw_list(found: list[dict[str, Any]]) -> None:
+    ids = output.short_ids(one["id"] for one in found)
+    rows = [
+        (
+            ids[one["id"]],
+            one["kind"],
+            one["label"],
+            output.when(one["createdAt"]),
+            output.when(one["expiresAt"]),
+            output.when(one["revokedAt"]),
+        )
+        for one in found
+    ]
+    columns = ("id", "kind", "label", "created", "expires", "revoked")
+    output.table(columns, rows, empty="There are none.")

@@ -1,0 +1,117 @@
+"""The whole instance as one ASGI application."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from remit import __version__
+from remit.app import App
+from remit.entrypoints.http import (
+    agents,
+    answers,
+    companies,
+    events,
+    files,
+    grants,
+    health,
+    openapi,
+    outcomes,
+    pages,
+    signin,
+    users,
+)
+from remit.entrypoints.http.content import ContentRoutes
+from remit.entrypoints.http.guard import Guard, Hosts
+from remit.entrypoints.http.lazy import Endpoint, LazyEndpoint
+from remit.entrypoints.http.stream import Announcer
+from remit.errors import RemitError
+from remit.settings import DEFAULT_HOST
+
+MCP_PATHS = ("/mcp", "/mcp/")
+
+
+def build_asgi(
+    app: App,
+    *,
+    host: str = DEFAULT_HOST,
+    more_hosts: Sequence[str] = (),
+    load_mcp: Callable[[], Endpoint] | None = None,
+) -> Instance:
+    """`host` is where the server is bound; `load_mcp` is called in a thread, once it serves."""
+    configured = urlsplit(app.settings.url or "").hostname
+    hosts = Hosts(host, [*more_hosts, *([configured] if configured else [])])
+    return Instance(app, hosts, load_mcp)
+
+
+class Instance:
+    """Pages, API and MCP behind one guard."""
+
+    def __init__(self, app: App, hosts: Hosts, load_mcp: Callable[[], Endpoint] | None) -> None:
+        self.hosts = hosts
+        self.announcer = Announcer(app)
+        self._load_mcp = load_mcp
+        self._mcp: LazyEndpoint | None = None
+        self._content = ContentRoutes(app)
+        self._guard = Guard(self._dispatch, hosts, app.library.largest)
+        self.api = self._build(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guard(scope, receive, send)
+
+    def end_streams(self) -> None:
+        """A stream would keep a stopping server waiting for as long as it may wait."""
+        self.announcer.close()
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._mcp is not None and scope.get("path") in MCP_PATHS:
+            await self._mcp(scope, receive, send)
+            return
+        short = self._content.shortcut(scope) if scope["type"] == "http" else None
+        await (short or self.api)(scope, receive, send)
+
+    def _build(self, app: App) -> FastAPI:
+        api = FastAPI(
+            title="Remit",
+            version=__version__,
+            docs_url=None,
+            redoc_url=None,
+            redirect_slashes=False,
+            lifespan=self._lifespan,
+            exception_handlers={
+                RemitError: answers.on_remit_error,
+                RequestValidationError: answers.on_invalid,
+                HTTPException: answers.on_http_error,
+                Exception: answers.on_unexpected,
+            },
+        )
+        api.router.routes.extend(self._content.routes)
+        for router in (
+            health.router(app, self._guard.answered, lambda: self.announcer.open_streams),
+            companies.router(app),
+            agents.router(app),
+            users.router(app),
+            files.router(app),
+            grants.router(app),
+            outcomes.router(app),
+            events.router(app, self.announcer),
+        ):
+            api.router.routes.extend(router.routes)  # flat: each request looks through them
+        api.router.routes.extend([*pages.routes(app), *signin.routes(app)])
+        openapi.describe(api)
+        return api
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        if self._load_mcp is None:
+            yield
+            return
+        self._mcp = LazyEndpoint(self._load_mcp)
+        async with self._mcp.lifespan():
+            yield

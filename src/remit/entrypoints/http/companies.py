@@ -1,0 +1,44 @@
+"""Companies over HTTP."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from remit.app import App
+from remit.entrypoints.http.caller import caller
+from remit.entrypoints.http.document import reply
+from remit.entrypoints.http.fields import Body, CompanyId, new_router
+from remit.entrypoints.http.paging import Paged, by_id
+from remit.services import companies
+
+
+class CompanyBody(Body):
+    name: str
+
+
+def router(app: App) -> APIRouter:
+    routes = new_router("companies", "/api/companies")
+
+    @routes.get("")
+    async def list_companies(request: Request, page: Paged) -> Response:
+        """The companies the caller has a part in."""
+        rows = await app.gate(
+            caller(request), companies.listing, after=page.after_id(), limit=page.limit
+        )
+        return page.reply(rows, by_id)
+
+    @routes.post("", status_code=201)
+    async def create_company(request: Request, body: CompanyBody) -> Response:
+        return reply(await app.gate(caller(request), companies.create, name=body.name), 201)
+
+    @routes.get("/{companyId}")
+    async def show_company(request: Request, company: CompanyId) -> Response:
+        return reply(await app.gate(caller(request), companies.show, company=company))
+
+    @routes.patch("/{companyId}")
+    async def change_company(request: Request, company: CompanyId, body: CompanyBody) -> Response:
+        return reply(
+            await app.gate(caller(request), companies.change, company=company, name=body.name)
+        )
+
+    return routes

@@ -1,0 +1,65 @@
+"""The record over HTTP: as a list, or as a stream that goes on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from remit.app import App
+from remit.entrypoints.http.caller import caller
+from remit.entrypoints.http.document import reply
+from remit.entrypoints.http.fields import CompanyId, Id, new_router
+from remit.entrypoints.http.paging import LARGEST, Paged
+from remit.entrypoints.http.stream import EVENT_STREAM, Announcer, stream_events
+from remit.errors import BadInput
+from remit.services import events
+
+Sequence = Annotated[int | None, Query(ge=0, le=LARGEST)]
+
+
+def router(app: App, announcer: Announcer) -> APIRouter:
+    routes = new_router("events", "/api")
+    in_company = "/companies/{companyId}/events"
+
+    @routes.get(
+        in_company, responses={200: {"content": {"application/json": {}, EVENT_STREAM: {}}}}
+    )
+    async def list_events(
+        request: Request,
+        company: CompanyId,
+        page: Paged,
+        after: Sequence = None,
+        before: Sequence = None,
+    ) -> Response:
+        """Newest first; with `after`, what came after that event, oldest first.
+
+        With `Accept: text/event-stream` the events come as they happen. `Last-Event-ID`, or
+        `after`, resumes without a gap.
+        """
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            return await stream_events(app, announcer, request, company, after)
+        if after is not None and before is not None:
+            raise BadInput("after and before exclude each other.", "Give one of the two.")
+        seen = page.cursor and page.before_number(0)
+        rows = await app.gate(
+            caller(request),
+            events.listing,
+            company=company,
+            after=after if after is None or seen is None else int(seen),
+            before=before if after is not None or seen is None else int(seen),
+            limit=page.limit,
+        )
+        return page.reply(rows, lambda row: row["seq"])
+
+    @routes.get(in_company + "/verify")
+    async def verify_events(request: Request, company: CompanyId) -> Response:
+        """Whether the record is whole; if not, which event shows it."""
+        return reply(await app.gate(caller(request), events.verify, company=company))
+
+    @routes.get("/events/{id}/why")
+    async def explain_event(request: Request, event: Id) -> Response:
+        """The steps from an event back to the person who made it possible."""
+        return reply(await app.gate(caller(request), events.why, event=event))
+
+    return routes

@@ -1,0 +1,127 @@
+"""Server-sent events: the record as it grows.
+
+Each page is asked for like any other, so that a token which lost its right ends the stream, and
+each event has its sequence number as id, so that nobody misses or repeats one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from remit.app import App
+from remit.entrypoints.http.caller import caller
+from remit.entrypoints.http.document import camel, write
+from remit.errors import BadInput, RemitError
+from remit.services import companies, events
+from remit.services.identity import Caller
+
+EVENT_STREAM: Final = "text/event-stream"
+KEEP_ALIVE_SECONDS: Final = 15.0
+#: On PostgreSQL another process may have written, which nobody tells us.
+POLL_SECONDS: Final = 1.0
+PAGE: Final = 500
+#: More digits than a sequence number can have.
+LONGEST_ID: Final = 18
+
+
+class Announcer:
+    """Wakes those who wait for a company's record to grow."""
+
+    def __init__(self, app: App) -> None:
+        self.closing = False
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self.poll = POLL_SECONDS if app.database.dialect.name == "postgresql" else None
+        app.gate.listeners.append(self._announce)
+
+    @property
+    def open_streams(self) -> int:
+        return sum(len(waiting) for waiting in self._waiting.values())
+
+    @contextlib.contextmanager
+    def subscribe(self, company: str) -> Iterator[asyncio.Event]:
+        grown = asyncio.Event()
+        waiting = self._waiting.setdefault(company, set())
+        waiting.add(grown)
+        try:
+            yield grown
+        finally:
+            waiting.discard(grown)
+            if not waiting:
+                self._waiting.pop(company, None)
+
+    def close(self) -> None:
+        """Let every stream end."""
+        self.closing = True
+        for waiting in self._waiting.values():
+            for grown in waiting:
+                grown.set()
+
+    def _announce(self, company: str) -> None:
+        for grown in self._waiting.get(company, ()):
+            grown.set()
+
+
+async def stream_events(
+    app: App, announcer: Announcer, request: Request, company: str, after: int | None
+) -> Response:
+    who = caller(request)
+    company_id = (await app.gate(who, companies.show, company=company))["id"]
+    seen = _resume_at(request.headers.get("last-event-id"), after)
+    if seen is None:
+        newest = await app.gate(who, events.listing, company=company_id, limit=1)
+        seen = newest[0]["seq"] if newest else 0
+    else:
+        await app.gate(who, events.listing, company=company_id, after=seen, limit=1)
+    return StreamingResponse(
+        _follow(app, announcer, who, company_id, seen),
+        media_type=EVENT_STREAM,
+        headers={"X-Accel-Buffering": "no"},
+    )
+
+
+async def _follow(
+    app: App, announcer: Announcer, who: Caller, company: str, seen: int
+) -> AsyncIterator[bytes]:
+    with announcer.subscribe(company) as grown:
+        yield b": connected\n\n"
+        quiet = 0.0
+        while not announcer.closing:
+            grown.clear()  # before looking: what comes now is seen by this look or wakes us
+            try:
+                page = await app.gate(who, events.listing, company=company, after=seen, limit=PAGE)
+            except RemitError as error:
+                yield _message("end", {"error": error.sentence, "code": error.reason})
+                return
+            if page:
+                yield b"".join(_message(None, camel(event), event["seq"]) for event in page)
+                seen, quiet = page[-1]["seq"], 0.0
+                continue
+            wait = min(announcer.poll or KEEP_ALIVE_SECONDS, KEEP_ALIVE_SECONDS - quiet)
+            try:
+                await asyncio.wait_for(grown.wait(), wait)
+            except TimeoutError:
+                quiet += wait
+                if quiet >= KEEP_ALIVE_SECONDS:
+                    yield b": still here\n\n"
+                    quiet = 0.0
+
+
+def _message(kind: str | None, data: Any, seq: int | None = None) -> bytes:
+    head = b"" if seq is None else b"id: %d\n" % seq
+    if kind is not None:
+        head += b"event: %s\n" % kind.encode()
+    return head + b"data: " + write(data) + b"\n\n"
+
+
+def _resume_at(last: str | None, after: int | None) -> int | None:
+    if last is None or not last.strip():
+        return after
+    if not last.isascii() or not last.isdecimal() or len(last) > LONGEST_ID:
+        raise BadInput("Last-Event-ID: is not the id of an event.", "Send the last id you saw.")
+    return int(last)

@@ -1,0 +1,218 @@
+"""The whole instance in this process, from the lock to the last answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+
+from remit import __version__
+from remit.app import App, InstanceLock
+from remit.entrypoints.http.asgi import Instance, build_asgi
+from remit.entrypoints.http.logs import keep_logs
+from remit.errors import BadInput, Conflict, Unavailable
+from remit.settings import DEFAULT_HOST, Settings
+
+if TYPE_CHECKING:
+    from remit.entrypoints.http.lazy import Endpoint
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS: Final = 5
+KEEP_ALIVE_SECONDS: Final = 75
+BACKLOG: Final = 2048
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to find it
+#: Programs that can be an agent, the preferred first.
+_KNOWN_AGENTS: Final = ("claude", "codex")
+
+
+def run(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None] | None = None,
+    log_to_stderr: bool = True,
+) -> int:
+    """Serve until SIGTERM or SIGINT; answers the exit code.
+
+    `ready` is called with the address once it answers. What prevents a start is raised, and
+    nothing was created when the reason is the port.
+    """
+    with (
+        _listen(settings, host, port) as listening,
+        InstanceLock(settings) as lock,
+        keep_logs(settings.log_folder, stderr=log_to_stderr),
+    ):
+        url = address(host, listening.getsockname()[1])
+        app = App(settings)
+
+        def announce() -> None:
+            lock.describe(url)
+            log.info("serving at %s", url)
+            if ready is not None:
+                ready(url)
+
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(app, host, listening, announce))
+    return 0
+
+
+def installed_adapter() -> str:
+    """What executes the first agent: a program that is here, or none."""
+    return next((name for name in _KNOWN_AGENTS if shutil.which(name)), "scripted")
+
+
+def address(host: str, port: int) -> str:
+    reached = _EVERYWHERE.get(host, host)
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+
+
+async def _serve(app: App, host: str, listening: socket.socket, ready: Callable[[], None]) -> None:
+    async with app:
+        server = _server(app, host, ready)
+        await app.first_start(installed_adapter())
+        app.start_housekeeping()
+        await server.serve([listening])
+        if not server.started:
+            raise Unavailable("The instance could not start.", "See the log above.")
+
+
+def _server(app: App, host: str, ready: Callable[[], None]) -> Server:
+    instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance))
+    config = uvicorn.Config(
+        instance,
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return Server(config, instance, ready)
+
+
+class Server(uvicorn.Server):
+    """Tells when it answers, and lets the event streams end when it stops."""
+
+    def __init__(
+        self, config: uvicorn.Config, instance: Instance, ready: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._instance = instance
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._instance.end_streams()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal ends the serving, not the process: the caller still has things to put away."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread is told of signals
+            return
+        before = {
+            number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+
+
+def _listen(settings: Settings, host: str, port: int) -> socket.socket:
+    """Listen at once: a bound socket that does not listen yet keeps nobody else away."""
+    if not 0 <= port <= 65_535:
+        raise BadInput(f"{port} is not a port.", "Choose one up to 65535, or 0 for any.")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise BadInput(
+            f"{host!r} is not an address of this machine.", "Try --host 127.0.0.1."
+        ) from error
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        _check_own_instance(settings)
+        raise Conflict(
+            f"Port {port} on {host} cannot be used ({error.strerror}).",
+            "Stop what uses it, or choose another with --port.",
+        ) from error
+    listening.setblocking(False)
+    return listening
+
+
+def _check_own_instance(settings: Settings) -> None:
+    """If it is we who hold the port, say that; but leave no trace of having looked."""
+    if (settings.run_folder / "instance.lock").exists():
+        with InstanceLock(settings):
+            return
+
+
+def _load_mcp(app: App, instance: Instance) -> Endpoint:
+    """In a thread, because the import takes a second."""
+    from remit.entrypoints.mcp.endpoint import build_endpoint
+    from remit.entrypoints.mcp.tools import build_authenticate, build_tools
+
+    return build_endpoint(
+        tools=build_tools(app),
+        authenticate=build_authenticate(app),
+        version=__version__,
+        allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
+    )
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: Settings, *, host: str = DEFAULT_HOST, port: int = 0
+) -> AsyncIterator[tuple[App, str]]:
+    """An instance inside a program that has other things to do, for as long as the block lasts."""
+    with _listen(settings, host, port) as listening, InstanceLock(settings) as lock:
+        url = address(host, listening.getsockname()[1])
+        lock.describe(url)
+        async with App(settings) as app:
+            await app.first_start(installed_adapter())
+            server = _server(app, host, ready=lambda: None)
+            serving = asyncio.create_task(server.serve([listening]))
+            try:
+                yield app, url
+            finally:
+                server.should_exit = True
+                await serving

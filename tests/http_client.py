@@ -1,0 +1,250 @@
+"""An instance to talk to, in a thread or in a process of its own, and a client to do it with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from remit.app import App
+from remit.clock import Clock
+from remit.entrypoints.http.asgi import Instance, build_asgi
+from remit.entrypoints.http.lazy import Endpoint
+from remit.entrypoints.serve import Server
+from remit.services.library import LARGEST_FILE
+from remit.settings import Settings, load
+
+SOURCE = Path(__file__).parent.parent / "src"
+SECONDS = 30
+
+_CHILD = """
+import sys
+from remit.entrypoints.serve import run
+from remit.errors import RemitError
+from remit.settings import load
+try:
+    port = int(sys.argv[1])
+    code = run(load(), host="127.0.0.1", port=port, ready=lambda url: print(url, flush=True))
+except RemitError as error:
+    print(error.as_text(), file=sys.stderr)
+    code = 1
+sys.exit(code)
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> Any:
+        """The code of an error, which has the shape that every error has."""
+        found = self.json
+        assert {"error", "code", "nextStep"} <= set(found), found
+        return found["code"]
+
+
+@dataclass
+class Client:
+    """One connection; says who it is with every request."""
+
+    url: str
+    token: str | None = None
+    _connection: http.client.HTTPConnection = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=SECONDS)
+
+    def as_(self, token: str | None) -> Client:
+        return Client(self.url, token)
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        document: Any = None,
+        *,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        response = self.open(method, path, document, body=body, headers=headers)
+        return Answer(response.status, response.headers, response.read())
+
+    def open(
+        self,
+        method: str,
+        path: str,
+        document: Any = None,
+        *,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> http.client.HTTPResponse:
+        sent: dict[str, str] = {}
+        if self.token is not None:
+            sent["Authorization"] = f"Bearer {self.token}"
+        if document is not None:
+            body, sent["Content-Type"] = json.dumps(document).encode(), "application/json"
+        sent.update(headers or {})
+        self._connection.request(method, path, body, sent)
+        return self._connection.getresponse()
+
+    def must(self, method: str, path: str, document: Any = None, **more: Any) -> Any:
+        """The JSON of an answer that must be a good one."""
+        answer = self(method, path, document, **more)
+        assert answer.status < 300, (answer.status, answer.body)
+        return answer.json
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __del__(self) -> None:
+        self.close()  # tests make clients by the dozen
+
+
+@dataclass
+class Running:
+    """An instance in a thread."""
+
+    url: str
+    app: App
+    instance: Instance
+    board: Client
+
+    def client(self, token: str | None = None) -> Client:
+        return Client(self.url, token)
+
+
+@contextlib.contextmanager
+def serving(
+    home: Path,
+    database_url: str | None = None,
+    *,
+    clock: Clock | None = None,
+    largest_file: int = LARGEST_FILE,
+    load_mcp: Callable[[], Endpoint] | None = None,
+) -> Iterator[Running]:
+    """A real server on loopback, in a thread, until the block ends."""
+    settings = settings_for(home, database_url)
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    ready = threading.Event()
+    made: list[tuple[App, Instance, Server]] = []
+    failed: list[BaseException] = []
+
+    async def main() -> None:
+        async with App(settings, clock, largest_file=largest_file) as app:
+            await app.first_start()
+            instance = build_asgi(app, load_mcp=load_mcp)
+            config = uvicorn.Config(
+                instance, lifespan="on", log_config=None, access_log=False, ws="none"
+            )
+            server = Server(config, instance, ready.set)
+            made.append((app, instance, server))
+            await server.serve([listening])
+
+    def work() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert ready.wait(SECONDS)
+    if failed:
+        raise failed[0]
+    app, instance, server = made[0]
+    board = Client(url, settings.board_token_file.read_text().strip())
+    try:
+        yield Running(url, app, instance, board)
+    finally:
+        board.close()
+        server.should_exit = True
+        thread.join(SECONDS)
+        listening.close()
+    assert not failed, failed
+
+
+def settings_for(home: Path, database_url: str | None = None) -> Settings:
+    return load({"REMIT_HOME": str(home), "REMIT_DATABASE_URL": database_url or ""})
+
+
+class Child:
+    """An instance in a process of its own."""
+
+    def __init__(self, home: Path, port: int = 0, **environment: str) -> None:
+        self.home = home
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _CHILD, str(port)],
+            env={**os.environ, "PYTHONPATH": str(SOURCE), "REMIT_HOME": str(home), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_until_ready(self) -> Client:
+        assert self.process.stdout is not None
+        url = self.process.stdout.readline().strip()
+        assert url, self.errors()
+        return Client(url, (self.home / "board.token").read_text().strip())
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(SECONDS)
+
+    def errors(self) -> str:
+        """What it wrote to stderr, once it has ended."""
+        self.process.wait(SECONDS)
+        return _read(self.process.stderr)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(SECONDS)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _read(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.read()
+
+
+def server_sent(response: http.client.HTTPResponse) -> Iterator[dict[str, str]]:
+    """The events of a stream, as they come."""
+    found: dict[str, str] = {}
+    while line := response.readline():
+        name, colon, value = line.decode().rstrip("\n").partition(": ")
+        if colon and name:
+            found[name] = value
+        elif not name and found:
+            yield found
+            found = {}

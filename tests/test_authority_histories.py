@@ -1,0 +1,442 @@
+"""Long random histories through the real services, against a model that fits on two pages.
+
+The model knows agents, files and grants, and says of every step whether it must succeed. After
+each step the company must agree with the model, and no grant may exceed what it came from.
+"""
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+from remit.clock import HOUR, Micros, from_iso, to_iso
+from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
+from remit.services import agents, events, files, grants, outcomes
+from remit.services.identity import Caller
+from tests.company import Company, HandClock, Member
+
+LEVELS = ("none", "read", "write")
+NO = (Refused, NotFound, Conflict, Unauthenticated)
+
+
+@dataclass
+class Right:
+    """A grant, as the model sees it."""
+
+    id: str
+    holder: str
+    file: str
+    level: int
+    mode: str
+    scope: str | None
+    parent: str | None = None
+    granter: str | None = None
+    until: Micros | None = None
+    revoked: bool = False
+
+
+@dataclass
+class Model:
+    now: Micros
+    boss: dict[str, str | None] = field(default_factory=dict)
+    alive: dict[str, bool] = field(default_factory=dict)
+    open: dict[str, bool] = field(default_factory=dict)
+    unlisted: dict[str, bool] = field(default_factory=dict)
+    rights: dict[str, Right] = field(default_factory=dict)
+
+    def live(self, right: Right) -> bool:
+        return not right.revoked and (right.until is None or right.until > self.now)
+
+    def held(self, agent: str, file: str) -> list[Right]:
+        return [
+            right
+            for right in self.rights.values()
+            if right.holder == agent and right.file == file and self.live(right)
+        ]
+
+    def may(self, agent: str, file: str, need: int) -> str:
+        held = self.held(agent, file)
+        if any(right.mode == "deny" and right.level <= need for right in held):
+            return "deny"
+        allowed = any(right.mode == "allow" and right.level >= need for right in held)
+        asked = any(right.mode == "ask" and right.level >= need for right in held)
+        if not allowed and not asked:
+            return "deny"
+        bound = any(right.mode == "ask" and right.level <= need for right in held)
+        return "allow" if allowed and not bound else "ask"
+
+    def knows(self, agent: str, file: str) -> bool:
+        return not self.unlisted[file] or self.may(agent, file, 1) != "deny"
+
+    def can_pass_on(self, agent: str, file: str, level: int, until: Micros | None) -> bool:
+        right = self.may(agent, file, level)
+        if right == "deny" or until is None:
+            return right != "deny"
+        return until > self.now and any(
+            held.level >= level
+            and (held.mode == "allow" or (held.mode == right == "ask"))
+            and (held.until is None or held.until >= until)
+            for held in self.held(agent, file)
+        )
+
+    def revoke(self, doomed: Iterable[str]) -> None:
+        """Take back rights and everything that came from them."""
+        pending = [one for one in doomed if not self.rights[one].revoked]
+        while pending:
+            gone = pending.pop()
+            self.rights[gone].revoked = True
+            pending += [
+                right.id
+                for right in self.rights.values()
+                if right.parent == gone and not right.revoked
+            ]
+
+    def take_back_excess(self, agent: str, file: str) -> None:
+        for right in list(self.rights.values()):
+            if right.granter == agent and right.file == file and self.live(right):
+                kept = self.may(agent, file, right.level)
+                if kept == "deny" or (kept == "ask" and right.mode == "allow"):
+                    self.revoke([right.id])
+
+    def finish(self, outcome: str) -> None:
+        self.open[outcome] = False
+        self.revoke([right.id for right in self.rights.values() if right.scope == outcome])
+
+
+class Histories(RuleBasedStateMachine):
+    members = Bundle("members")
+    papers = Bundle("papers")
+    given = Bundle("given")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = HandClock()
+        home = Path(self.folder.name)
+        self.company = Company(f"sqlite:///{home}/remit.db", home, self.clock)
+        self.model = Model(self.clock.now())
+        self.callers: dict[str, Caller] = {}
+        self.seen: dict[str, dict[str, Any]] = {}
+
+    def teardown(self) -> None:
+        self.company.close()
+        self.folder.cleanup()
+
+    # ── what can happen ─────────────────────────────────────────────────────────────────────
+
+    @initialize(target=members)
+    def begin(self) -> Any:
+        """A boss with a report that has a report, and one file at the top."""
+        first = self._joined(self.company.ceo, None)
+        second = self._joined(self.company.agent("agent-1"), first)
+        third = self._joined(self.company.agent("agent-2", second), second)
+        return multiple(first, second, third)
+
+    @rule(target=members, boss=members)
+    def hire(self, boss: str) -> Any:
+        if len(self.callers) >= 7:
+            return multiple()
+        name = f"agent-{len(self.callers)}"
+        if not self.model.alive[boss]:
+            with pytest.raises(Conflict):
+                self.company.agent(name, boss)
+            return multiple()
+        return self._joined(self.company.agent(name, boss), boss)
+
+    @rule(target=papers, author=members, unlisted=st.booleans())
+    def write_down(self, author: str, unlisted: bool) -> Any:
+        try:
+            made = self.company.file(self.callers[author], b"text", "words", unlisted=unlisted)
+        except Unauthenticated:
+            assert not self.model.alive[author]
+            return multiple()
+        assert self.model.alive[author]
+        self.seen[made["id"]] = made
+        self.model.unlisted[made["id"]] = unlisted
+        held = self.company.call(self.callers[author], grants.listing, company=None, limit=1000)
+        own = next(g for g in held if g["resource"] == f"kb_file:{made['id']}")
+        self.model.rights[own["id"]] = Right(own["id"], author, made["id"], 2, "allow", None)
+        return made["id"]
+
+    @rule(
+        target=given,
+        granter=members,
+        receiver=members,
+        file=papers,
+        level=st.sampled_from([1, 1, 2, 2, 0]),
+        hours=st.sampled_from([None, None, 1, 3]),
+        scope=st.one_of(st.none(), members),
+    )
+    def give(
+        self,
+        granter: str,
+        receiver: str,
+        file: str,
+        level: int,
+        hours: int | None,
+        scope: str | None,
+    ) -> Any:
+        until = None if hours is None else self.model.now + hours * HOUR
+        expected = (
+            self.model.alive[granter]
+            and self.model.alive[receiver]
+            and self.model.boss[receiver] == granter
+            and self.model.knows(granter, file)
+            and self.model.can_pass_on(granter, file, level, until)
+            and self.model.open[scope or receiver]
+        )
+        made = self._give(self.callers[granter], receiver, file, level, "allow", until, scope)
+        assert (made is not None) == expected
+        if made is None:
+            return multiple()
+        assert made["mode"] == self.model.may(granter, file, level)
+        if until is not None:
+            assert from_iso(made["expires_at"]) == until
+        return self._given(made, file, granter)
+
+    @rule(
+        target=given,
+        receiver=members,
+        file=papers,
+        level=st.sampled_from([0, 1, 2]),
+        mode=st.sampled_from(["allow", "ask", "deny"]),
+        hours=st.sampled_from([None, 1, 3]),
+        scope=st.one_of(st.none(), members),
+    )
+    def board_gives(
+        self,
+        receiver: str,
+        file: str,
+        level: int,
+        mode: str,
+        hours: int | None,
+        scope: str | None,
+    ) -> Any:
+        until = None if hours is None else self.model.now + hours * HOUR
+        expected = self.model.alive[receiver] and self.model.open[scope or receiver]
+        made = self._give(self.company.board, receiver, file, level, mode, until, scope)
+        assert (made is not None) == expected
+        if made is None:
+            return multiple()
+        right = self._given(made, file, None)
+        if mode != "allow":
+            self.model.take_back_excess(receiver, file)
+        return right
+
+    @rule(grant=consumes(given), actor=st.one_of(st.none(), members))
+    def revoke(self, grant: str, actor: str | None) -> None:
+        right = self.model.rights[grant]
+        allowed = actor is None or (
+            self.model.alive[actor]
+            and (right.granter == actor or (right.holder == actor and right.mode == "allow"))
+        )
+        caller = self.company.board if actor is None else self.callers[actor]
+        try:
+            self.company.call(caller, grants.revoke, grant=grant)
+        except NO:
+            assert not allowed or right.revoked
+        else:
+            assert allowed
+            assert not right.revoked
+            self.model.revoke([grant])
+
+    @rule(hours=st.sampled_from([1, 2]))
+    def time_passes(self, hours: int) -> None:
+        self.clock.advance(hours * HOUR)
+        self.model.now = self.clock.now()
+
+    @rule(owner=members, complete=st.booleans())
+    def finish(self, owner: str, complete: bool) -> None:
+        perpetual = owner == self.company.ceo.id
+        try:
+            if complete:
+                self.company.call(self.company.board, outcomes.complete, outcome=owner)
+            else:
+                self.company.call(
+                    self.company.board, outcomes.close, outcome=owner, rationale="enough"
+                )
+        except Conflict:
+            assert not self.model.open[owner] or (perpetual and complete)
+        else:
+            assert self.model.open[owner]
+            self.model.finish(owner)
+
+    @rule(agent=members)
+    def terminate(self, agent: str) -> None:
+        reports = [a for a, boss in self.model.boss.items() if boss == agent]
+        possible = self.model.alive[agent] and not any(self.model.alive[a] for a in reports)
+        try:
+            self.company.call(self.company.board, agents.terminate, agent=agent)
+        except Conflict:
+            assert not possible
+        else:
+            assert possible
+            self.model.alive[agent] = False
+            if self.model.open[agent]:
+                self.model.finish(agent)
+
+    @rule(agent=members, file=papers)
+    def read(self, agent: str, file: str) -> None:
+        assert self._tried(agent, file, 1) == self._expected(agent, file, 1)
+
+    @rule(agent=members, file=papers)
+    def write(self, agent: str, file: str) -> None:
+        assert self._tried(agent, file, 2) == self._expected(agent, file, 2)
+
+    # ── what must be true at every moment ───────────────────────────────────────────────────
+
+    @invariant()
+    def no_grant_exceeds_its_source(self) -> None:
+        live = self._live_grants()
+        for grant in live.values():
+            if grant["parent_id"] is None:
+                continue
+            parent = live.get(grant["parent_id"])
+            assert parent is not None, "it outlived its source"
+            assert grant["granted_by"] == f"agent:{parent['holder_id']}"
+            assert grant["resource"] == parent["resource"]
+            assert LEVELS.index(grant["level"]) <= LEVELS.index(parent["level"])
+            assert (parent["mode"], grant["mode"]) in {
+                ("allow", "allow"),
+                ("allow", "ask"),
+                ("ask", "ask"),
+            }
+            if parent["expires_at"] is not None:
+                assert grant["expires_at"] is not None
+                assert from_iso(grant["expires_at"]) <= from_iso(parent["expires_at"])
+
+    @invariant()
+    def what_is_live_is_what_should_be(self) -> None:
+        live = self._live_grants()
+        expected = {right.id for right in self.model.rights.values() if self.model.live(right)}
+        assert set(live) == expected
+        for grant in live.values():
+            assert grant["scope"] is None or self.model.open[grant["scope"]]
+
+    @invariant()
+    def everybody_can_do_what_the_model_says(self) -> None:
+        for agent, caller in self.callers.items():
+            if not self.model.alive[agent]:
+                with pytest.raises(Unauthenticated):
+                    self.company.call(caller, files.listing, company=None)
+                continue
+            listed = self.company.call(caller, files.listing, company=None)
+            found = {file["id"]: file["level"] for file in listed}
+            expected = {}
+            for file in self.model.unlisted:
+                for level in (2, 1):
+                    if self.model.may(agent, file, level) != "deny":
+                        expected[file] = LEVELS[level]
+                        break
+            assert found == expected
+            known = {file for file in self.model.unlisted if self.model.knows(agent, file)}
+            for words in ("", "words"):
+                assert set(self.company.found(caller, words)) == known
+
+    @invariant()
+    def the_record_is_whole(self) -> None:
+        answer = self.company.call(self.company.board, events.verify, company=self.company.id)
+        assert answer["ok"]
+
+    # ── how it is done ──────────────────────────────────────────────────────────────────────
+
+    def _joined(self, member: Member, boss: str | None) -> str:
+        self.callers[member.id] = member.caller
+        self.model.boss[member.id] = boss
+        self.model.alive[member.id] = self.model.open[member.id] = True
+        return member.id
+
+    def _give(
+        self,
+        caller: Caller,
+        receiver: str,
+        file: str,
+        level: int,
+        mode: str,
+        until: Micros | None,
+        scope: str | None,
+    ) -> dict[str, Any] | None:
+        try:
+            return self.company.call(
+                caller,
+                grants.give,
+                company=self.company.id,
+                to=receiver,
+                resource=f"kb_file:{file}",
+                level=LEVELS[level],
+                mode=mode,
+                scope=scope,
+                expires_at=None if until is None else to_iso(until),
+            )
+        except NO:
+            return None
+
+    def _given(self, made: dict[str, Any], file: str, granter: str | None) -> str:
+        self.model.rights[made["id"]] = Right(
+            made["id"],
+            made["holder_id"],
+            file,
+            LEVELS.index(made["level"]),
+            made["mode"],
+            made["scope"],
+            made["parent_id"],
+            granter,
+            None if made["expires_at"] is None else from_iso(made["expires_at"]),
+        )
+        return str(made["id"])
+
+    def _expected(self, agent: str, file: str, level: int) -> str:
+        if not self.model.alive[agent]:
+            return "unauthenticated"
+        if not self.model.knows(agent, file) and self.model.may(agent, file, level) == "deny":
+            return "not_found"
+        return self.model.may(agent, file, level)
+
+    def _tried(self, agent: str, file: str, level: int) -> str:
+        caller = self.callers[agent]
+        try:
+            if level == 1:
+                self.company.read(caller, file)
+            else:
+                self.seen[file] = self.company.write(caller, self.seen[file], b"new")
+        except Refused as refusal:
+            return str(refusal.details["decision"]["effect"])
+        except RemitError as error:
+            return error.reason
+        return "allow"
+
+    def _live_grants(self) -> dict[str, dict[str, Any]]:
+        found = self.company.call(
+            self.company.board, grants.listing, company=self.company.id, limit=10_000
+        )
+        return {grant["id"]: grant for grant in found}
+
+
+@pytest.mark.requirement("BX-01", "AG-14", "AG-45", "AG-46", "AG-47")
+def test_every_history_keeps_each_grant_within_its_source() -> None:
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(
+            max_examples=30,
+            stateful_step_count=50,
+            derandomize=True,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,621 @@
+"""The command line as people use it: child processes against a real instance."""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+MODULE = "remit.entrypoints.cli.main"
+NOWHERE = "http://127.0.0.1:1"
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+    raw: bytes
+
+    @property
+    def answer(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+class Home:
+    """A home folder and the commands run in it."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "PYTHONPATH": str(SOURCE),
+            "REMIT_HOME": str(folder),
+            **(environment or {}),
+        }
+
+    def command(self, *arguments: str, warnings: bool = True) -> list[str]:
+        strict = ["-W", "error"] if warnings else []
+        return [sys.executable, *strict, "-m", MODULE, *arguments]
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        warnings: bool = True,
+    ) -> Result:
+        done = subprocess.run(
+            self.command(*arguments, warnings=warnings),
+            input=stdin,
+            capture_output=True,
+            env={**self.environment, **(environment or {})},
+            timeout=60,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+        return Result(
+            done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(), done.stdout
+        )
+
+    def json(self, *arguments: str, stdin: bytes = b"") -> Any:
+        return self(*arguments, "--json", stdin=stdin).answer
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self.environment,
+        )
+
+
+@pytest.fixture(scope="module")
+def remit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A home whose instance is running."""
+    home = Home(tmp_path_factory.mktemp("home"))
+    with subprocess.Popen(
+        home.command("up", "--port", "0", "--json", warnings=False),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=home.environment,
+    ) as instance:
+        assert instance.stdout is not None
+        text = ""
+        while not text.endswith("}\n"):
+            line = instance.stdout.readline().decode()
+            assert line, f"the instance did not start; it said {text!r}"
+            text += line
+        welcome = json.loads(text)
+        assert set(welcome) == {"url", "pid", "login_url", "token_file"}
+        yield home
+        instance.send_signal(signal.SIGTERM)
+        assert instance.wait(30) == 0
+
+
+@pytest.fixture
+def only(remit: Home, request: pytest.FixtureRequest) -> Home:
+    """The same instance through the eyes of a user with one fresh company of their own."""
+    number = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:8]
+    company = remit.json("company", "create", f"Company {number}")
+    remit.json("--company", company["id"], "user", "add", f"u{number}")
+    token = remit.json("--company", company["id"], "user", "token", f"u{number}")["token"]
+    return Home(remit.folder, {"REMIT_TOKEN": token})
+
+
+def refused(result: Result, code: int, sentence: str) -> None:
+    """An error is one sentence and one next step on standard error, and nothing else."""
+    assert result.code == code, result
+    assert result.out == ""
+    first, second = result.err.splitlines()
+    assert first.startswith("error: ")
+    assert sentence in first
+    assert second.startswith("  next: ")
+
+
+# Companies
+
+
+def test_a_company_is_created_listed_shown_and_renamed(only: Home) -> None:
+    (company,) = only.json("company", "list")
+    assert set(company) == {"id", "name", "created_at"}
+    table = only("company", "list").out.splitlines()
+    assert table[0].split() == ["NAME", "ID", "CREATED"]
+    assert company["name"] in table[1]
+    assert company["id"][:13] in table[1]
+    assert company["id"] not in table[1]
+    assert re.search(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", table[1])
+
+    renamed = only.json("company", "set", "--name", f"{company['name']} & sons")
+    assert only.json("company", "show") == renamed
+    assert company["id"] in only("company", "show").out
+
+
+def test_a_company_name_is_taken_only_once(only: Home, remit: Home) -> None:
+    (company,) = only.json("company", "list")
+    refused(remit("company", "create", company["name"].upper()), 4, "already")
+
+
+def test_who_has_several_companies_says_which(remit: Home, only: Home) -> None:
+    (mine,) = only.json("company", "list")
+    refused(remit("agent", "list"), 1, "My company")
+    shown = [
+        remit("--company", mine["name"], "company", "show", "--json"),
+        remit("company", "--company", mine["id"], "show", "--json"),
+        remit("company", "show", "--json", "--company", mine["id"][:18]),
+        remit("company", "show", "--json", environment={"REMIT_COMPANY": mine["name"].lower()}),
+        remit("--json", "company", "show", mine["name"]),
+    ]
+    assert [result.answer for result in shown] == [mine] * len(shown)
+    refused(remit("--company", "Nothing", "agent", "list"), 3, "Nothing")
+
+
+# People
+
+
+def test_a_person_is_added_gets_a_token_and_is_removed(only: Home) -> None:
+    added = only.json("user", "add", "ann-lee", "--role", "observer")
+    assert (added["name"], added["role"], added["scope_agent_id"]) == ("ann-lee", "observer", None)
+    assert "observer" in only("user", "list").out
+
+    made = only("user", "token", "ann-lee", "--label", "laptop")
+    token = made.out.strip()
+    assert token.startswith("rmt_user_")
+    assert "not shown again" in made.err
+    (listed,) = only.json("user", "token", "ann-lee", "--list")
+    assert listed["label"] == "laptop"
+    assert token not in json.dumps(listed)
+    assert only("--token", token, "company", "list").code == 0
+    refused(only("company", "set", "--name", "Mine now", "--token", token), 1, "")
+
+    assert only.json("user", "token", "ann-lee", "--revoke", listed["id"])["revoked"] is True
+    refused(only("--token", token, "company", "list"), 1, "revoked")
+    refused(only("user", "token", "ann-lee", "--revoke", ""), 3, "no token")
+    assert only("user", "remove", "ann-lee").code == 0
+    refused(only("user", "remove", "ann-lee"), 3, "no such user")
+
+
+def test_a_person_who_exists_is_not_added_twice(only: Home) -> None:
+    only.json("user", "add", "bert")
+    refused(only("user", "add", "bert"), 4, "already")
+
+
+# Agents
+
+
+def test_agents_are_created_listed_drawn_and_terminated(only: Home) -> None:
+    assert only("agent", "list").out == "The company has no agents.\n"
+    assert "no agents" in only("agent", "tree").out
+    assert only.json("agent", "list") == []
+
+    boss = only.json("agent", "create", "boss", "--role", "ceo", "--title", "Chief")
+    only.json("agent", "create", "left", "--boss", "boss", "--config", '{"someKey": {"aB": 1}}')
+    only.json("agent", "create", "right", "--boss", f"agent:{boss['id']}")
+    only.json("agent", "create", "below", "--boss", "LEFT", "--purpose", "See to it")
+    assert only("agent", "tree").out.splitlines()[1:] == [
+        "└── boss (ceo, Chief) idle",
+        "    ├── left (general) idle",
+        "    │   └── below (general) idle",
+        "    └── right (general) idle",
+    ]
+    (tree,) = only.json("agent", "tree")
+    assert [report["name"] for report in tree["reports"]] == ["left", "right"]
+    table = only("agent", "list").out
+    assert re.search(r"^below +general +idle +left +human +[0-9a-f-]{13,}$", table, re.MULTILINE)
+
+    shown = only.json("agent", "show", "below")
+    assert shown["reports_to"] == only.json("agent", "show", "left")["id"]
+    assert "left" in only("agent", "show", shown["id"]).out
+
+    refused(only("agent", "terminate", "left"), 4, "reports")
+    assert only.json("agent", "terminate", "below")["status"] == "terminated"
+    assert "below" not in only("agent", "list").out
+    assert "below" in only("agent", "list", "--all").out
+
+
+def test_an_agent_that_is_not_there_is_not_found(only: Home) -> None:
+    refused(only("agent", "show", "nobody"), 3, "nobody")
+    refused(only("agent", "create", "x", "--boss", "nobody"), 3, "nobody")
+
+
+def test_a_bad_agent_is_refused(only: Home) -> None:
+    refused(only("agent", "create", "two words"), 1, "name")
+    refused(only("agent", "create", "x", "--config", "[1]"), 2, "JSON object")
+    refused(only("agent", "create"), 2, "NAME")
+
+
+def test_an_agents_key_is_shown_once_and_opens_its_door(only: Home) -> None:
+    agent = only.json("agent", "create", "worker")
+    key = only("agent", "token", "worker").out.strip()
+    me = only("login", "--show", "--json", "--token", key).answer
+    assert (me["kind"], me["id"]) == ("agent", agent["id"])
+    (listed,) = only.json("agent", "token", "worker", "--list")
+    only.json("agent", "token", "worker", "--revoke", listed["id"][:18])
+    refused(only("--token", key, "company", "show"), 1, "revoked")
+    refused(only("agent", "token", "worker", "--list", "--revoke", "x"), 2, "exclude")
+
+
+def test_an_agent_is_found_by_name_in_the_company_that_was_named(remit: Home, only: Home) -> None:
+    made = only.json("agent", "create", "namesake")
+    (company,) = only.json("company", "list")
+    named = ("--company", company["id"])
+    assert remit.json("agent", "show", "namesake", *named) == made
+    assert remit.json("agent", "show", made["id"][:18], *named) == made
+    refused(remit("agent", "show", "nobody", *named), 3, "nobody")
+
+
+# Outcomes
+
+
+def test_a_mandate_is_shown_completed_and_closed(only: Home) -> None:
+    done = only.json("agent", "create", "done", "--purpose", "Get it done")
+    only.json("agent", "create", "dropped")
+    shown = only.json("outcome", "show", "done")
+    assert (shown["title"], shown["status"], shown["owner_id"]) == (
+        "Get it done",
+        "open",
+        done["id"],
+    )
+    finished = only.json("outcome", "complete", done["id"], "--note", "It works")
+    assert finished["status"] == "completed"
+    assert "closed" in only("outcome", "close", "dropped", "Not wanted").out
+    refused(only("outcome", "complete", "done"), 4, "finished")
+    refused(only("outcome", "show", "01234567-89ab-7def-8123-456789abcdef"), 3, "outcome")
+    refused(only("outcome", "close", "dropped"), 2, "RATIONALE")
+
+
+# Files
+
+
+def test_a_file_is_created_read_and_written(only: Home, tmp_path: Path) -> None:
+    assert only("kb", "list").out == "There are no files that you may read.\n"
+    source = tmp_path / "goals.md"
+    source.write_bytes(b"grow\r\n\x00\xff")
+    made = only.json("kb", "create", "Our yearly goals", str(source))
+    assert made["hash"] == hashlib.sha256(b"grow\r\n\x00\xff").hexdigest()
+    assert only("kb", "cat", made["id"]).raw == b"grow\r\n\x00\xff"
+    assert only.json("kb", "cat", made["id"])["content_base64"] == "Z3Jvdw0KAP8="
+
+    written = only.json("kb", "write", made["id"], stdin=b"shrink")
+    assert written["version"] == 2
+    assert only.json("kb", "cat", f"kb://{made['id']}")["content"] == "shrink"
+    assert only("kb", "cat", made["id"], "--version", "1").raw == b"grow\r\n\x00\xff"
+    refused(only("kb", "cat", made["id"], "--version", "9"), 3, "version 9")
+
+    assert [one["number"] for one in only.json("kb", "history", made["id"])] == [2, 1]
+    history = only("kb", "history", made["id"], "--limit", "1")
+    assert re.search(r"^2 .* user:u\w+ +6 B +", history.out, re.MULTILINE)
+    assert "--limit 0 shows all" in history.err
+    accesses = only.json("kb", "log", made["id"])
+    assert [one["access"] for one in accesses] == ["read", "read", "write", "read", "read", "write"]
+    assert "read" in only("kb", "log", made["id"]).out
+
+
+def test_a_write_that_missed_a_version_is_a_conflict(only: Home) -> None:
+    made = only.json("kb", "create", "x", "-", stdin=b"one")
+    seen = f"{made['version']}:{made['hash']}"
+    assert only.json("kb", "write", made["id"], "--if-version", seen, stdin=b"two")["version"] == 2
+    refused(only("kb", "write", made["id"], "--if-version", seen, stdin=b"three"), 4, "version 2")
+    assert only("kb", "cat", made["id"]).raw == b"two"
+    refused(only("kb", "write", made["id"], "--if-version", "2", stdin=b"x"), 2, "--if-version")
+
+
+def test_files_are_found_by_their_description(only: Home) -> None:
+    wanted = only.json("kb", "create", "Recipes for pancakes", stdin=b"milk")
+    only.json("kb", "create", "Something else", stdin=b"milk")
+    assert [one["id"] for one in only.json("kb", "browse", "pancakes", "recipes")] == [wanted["id"]]
+    assert len(only.json("kb", "browse")) == 2
+    assert only("kb", "browse", "waffles").out == "No file matches.\n"
+    shown = [line.split()[0] for line in only("kb", "list").out.splitlines()[1:]]
+    assert len(set(shown)) == 2
+    for short in shown:
+        assert only("kb", "cat", short).raw == b"milk"
+
+
+def test_an_unlisted_file_is_hidden_from_agents(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    key = only("agent", "token", "worker").out.strip()
+    hidden = only.json("kb", "create", "Secret plans", "--unlisted", stdin=b"x")
+    assert only("kb", "browse", "--token", key).out == "No file matches.\n"
+    refused(only("kb", "cat", hidden["id"], "--token", key), 3, "")
+
+
+def test_20_mib_go_through_both_ways(only: Home, tmp_path: Path) -> None:
+    content = os.urandom(1024 * 1024) * 20
+    source = tmp_path / "big"
+    source.write_bytes(content)
+    made = only.json("kb", "create", "big", str(source))
+    assert made["size"] == len(content)
+    assert only("kb", "cat", made["id"]).raw == content
+    assert only.json("kb", "write", made["id"], stdin=content[1:])["version"] == 2
+
+
+def test_more_than_the_largest_file_is_refused(only: Home) -> None:
+    refused(only("kb", "create", "x", stdin=bytes(32 * 1024 * 1024 + 1)), 1, "32.0 MiB")
+
+
+def test_a_file_that_cannot_be_read_is_named(only: Home, tmp_path: Path) -> None:
+    refused(only("kb", "create", "x", str(tmp_path / "missing")), 1, "missing")
+    refused(only("kb", "create", "x", str(tmp_path)), 1, "directory")
+    refused(only("kb", "cat", "01234567-89ab-7def-8123-456789abcdef"), 3, "file")
+    refused(only("kb", "cat", "goals"), 1, "not an id")
+
+
+def test_what_agents_wrote_cannot_steer_a_terminal(only: Home) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[31mred\u202eder\u2028 [bold]x[/bold]\x9b2J"
+    made = only.json("kb", "create", hostile, stdin=b"\x1b[31mraw")
+    assert made["description"] == hostile
+    shown = only("kb", "list").out
+    assert "\\x1b]0;owned\\x07" in shown
+    assert "\\u202e" in shown
+    assert "[bold]x[/bold]" in shown
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e]", shown)
+    assert only("kb", "cat", made["id"]).raw == b"\x1b[31mraw"
+    refused(only("kb", "create", " ", stdin=b""), 1, "empty")
+    refused(only("agent", "show", "a\x1b[31mb"), 1, "")
+
+
+# Grants
+
+
+def test_a_grant_is_given_listed_and_revoked(only: Home) -> None:
+    assert only("grant", "list").out == "No grants are in force.\n"
+    only.json("agent", "create", "worker")
+    key = only("agent", "token", "worker").out.strip()
+    file = only.json("kb", "create", "x", stdin=b"content")
+    resource = f"kb_file:{file['id']}"
+    refused(only("kb", "cat", file["id"], "--token", key), 1, "no capability")
+
+    grant = only.json(
+        "grant", "give", "worker", resource, "read", "--expires", "2999-01-01T00:00:00Z"
+    )
+    assert (grant["resource"], grant["level"], grant["mode"]) == (resource, "read", "allow")
+    assert only("kb", "cat", file["id"], "--token", key).raw == b"content"
+    refused(only("kb", "write", file["id"], "--token", key, stdin=b"x"), 1, "no capability")
+    assert re.search(
+        rf"^worker +{resource[:21]} +read +allow .* 2999-01-01T00:00:00Z ",
+        only("grant", "list", "--agent", "worker").out,
+        re.MULTILINE,
+    )
+    assert only.json("grant", "unused") == []
+
+    assert only("grant", "revoke", grant["id"][:18]).out == "Revoked 1 grant.\n"
+    refused(only("kb", "cat", file["id"], "--token", key), 1, "no capability")
+    refused(only("grant", "revoke", grant["id"]), 4, "already")
+
+
+def test_a_bad_grant_is_refused(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    refused(only("grant", "give", "worker", "nonsense", "read"), 1, "nonsense")
+    refused(only("grant", "give", "worker", "agent.create", "read"), 1, "level")
+    refused(only("grant", "give", "worker", "agent.create", "use", "--mode", "x"), 2, "--mode")
+
+
+def test_unused_grants_go_after_a_confirmation(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    for server in ("one", "two"):
+        only.json("grant", "give", "worker", f"mcp_server:{server}", "use", "--mode", "ask")
+    assert len(only.json("grant", "unused", "--agent", "worker")) == 2
+
+    declined = only("grant", "unused", "--revoke", stdin=b"n\n")
+    assert declined.code == 1
+    assert "Nothing was revoked" in declined.err
+    assert only("grant", "unused", "--revoke", stdin=b"").code == 1
+    refused(only("grant", "unused", "--revoke", "--json"), 2, "--yes")
+    assert len(only.json("grant", "list")) == 2
+
+    assert "Revoked 2 grants." in only("grant", "unused", "--revoke", stdin=b"y\n").out
+    assert only.json("grant", "unused", "--revoke", "--yes") == {"revoked": []}
+    assert only("grant", "unused").out == "Every grant in force has been used.\n"
+
+
+# The record
+
+
+def test_events_are_listed_newest_first_and_keep_their_details(only: Home) -> None:
+    only.json("agent", "create", "worker", "--config", '{"aB": 1}')
+    events = only.json("event", "list")
+    assert [one["seq"] for one in events] == list(range(len(events), 0, -1))
+    assert events[0]["action"] == "agent.create"
+    assert events[0]["details"]["name"] == "worker"
+    table = only("event", "list", "--limit", "2")
+    assert len(table.out.splitlines()) == 3
+    assert "user:u" in table.out
+
+
+def test_the_record_is_verified(only: Home) -> None:
+    assert only.json("event", "verify")["ok"] is True
+    assert only("event", "verify").out.startswith("The record is whole: ")
+
+
+def test_why_leads_from_an_effect_to_a_person(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    key = only("agent", "token", "worker").out.strip()
+    file = only.json("kb", "create", "x", stdin=b"1")
+    only.json("grant", "give", "worker", f"kb_file:{file['id']}", "write")
+    assert only("kb", "write", file["id"], "--token", key, stdin=b"2").code == 0
+
+    effect = only.json("event", "list", "--limit", "1")[0]
+    steps = [(step["who"], step["action"]) for step in only.json("why", effect["id"])["steps"]]
+    assert steps[0] == ("agent:worker", "file.write")
+    assert steps[-1][1] == "grant.give"
+    drawn = only("why", effect["id"]).out.splitlines()
+    assert drawn[0].startswith("agent:worker did file.write kb_file:")
+    assert drawn[1].startswith("└─ because user:u")
+    assert drawn[-1].startswith("Authorised by user:u")
+    refused(only("why", "01234567-89ab-7def-8123-456789abcdef"), 3, "event")
+
+
+def test_tail_follows_the_record(only: Home) -> None:
+    with only.start("event", "tail", "--json", "--after", "0") as tail:
+        assert tail.stdout is not None
+        first = json.loads(tail.stdout.readline())
+        assert first["seq"] == 1
+        only.json("agent", "create", "newcomer")
+        while (event := json.loads(tail.stdout.readline()))["action"] != "agent.create":
+            pass
+        assert event["details"]["name"] == "newcomer"
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(10) == 130
+
+
+def test_tail_shows_people_lines(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    with only.start("event", "tail", "--after", "0") as tail:
+        assert tail.stdout is not None
+        assert b"  user:" in tail.stdout.readline()
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(10) == 130
+
+
+# Signing in
+
+
+def test_login_keeps_address_and_token_and_nothing_else_changes(
+    remit: Home, only: Home, tmp_path: Path
+) -> None:
+    url = remit.json("status")["url"]
+    elsewhere = Home(tmp_path)
+    settings = tmp_path / "remit.toml"
+    settings.write_text('# mine\ncompany = "My company"\nurl = "http://old"\n')
+    token = only.environment["REMIT_TOKEN"]
+    me = elsewhere("login", "--url", url, "-", "--json", stdin=f"{token}\n".encode()).answer
+    assert me["name"].startswith("u")
+    assert settings.stat().st_mode & 0o777 == 0o600
+    assert settings.read_text().splitlines() == [
+        "# mine",
+        'company = "My company"',
+        f'url = "{url}"',
+        f'token = "{token}"',
+    ]
+    assert me["name"] in elsewhere("login", "--show").out
+    assert elsewhere("company", "list").code == 0
+    refused(elsewhere("login", "--url", NOWHERE, token), 5, "No instance")
+    refused(elsewhere("login", "--url", url, "rmt_user_wrong"), 1, "not known")
+    refused(elsewhere("login", "--url", url, "password"), 1, "not a token")
+    refused(elsewhere("login", "--url", url), 2, "standard input")
+    assert token in settings.read_text()
+
+
+def test_a_kept_token_goes_to_no_other_address(only: Home, tmp_path: Path) -> None:
+    url = only.json("status")["url"]
+    elsewhere = Home(tmp_path)
+    assert elsewhere("login", "--url", url, only.environment["REMIT_TOKEN"]).code == 0
+    other = url.replace("127.0.0.1", "localhost")
+    refused(elsewhere("company", "list", "--url", other), 1, "no token")
+
+
+def test_without_a_token_only_the_status_is_seen(remit: Home, tmp_path: Path) -> None:
+    url = remit.json("status")["url"]
+    stranger = Home(tmp_path)
+    refused(stranger("company", "list", "--url", url), 1, "no token")
+    shown = stranger("status", "--url", url)
+    assert shown.code == 0
+    assert "remit login" in shown.err
+    refused(stranger("company", "list", "--url", url, "--token", "é"), 1, "token")
+
+
+def test_open_prints_a_link(remit: Home) -> None:
+    link = remit.json("open")["url"]
+    assert link.startswith(remit.json("status")["url"] + "/login?token=rmt_login_")
+    assert remit("open").out.strip() != link
+
+
+# The instance
+
+
+def test_status_says_what_is_there(remit: Home, only: Home) -> None:
+    only.json("agent", "create", "worker")
+    status = only.json("status")
+    assert status["running"] is True
+    assert [company["agents"] for company in status["companies"]] == [1]
+    assert status["companies"][0]["name"] in only("status").out
+
+
+def test_an_instance_that_cannot_be_reached_is_exit_code_5(remit: Home) -> None:
+    refused(remit("company", "list", "--url", NOWHERE), 5, NOWHERE)
+    refused(remit("status", "--url", NOWHERE), 5, NOWHERE)
+    down = remit("status", "--url", NOWHERE, "--json")
+    assert (down.code, json.loads(down.out)) == (5, {"running": False, "url": NOWHERE})
+    refused(remit("company", "list", "--url", "ftp://x"), 1, "not an address")
+    refused(remit("company", "list", "--url", "http://["), 1, "not an address")
+
+
+def test_doctor_finds_this_installation_well(remit: Home) -> None:
+    findings = {finding["check"]: finding for finding in remit.json("doctor")}
+    well = ("python", "sqlite", "home", "board token", "database", "blobs", "instance")
+    assert {findings[check]["state"] for check in well} == {"ok"}
+    assert "no sandbox is enforced" in findings["sandbox"]["found"]
+    assert {"claude", "codex", "postgres extra", "s3 extra"} <= set(findings)
+    assert all(finding["next_step"] for finding in findings.values() if finding["state"] != "ok")
+
+
+def test_mcp_is_served_on_standard_input_and_output(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    key = only("agent", "token", "worker").out.strip()
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    line = json.dumps(hello).encode() + b"\n"
+    done = only("mcp-stdio", "--token", key, stdin=line, warnings=False)
+    assert done.answer["result"]["serverInfo"]["name"] == "remit"
+    nobody = Home(only.folder / "empty")
+    refused(nobody("mcp-stdio"), 1, "no token")
+
+
+# Piping
+
+
+def test_a_reader_that_leaves_early_hears_no_complaint(only: Home) -> None:
+    file = only.json("kb", "create", "long", stdin=b"line\n" * 1_000_000)
+    for arguments in (("kb", "cat", file["id"]), ("kb", "cat", file["id"], "--json"), ("--help",)):
+        shell = f"{shlex.join(only.command(*arguments))} | head -c 1"
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", shell],
+            capture_output=True,
+            env=only.environment,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_output_that_cannot_be_written_is_an_error(remit: Home) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            remit.command("company", "list"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=remit.environment,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: No space left on device.")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_terminal_that_knows_only_ascii_is_no_obstacle(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    drawn = only("agent", "tree", environment={"PYTHONIOENCODING": "ascii"})
+    assert drawn.code == 0
+    assert "worker" in drawn.out

@@ -1,0 +1,144 @@
+"""`remit up --detach`, `down` and the lock, and what a command imports."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import Home, refused
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path / "home")
+    yield home
+    home("down")
+
+
+def test_an_instance_goes_to_the_background_and_is_stopped(home: Home) -> None:
+    started = home("up", "--detach", "--port", "0", "--json").answer
+    assert os.getsid(started["pid"]) == started["pid"]
+    assert (home.folder / "board.token").stat().st_mode & 0o777 == 0o600
+    status = home.json("status")
+    assert (status["pid"], status["url"]) == (started["pid"], started["url"])
+    assert [company["name"] for company in status["companies"]] == ["My company"]
+    log = (home.folder / "logs" / "remit.log").read_text()
+    assert "rmt_" not in log
+
+    refused(home("up", "--detach", "--port", "0"), 4, str(started["pid"]))
+    refused(home("up", "--port", "0"), 4, str(started["pid"]))
+
+    assert home.json("down") == {"stopped": True, "pid": started["pid"]}
+    assert home.json("down") == {"stopped": False, "pid": None}
+    assert home("down").out.startswith("No instance is running in ")
+    refused(home("status", "--url", started["url"]), 5, "No instance answers")
+
+
+def test_the_welcome_says_what_to_do_next(home: Home) -> None:
+    shown = home("up", "--detach", "--port", "0").out
+    assert "/login?token=rmt_login_" in shown
+    assert str(home.folder / "board.token") in shown
+    assert shown.count("  remit ") == 3
+
+
+def test_an_instance_that_cannot_start_says_why(home: Home) -> None:
+    url = home("up", "--detach", "--port", "0", "--json").answer["url"]
+    other = Home(home.folder.parent / "other")
+    refused(other("up", "--detach", "--port", url.rpartition(":")[2]), 4, "cannot be used")
+    assert not (other.folder / "remit.db").exists()
+    broken = Home(home.folder.parent / "broken", {"REMIT_DATABASE_URL": "mysql://x"})
+    refused(broken("up", "--detach", "--port", "0"), 1, "sqlite:///")
+    refused(home("up", "--port", "99999"), 2, "--port")
+
+
+def test_down_spares_a_process_that_does_not_hold_the_lock(home: Home) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bystander:
+        (home.folder / "run").mkdir(parents=True)
+        lock = home.folder / "run" / "instance.lock"
+        lock.write_text(f"{bystander.pid}\nhttp://127.0.0.1:1\n")
+        assert home.json("down")["stopped"] is False
+        assert bystander.poll() is None
+        lock.write_text("not a number\n")
+        assert home.json("down")["stopped"] is False
+        assert bystander.stdin is not None
+        bystander.stdin.close()
+
+
+def test_an_instance_that_was_killed_is_not_taken_for_running(home: Home) -> None:
+    started = home("up", "--detach", "--port", "0", "--json").answer
+    os.kill(started["pid"], signal.SIGKILL)
+    while home("status", "--url", started["url"]).code == 0:
+        pass
+    assert home.json("down")["stopped"] is False
+    again = home("up", "--detach", "--port", "0", "--json").answer
+    assert again["pid"] != started["pid"]
+
+
+def test_ctrl_c_ends_an_instance_in_the_foreground(home: Home) -> None:
+    with home.start("up", "--port", "0", "--json") as instance:
+        assert instance.stdout is not None
+        while instance.stdout.readline() != b"}\n":
+            assert instance.poll() is None
+        instance.send_signal(signal.SIGINT)
+        assert instance.wait(30) == 0
+
+
+def test_doctor_on_an_empty_home_says_how_to_begin(tmp_path: Path) -> None:
+    home = Home(tmp_path / "nothing")
+    findings = {finding["check"]: finding for finding in home.json("doctor")}
+    assert findings["home"]["state"] == findings["database"]["state"] == "warn"
+    assert "remit up" in findings["instance"]["next_step"]
+    assert not home.folder.exists()
+
+
+def test_doctor_fails_when_others_can_read_the_token(home: Home) -> None:
+    assert home("up", "--detach", "--port", "0").code == 0
+    (home.folder / "board.token").chmod(0o644)
+    result = home("doctor")
+    assert result.code == 1
+    assert f"chmod 600 {home.folder}/board.token" in result.out
+
+
+def test_verify_names_the_event_that_was_changed(home: Home) -> None:
+    assert home("up", "--detach", "--port", "0").code == 0
+    assert home("down").code == 0
+    script = (
+        "import sqlite3, sys\n"
+        "database = sqlite3.connect(sys.argv[1])\n"
+        "for (name,) in database.execute('SELECT name FROM sqlite_master '\n"
+        "    \"WHERE type = 'trigger' AND tbl_name = 'events'\").fetchall():\n"
+        "    database.execute(f'DROP TRIGGER {name}')\n"
+        "database.execute(\"UPDATE events SET details = '{}' WHERE seq = 2\")\n"
+        "database.commit()\n"
+    )
+    subprocess.run([sys.executable, "-c", script, home.folder / "remit.db"], check=True, timeout=30)
+    assert home("up", "--detach", "--port", "0").code == 0
+    verdict = home("event", "verify")
+    assert verdict.code == 1
+    assert "event 2: " in verdict.err
+    assert home("event", "verify", "--json").code == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["company", "list"], ["kb", "--help"]])
+def test_a_command_imports_only_what_it_needs(home: Home, arguments: list[str]) -> None:
+    if "list" in arguments:
+        assert home("up", "--detach", "--port", "0").code == 0
+    script = (
+        "import sys\n"
+        "from remit.entrypoints.cli.main import run\n"
+        f"assert run({arguments!r}) == 0\n"
+        "heavy = {'fastapi', 'mcp', 'sqlalchemy', 'pydantic', 'rich', 'starlette', 'asyncio'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        env=home.environment,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == b"[]\n"

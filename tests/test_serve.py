@@ -1,0 +1,247 @@
+"""A whole instance as a process: start, stop, crash, and start again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from remit.entrypoints import serve
+from remit.entrypoints.http.logs import Redacting, keep_logs
+from remit.errors import BadInput, Conflict
+from tests.http_client import Child, Client, server_sent, serving, settings_for
+
+
+def first_company(client: Client) -> str:
+    return str(client.must("GET", "/api/companies")[0]["id"])
+
+
+def test_an_empty_home_becomes_a_company_with_a_root_agent(tmp_path: Path) -> None:
+    with Child(tmp_path / "home", PATH="/nowhere") as child:
+        client = child.wait_until_ready()
+        assert client.as_(None)("GET", "/health").json["status"] == "ok"
+        company = first_company(client)
+        agents = client.must("GET", f"/api/companies/{company}/agents")
+        assert [(agent["role"], agent["adapterType"]) for agent in agents] == [("ceo", "scripted")]
+        assert child.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_open_streams_and_then_the_process(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        company = first_company(client)
+        reader = client.as_(client.token)
+        stream = reader.open(
+            "GET",
+            f"/api/companies/{company}/events?after=0",
+            headers={"Accept": "text/event-stream"},
+        )
+        assert next(server_sent(stream))["id"] == "1"
+        began = time.monotonic()
+        assert child.stop(number) == 0
+        assert time.monotonic() - began < 4
+        stream.read()  # ends, and does not break off
+        assert (tmp_path / "run" / "instance.lock").read_text() == ""
+
+
+def test_what_was_acknowledged_before_a_stop_is_there_after_the_next_start(tmp_path: Path) -> None:
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        company = first_company(client)
+        acknowledged: list[str] = []
+        stopped = threading.Event()
+
+        def write(worker: int) -> None:
+            mine = client.as_(client.token)
+            for number in range(1000):
+                try:
+                    answer = mine(
+                        "POST",
+                        f"/api/companies/{company}/agents",
+                        {"name": f"agent-{worker}-{number}"},
+                    )
+                except OSError:
+                    break
+                if answer.status != 201:
+                    break
+                acknowledged.append(answer.json["name"])
+            stopped.set()
+
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for writer in writers:
+            writer.start()
+        while len(acknowledged) < 20:
+            assert not stopped.is_set()
+            time.sleep(0.01)
+        assert child.stop() == 0
+        for writer in writers:
+            writer.join()
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        found = client.must("GET", f"/api/companies/{company}/agents?limit=1000")
+        assert set(acknowledged) <= {agent["name"] for agent in found}
+        assert client.must("GET", f"/api/companies/{company}/events/verify")["ok"]
+
+
+def test_after_a_crash_the_instance_starts_again_with_everything(tmp_path: Path) -> None:
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        company = first_company(client)
+        made = client.must(
+            "POST",
+            f"/api/companies/{company}/files",
+            {"description": "kept", "content": "still here"},
+        )
+        assert child.stop(signal.SIGKILL) == -signal.SIGKILL
+    with Child(tmp_path) as child:
+        again = child.wait_until_ready()
+        assert again.token == client.token
+        assert again("GET", f"/api/files/{made['id']}/content").body == b"still here"
+        assert again.must("GET", f"/api/companies/{company}/events/verify")["ok"]
+        assert child.stop() == 0
+
+
+def test_a_second_instance_in_the_same_home_is_refused(tmp_path: Path) -> None:
+    with Child(tmp_path) as first:
+        port = int(first.wait_until_ready().url.rpartition(":")[2])
+        for wanted in (0, port):
+            with Child(tmp_path, wanted) as second:
+                assert "running in this home already" in second.errors()
+                assert second.process.returncode == 1
+        assert first.stop() == 0
+
+
+def test_a_port_in_use_is_said_before_anything_is_created(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Conflict, match=f"Port {port} on 127.0.0.1 cannot be used"):
+            serve.run(settings_for(home), host="127.0.0.1", port=port)
+    assert not home.exists()
+
+
+def test_an_address_that_is_not_ours_is_said_before_anything_is_created(tmp_path: Path) -> None:
+    for host, port in [("no such host", 0), ("127.0.0.1", 99_999)]:
+        with pytest.raises(BadInput):
+            serve.run(settings_for(tmp_path / "home"), host=host, port=port)
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_lock_says_who_serves_where(tmp_path: Path) -> None:
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        lines = (tmp_path / "run" / "instance.lock").read_text().split()
+        assert lines == [str(child.process.pid), client.url]
+
+
+def test_the_log_is_in_the_home_and_has_no_token(tmp_path: Path) -> None:
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        assert client.as_("rmt_user_" + "a" * 43)("GET", "/api/me").status == 401
+        assert client.as_(None)("GET", f"/login?token={client.token}").status == 200
+        assert child.stop() == 0
+        log = (tmp_path / "logs" / "remit.log").read_text()
+        assert f"serving at {client.url}" in log
+        assert "rmt_" not in log + child.errors()
+
+
+def test_a_token_in_a_traceback_does_not_reach_the_log(tmp_path: Path) -> None:
+    with keep_logs(tmp_path, stderr=False):
+        try:
+            raise ValueError("rmt_user_abcDEF-123_456 is wrong")
+        except ValueError:
+            logging.getLogger("remit.x").exception("rmt_run_%s", "secret")
+    text = (tmp_path / "remit.log").read_text()
+    assert "ValueError: rmt_user_… is wrong" in text
+    assert "secret" not in text
+    assert isinstance(Redacting(), logging.Formatter)
+
+
+def test_an_address_is_one_that_can_be_opened() -> None:
+    assert serve.address("0.0.0.0", 1) == "http://127.0.0.1:1"
+    assert serve.address("::", 1) == "http://[::1]:1"
+    assert serve.address("192.0.2.1", 1) == "http://192.0.2.1:1"
+
+
+def test_the_first_agent_runs_by_what_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert serve.installed_adapter() == "scripted"
+    for name in ("codex", "claude"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        assert serve.installed_adapter() == name
+
+
+# ── MCP, which takes a while to import ──────────────────────────────────────────────────────────
+
+
+class Toy:
+    """Answers with whether it was entered."""
+
+    def __init__(self) -> None:
+        self.entered = False
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        self.entered = True
+        yield
+        self.entered = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await JSONResponse({"entered": self.entered})(scope, receive, send)
+
+
+def test_an_early_mcp_request_waits_for_the_endpoint(tmp_path: Path) -> None:
+    may_load = threading.Event()
+
+    def load() -> Toy:
+        assert may_load.wait(10)
+        return Toy()
+
+    with serving(tmp_path, load_mcp=load) as running:
+        early = running.client()
+        threading.Timer(0.3, may_load.set).start()
+        assert running.client()("GET", "/health").status == 200
+        assert not may_load.is_set()
+        assert early("POST", "/mcp", {}).json == {"entered": True}
+        assert early("POST", "/mcp/", {}).json == {"entered": True}
+
+
+def test_an_endpoint_that_cannot_be_loaded_leaves_the_rest_running(tmp_path: Path) -> None:
+    def load() -> Toy:
+        raise ImportError("no such module")
+
+    with serving(tmp_path, load_mcp=load) as running:
+        assert running.client()("POST", "/mcp", {}).code == "unavailable"
+        assert running.client()("GET", "/health").status == 200
+
+
+def test_agents_reach_the_real_endpoint(tmp_path: Path) -> None:
+    with Child(tmp_path) as child:
+        client = child.wait_until_ready()
+        agent = client.must("GET", f"/api/companies/{first_company(client)}/agents")[0]["id"]
+        key = client.must("POST", f"/api/agents/{agent}/keys")["token"]
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        accept = {"Accept": "application/json, text/event-stream"}
+        answer = client.as_(key)("POST", "/mcp", request, headers=accept)
+        assert answer.status == 200
+        assert json.loads(answer.body)["result"]["tools"]
+        assert client.as_("rmt_agent_x")("POST", "/mcp", request, headers=accept).status == 401
+        rebound = {**accept, "Host": "evil.example"}
+        assert client.as_(key)("POST", "/mcp", request, headers=rebound).status == 421

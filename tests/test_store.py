@@ -1,0 +1,439 @@
+"""What the databases guarantee by themselves, and how they are run."""
+
+import contextlib
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+from remit.app import App
+from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
+from remit.model.event import GENESIS
+from remit.services import agents, events, files
+from remit.store import migrate, people
+from remit.store.database import Transaction, open_database
+from remit.store.errors import RowConflict
+from remit.store.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
+from remit.store.tables import metadata
+from tests.company import Company, opened, run_sql, settings
+
+MIGRATIONS = Path(migrate.__file__).parent / "migrations"
+REFUSED = (sqlite3.IntegrityError, psycopg.IntegrityError)
+
+
+@pytest.fixture
+def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
+    with opened(database_url, tmp_path / "home") as company:
+        yield company
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    url = f"sqlite:///{tmp_path}/remit.db"
+    migrate.migrate(url)
+    opened = open_database(url)
+    assert isinstance(opened, SqliteDatabase)
+    yield opened
+    opened.close()
+
+
+def add_company(name: str) -> Callable[[Transaction], str]:
+    def work(tx: Transaction) -> str:
+        tx.run(people.INSERT_COMPANY, id=name, name=name, name_key=name, created_at=0)
+        return name
+
+    return work
+
+
+def names(database: SqliteDatabase) -> list[str]:
+    return database.submit_read(lambda tx: tx.all(people.ALL_COMPANIES)).result()
+
+
+# ── group commit ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_writes_that_come_together_share_a_commit(database: SqliteDatabase) -> None:
+    statements: list[str] = []
+    waiting, go = threading.Event(), threading.Event()
+
+    def hold(tx: Transaction) -> None:
+        tx.execute("SELECT 1", {}).connection.set_trace_callback(statements.append)
+        waiting.set()
+        assert go.wait(30)
+
+    first = database.submit_write(hold)
+    assert waiting.wait(30)
+    count = LARGEST_BATCH + 10
+    writes = [database.submit_write(add_company(f"company-{n:03}")) for n in range(count)]
+    assert not any(write.done() for write in writes)
+    go.set()
+    assert [write.result(30) for write in writes] == [f"company-{n:03}" for n in range(count)]
+    first.result(30)
+    # The one that was held, then a full batch, then the rest.
+    assert statements.count("COMMIT") == 3
+    assert statements.count("BEGIN IMMEDIATE") == 2
+    assert names(database) == [f"company-{n:03}" for n in range(count)]
+
+
+def test_one_that_fails_takes_nothing_along(database: SqliteDatabase) -> None:
+    waiting, go = threading.Event(), threading.Event()
+
+    def hold(_: Transaction) -> None:
+        waiting.set()
+        assert go.wait(30)
+
+    def fail_late(tx: Transaction) -> str:
+        add_company("half done")(tx)
+        raise Conflict("on purpose")
+
+    def fail_hard(tx: Transaction) -> str:
+        add_company("half done")(tx)
+        raise RuntimeError("a defect")
+
+    held = database.submit_write(hold)
+    assert waiting.wait(30)
+    jobs = [add_company("a"), fail_late, add_company("b"), add_company("a"), fail_hard]
+    futures: list[Future[str]] = [database.submit_write(job) for job in [*jobs, add_company("c")]]
+    cancelled = database.submit_write(add_company("nobody waits for it"))
+    assert cancelled.cancel()
+    go.set()
+    held.result(30)
+    errors = [future.exception(30) for future in futures]
+    kinds = [type(error) for error in errors]
+    assert kinds == [type(None), Conflict, type(None), RowConflict, RuntimeError, type(None)]
+    assert names(database) == ["a", "b", "c"]
+
+
+def test_a_write_sees_what_came_before_it_in_the_same_commit(database: SqliteDatabase) -> None:
+    waiting, go = threading.Event(), threading.Event()
+
+    def hold(_: Transaction) -> None:
+        waiting.set()
+        assert go.wait(30)
+
+    database.submit_write(hold)
+    assert waiting.wait(30)
+    database.submit_write(add_company("a"))
+    seen = database.submit_write(lambda tx: tx.all(people.ALL_COMPANIES))
+    unseen = database.submit_read(lambda tx: tx.all(people.ALL_COMPANIES)).result(30)
+    go.set()
+    assert (seen.result(30), unseen) == (["a"], [])
+
+
+def test_a_commit_that_fails_fails_for_everybody_in_it(database: SqliteDatabase) -> None:
+    def break_at_commit(tx: Transaction) -> None:
+        tx.execute("PRAGMA defer_foreign_keys=ON", {})
+        tx.run(people.INSERT_HEAD, company_id="nobody", seq=0, hash=GENESIS)
+
+    with pytest.raises(RowConflict):
+        database.submit_write(break_at_commit).result(30)
+    database.submit_write(add_company("a")).result(30)
+    assert names(database) == ["a"]
+
+
+def test_a_closed_database_takes_no_more_work_and_finishes_what_it_took(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/remit.db"
+    migrate.migrate(url)
+    database = open_database(url)
+    writes = [database.submit_write(add_company(f"company-{n:03}")) for n in range(100)]
+    database.close()
+    assert all(write.result(0) for write in writes)
+    with pytest.raises(Unavailable):
+        database.submit_write(add_company("late")).result(1)
+    with pytest.raises(Unavailable):
+        database.submit_read(lambda tx: None).result(1)
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def pragmas(tx: Transaction) -> dict[str, Any]:
+    asked = ("journal_mode", "synchronous", "foreign_keys", "query_only")
+    return {name: tx.execute(f"PRAGMA {name}", {}).fetchone()[0] for name in asked}
+
+
+def test_every_live_connection_to_sqlite_is_durable_and_checks_references(
+    database: SqliteDatabase,
+) -> None:
+    together = threading.Barrier(READERS)
+
+    def look(tx: Transaction) -> dict[str, Any]:
+        together.wait(30)  # so that each reader takes one
+        return pragmas(tx)
+
+    full = 2
+    expected = {"journal_mode": "wal", "synchronous": full, "foreign_keys": 1}
+    assert database.submit_write(pragmas).result(30) == {**expected, "query_only": 0}
+    for answer in [database.submit_read(look) for _ in range(READERS)]:
+        assert answer.result(30) == {**expected, "query_only": 1}
+
+
+def test_a_read_cannot_write(database_url: str) -> None:
+    migrate.migrate(database_url)
+    database = open_database(database_url)
+    try:
+        with pytest.raises(Unavailable):
+            database.submit_read(add_company("sneaked in")).result(30)
+        assert database.submit_read(lambda tx: tx.all(people.ALL_COMPANIES)).result(30) == []
+    finally:
+        database.close()
+
+
+def test_a_read_sees_one_moment(database_url: str) -> None:
+    """What is committed between two statements of a read is in neither of them."""
+    migrate.migrate(database_url)
+    database = open_database(database_url)
+    looked, written = threading.Event(), threading.Event()
+
+    def look_twice(tx: Transaction) -> tuple[list[str], list[str]]:
+        before = tx.all(people.ALL_COMPANIES)
+        looked.set()
+        assert written.wait(30)
+        return before, tx.all(people.ALL_COMPANIES)
+
+    try:
+        read = database.submit_read(look_twice)
+        assert looked.wait(30)
+        database.submit_write(add_company("meanwhile")).result(30)
+        written.set()
+        assert read.result(30) == ([], [])
+        found = database.submit_read(lambda tx: tx.all(people.ALL_COMPANIES)).result(30)
+        assert found == ["meanwhile"]
+    finally:
+        written.set()
+        database.close()
+
+
+# ── constraints ─────────────────────────────────────────────────────────────────────────────────
+
+
+def refused(company: Company, statement: str, *parameters: object) -> None:
+    with pytest.raises(REFUSED):
+        company.sql(statement, *parameters)
+
+
+def test_an_agent_has_exactly_one_boss_and_is_not_its_own(company: Company) -> None:
+    lead = company.agent("lead")
+    user = company.sql("SELECT id FROM users")[0][0]
+    refused(company, "UPDATE agents SET boss_user_id = ? WHERE id = ?", user, lead.id)
+    refused(company, "UPDATE agents SET boss_id = NULL WHERE id = ?", lead.id)
+    refused(company, "UPDATE agents SET boss_id = ? WHERE id = ?", lead.id, lead.id)
+    refused(company, "UPDATE agents SET status = 'asleep' WHERE id = ?", lead.id)
+
+
+def test_living_agents_do_not_share_a_name(company: Company) -> None:
+    company.agent("lead")
+    refused(company, "UPDATE agents SET name_key = 'ceo' WHERE name_key = 'lead'")
+    company.sql("UPDATE agents SET status = 'terminated' WHERE name_key = 'lead'")
+    company.sql("UPDATE agents SET name_key = 'ceo' WHERE name_key = 'lead'")
+
+
+def test_an_agent_has_one_live_run(company: Company) -> None:
+    run = company.run(company.ceo)
+    insert = (
+        "INSERT INTO runs (id, company_id, agent_id, status, started_at, ended_at)"
+        " VALUES (?, ?, ?, ?, 1, ?)"
+    )
+    common = (company.id, company.ceo.id)
+    refused(company, insert, company.app.ids.new(), *common, "running", None)
+    refused(company, insert, company.app.ids.new(), *common, "completed", None)
+    refused(company, "UPDATE runs SET ended_at = 5 WHERE id = ?", run.id)
+    company.sql(insert, company.app.ids.new(), *common, "completed", 2)
+
+
+def test_nothing_points_into_another_company(company: Company) -> None:
+    other = company.second_company()
+    lead = company.agent("lead")
+    file = company.file(company.ceo.caller)
+    grant = company.give(company.ceo.caller, lead, file, "read")
+    theirs = other.agent.id
+    company.run(company.ceo)
+    for statement in (
+        "UPDATE agents SET boss_id = ? WHERE id = ?",
+        "UPDATE outcomes SET owner_id = ? WHERE id = ?",
+    ):
+        refused(company, statement, theirs, lead.id)
+    refused(company, "UPDATE files SET home_agent_id = ? WHERE id = ?", theirs, file["id"])
+    refused(company, "UPDATE runs SET agent_id = ?", theirs)
+    refused(company, "UPDATE tokens SET agent_id = ? WHERE kind = 'run'", theirs)
+    refused(company, "UPDATE memberships SET scope_agent_id = ? WHERE company_id = ?", theirs,
+            company.id)  # fmt: skip
+    for column in ("holder_id", "scope_id", "granted_by_agent"):
+        statement = f"UPDATE grants SET {column} = ? WHERE id = ?"  # noqa: S608
+        refused(company, statement, theirs, grant["id"])
+    refused(company, "UPDATE grants SET company_id = ? WHERE id = ?", other.id, grant["id"])
+
+
+def test_a_grant_by_an_agent_comes_from_one_it_holds(company: Company) -> None:
+    lead = company.agent("lead")
+    grant = company.give(company.ceo.caller, lead, company.file(company.ceo.caller), "read")
+    user = company.sql("SELECT id FROM users")[0][0]
+    for change in (
+        "parent_id = NULL",
+        "granted_by_agent = NULL",
+        "parent_id = id",
+        f"granted_by_user = '{user}'",
+        "mode = 'maybe'",
+        "level = 4",
+        "kind = 'planet'",
+    ):
+        statement = f"UPDATE grants SET {change} WHERE id = ?"  # noqa: S608
+        refused(company, statement, grant["id"])
+
+
+def test_a_token_names_one_subject(company: Company) -> None:
+    user = company.sql("SELECT id FROM users")[0][0]
+    refused(company, "UPDATE tokens SET user_id = ? WHERE kind = 'agent'", user)
+    refused(company, "UPDATE tokens SET kind = 'run' WHERE kind = 'agent'")
+    refused(company, "UPDATE tokens SET kind = 'agent' WHERE kind = 'user'")
+    refused(company, "UPDATE tokens SET digest = 'same'")
+
+
+def test_outcomes_and_versions_are_consistent(company: Company) -> None:
+    file = company.file(company.ceo.caller)
+    refused(company, "UPDATE outcomes SET status = 'closed'")
+    refused(company, "UPDATE outcomes SET status = 'completed', finished_at = 1 WHERE perpetual")
+    refused(company, "DELETE FROM outcomes")
+    refused(company, "UPDATE files SET version = 0")
+    refused(company, "UPDATE file_versions SET size = -1")
+    refused(company, "UPDATE file_versions SET sha256 = 'short'")
+    refused(
+        company,
+        "INSERT INTO file_versions (file_id, number, sha256, size, is_text, at)"
+        " SELECT file_id, number, sha256, size, is_text, at FROM file_versions WHERE file_id = ?",
+        file["id"],
+    )
+
+
+# ── migrations ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_migrations_make_the_tables_that_the_code_expects(database_url: str) -> None:
+    assert migrate.migrate(database_url) == ""
+    assert migrate.migrate(database_url) is None
+    engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
+
+    def ours(_: Any, name: str | None, kind: str, __: bool, ___: Any) -> bool:
+        return not (kind in ("table", "index") and "file_search" in (name or ""))
+
+    try:
+        with engine.connect() as connection:
+            context = MigrationContext.configure(
+                connection, opts={"include_object": ours, "compare_type": True}
+            )
+            assert compare_metadata(context, metadata) == []
+    finally:
+        engine.dispose()
+
+
+def test_the_newest_revision_is_the_one_the_program_asks_for() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_heads() == [migrate.HEAD]
+
+
+def test_a_newer_database_is_refused_with_a_clear_sentence(
+    database_url: str, tmp_path: Path
+) -> None:
+    migrate.migrate(database_url)
+    run_sql(database_url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(Unsupported) as error:
+        App(settings(database_url, tmp_path / "home"))
+    assert "newer than this program" in error.value.sentence
+    assert run_sql(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
+
+
+@pytest.mark.parametrize("url", ["mysql://localhost/x", "remit.db", "", "sqlite:/x"])
+def test_an_address_that_is_no_database_is_bad_input(url: str) -> None:
+    with pytest.raises(BadInput):
+        migrate.migrate(url)
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        migrate.migrate("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "remit.db").write_bytes(b"This is not a database, whatever its name says." * 50)
+    with pytest.raises(Unavailable):
+        migrate.migrate(f"sqlite:///{tmp_path}/remit.db")
+
+
+# ── a full disk ─────────────────────────────────────────────────────────────────────────────────
+
+
+def created_until_full(company: Company, content: bytes, description: str = "x") -> list[str]:
+    """Make files until there is no room; the ids of those that were acknowledged."""
+    made: list[str] = []
+    with contextlib.suppress(StorageFull):
+        while len(made) < 1_000:
+            made.append(company.file(company.ceo.caller, content, description)["id"])
+    assert len(made) < 1_000
+    return made
+
+
+def test_a_full_database_refuses_and_nothing_is_half_done(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
+        file = company.file(company.ceo.caller, b"before")
+        database = company.app.database
+
+        def limit(pages: int) -> None:
+            database.submit_write(
+                lambda tx: tx.execute(f"PRAGMA max_page_count={pages}", {}).fetchall()
+            ).result(30)
+
+        used = company.sql("PRAGMA page_count")[0][0]
+        limit(used + 6)
+        kept = [file["id"], *created_until_full(company, b"x", "x" * 1_500)]
+        assert len(kept) > 1
+        with pytest.raises(StorageFull) as error:
+            company.file(company.ceo.caller, b"again", "x" * 2_000)
+        assert "room" in error.value.sentence
+        # What is there can be read, and it is whole.
+        assert sorted(company.found(company.board)) == sorted(kept)
+        assert company.call(company.board, events.verify, company=company.id)["ok"]
+        limit(1_000_000)
+        assert company.write(company.ceo.caller, file, b"after")["version"] == 2
+        assert company.sql("PRAGMA integrity_check") == [("ok",)]
+        assert company.sql("PRAGMA foreign_key_check") == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with little room, where that can be made."""
+    place = tmp_path / "small"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a file system")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_refuses_and_nothing_is_half_done(small_disk: Path) -> None:
+    with opened(f"sqlite:///{small_disk}/remit.db", small_disk / "home") as company:
+        first = company.file(company.ceo.caller, b"before")
+        large = created_until_full(company, b"x" * 200_000)
+        small = created_until_full(company, b"small")
+        kept = [first["id"], *large, *small]
+        # Make room; then everything that was acknowledged is there and nothing else is.
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+        found = company.call(company.board, files.browse, company=None, limit=500)
+        assert sorted(file["id"] for file in found) == sorted(kept)
+        assert len(company.read(company.ceo.caller, large[-1])[1]) == 200_000
+        assert company.call(company.board, events.verify, company=company.id)["ok"]
+        assert company.write(company.ceo.caller, first, b"after")["version"] == 2
+        assert company.call(company.board, agents.show, agent="ceo")["name"] == "ceo"
+        assert company.sql("PRAGMA integrity_check") == [("ok",)]

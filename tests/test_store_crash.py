@@ -1,0 +1,93 @@
+"""A process that is killed loses nothing it has acknowledged and leaves nothing half done."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from remit.services import events, files
+from tests.company import opened
+
+ROOT = Path(__file__).parent.parent
+
+WRITER = textwrap.dedent(
+    """
+    import asyncio, sys
+    from pathlib import Path
+    from remit.app import App
+    from remit.services.identity import Caller
+    from tests.company import settings
+
+    async def write(app: App, me: Caller, file: str) -> None:
+        seen, _ = await app.library.read(me, file=file)
+        for n in range(200):
+            seen = await app.library.write(
+                me, b"content %d" % n, file=file, version=seen["version"], sha256=seen["hash"]
+            )
+            print(file, seen["version"], seen["hash"], flush=True)
+
+    async def main(url: str, home: str, *files: str) -> None:
+        app = App(settings(url, Path(home)))
+        me = Caller(app.settings.board_token_file.read_text().strip())
+        await asyncio.gather(*(write(app, me, file) for file in files))
+
+    asyncio.run(main(*sys.argv[1:]))
+    """
+)
+
+
+@pytest.mark.requirement("AG-10", "BX-05")
+@pytest.mark.parametrize("after", [1, 30, 150])
+def test_a_killed_writer_loses_nothing_it_acknowledged(
+    database_url: str, tmp_path: Path, after: int
+) -> None:
+    home = tmp_path / "home"
+    with opened(database_url, home) as company:
+        made = [company.file(company.board, b"start %d" % n)["id"] for n in range(4)]
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, database_url, str(home), *made],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+    )
+    assert writer.stdout is not None
+    with writer, writer.stdout as output:
+        acknowledged = [output.readline() for _ in range(after)]
+        writer.send_signal(signal.SIGKILL)
+        # What was under way to us when it died was acknowledged as well.
+        acknowledged += [line for line in output if line.endswith("\n")]
+    assert writer.returncode == -signal.SIGKILL
+    promised = [line.split() for line in acknowledged]
+    assert len(promised) >= after
+    with opened(database_url, home) as company:
+        for file in made:
+            history = company.call(company.board, files.history, file=file, limit=500)
+            kept = {version["number"]: version["hash"] for version in history}
+            mine = {int(number): digest for name, number, digest in promised if name == file}
+            assert mine.items() <= kept.items()
+            # At most the one that was committed and not yet told, and no gap.
+            newest = max(kept)
+            assert newest <= max([1, *mine]) + 1
+            assert sorted(kept) == list(range(1, newest + 1))
+            for number, digest in kept.items():
+                content = company.read(company.board, file, number)[1]
+                assert hashlib.sha256(content).hexdigest() == digest
+            shown = company.call(company.board, files.show, file=file)
+            assert (shown["version"], shown["hash"]) == (newest, kept[newest])
+            accesses = company.call(company.board, files.accesses, file=file, limit=500)
+            written = [entry["version"] for entry in accesses if entry["access"] == "write"]
+            assert sorted(written) == sorted(kept)
+        record = company.call(company.board, events.verify, company=company.id)
+        assert record["ok"], record["faults"]
+        log = company.call(company.board, events.listing, company=company.id, limit=1000)
+        changes = [e for e in log if e["action"] in ("file.write", "file.create")]
+        total = company.sql("SELECT count(*) FROM file_versions")[0][0]
+        assert len(changes) == total
+        # Life goes on from exactly there.
+        seen = company.call(company.board, files.show, file=made[0])
+        assert company.write(company.board, seen, b"next")["version"] == seen["version"] + 1
