@@ -51,7 +51,7 @@ def decide_outcome(
     if relation is Relation.OWNER and delegated and action in _JUDGING:
         # Before any grant: nobody passes judgement on their own mandate.
         return _deny("own_mandate", _JUDGING[action])
-    by_rule = _by_rule(action, relation, delegated)
+    by_rule = _by_rule(action, relation)
     if by_rule.allowed or action in ("outcome.create", "outcome.delegate", "outcome.reclaim"):
         return by_rule
     return granted if granted.effect is not Effect.DENY else by_rule
@@ -64,7 +64,7 @@ _JUDGING = {
 }
 
 
-def _by_rule(action: str, relation: Relation, delegated: bool) -> Decision:
+def _by_rule(action: str, relation: Relation) -> Decision:
     if action == "outcome.read":
         if relation in _SEES:
             return _allow(relation.value, _SEES[relation])

@@ -34,10 +34,8 @@ def open_outcome(
     ctx: Context,
     *,
     title: str,
-    description: str = "",
     owner: str | None = None,
     new_id: str | None = None,
-    stored: documents.Stored | None = None,
     **more: Any,
 ) -> Outcome:
     """A new outcome with its document. Without an owner it is a mandate: its agent has its id."""
@@ -379,7 +377,7 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
     before = {parent.id: parent for parent in ctx.tx.all(statements.PARENTS, outcome=outcome.id)}
     after = {
         found.id: found
-        for found in map(lambda text: lookup.outcome_anywhere(ctx, text), _unique(wanted))
+        for found in (lookup.outcome_anywhere(ctx, text) for text in _unique(wanted))
     }
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)

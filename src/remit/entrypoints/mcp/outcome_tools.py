@@ -59,7 +59,7 @@ class UpdateArguments(_Fields):
 
 class CompleteArguments(Repeatable):
     id: OutcomeRef
-    evidence: Annotated[Refs, Field(description="Files that show it")] = []
+    evidence: Annotated[Refs, Field(description="Files that show it", default_factory=list)]
     note: Annotated[str, Field(max_length=10_000)] = ""
 
 
@@ -78,7 +78,7 @@ class Hire(Arguments):
     role: Annotated[str, Field(max_length=20)] = "general"
     title: Annotated[str, Field(max_length=100)] = ""
     adapter: Annotated[str, Field(max_length=20)] = "human"
-    config: dict[str, Any] = {}
+    config: Annotated[dict[str, Any], Field(default_factory=dict)]
     prompt: Annotated[str, Field(max_length=50_000)] = ""
 
 
@@ -93,8 +93,11 @@ class DelegateArguments(Repeatable):
     to: Annotated[str | None, Field(description="A report of yours", max_length=80)] = None
     hire: Annotated[Hire | None, Field(description="Or a new agent for it")] = None
     grants: Annotated[
-        list[Grant], Field(description="What it will need; ends with it", max_length=100)
-    ] = []
+        list[Grant],
+        Field(
+            description="What it will need; ends with it", max_length=100, default_factory=list
+        ),
+    ]
 
 
 class ReclaimArguments(Repeatable):

@@ -15,7 +15,7 @@ def build_tools(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
     """The tools for the bearer of a token."""
     base = (*kb_tools.build(app), *outcome_tools.build(app), *capability_tools.build(app))
 
-    async def tools(token: str) -> Sequence[Tool]:
+    async def tools(_token: str) -> Sequence[Tool]:
         return base
 
     return tools
