@@ -14,6 +14,7 @@ from typing import IO, Self
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
+from remit.runtime.clockwork import Clockwork
 from remit.services import bootstrap, maintenance, users
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
@@ -48,6 +49,7 @@ class App:
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
+        self.clockwork = Clockwork(self.gate)
         self._housekeeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -62,6 +64,7 @@ class App:
         await self.aclose()
 
     async def aclose(self) -> None:
+        await self.clockwork.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -99,7 +102,9 @@ class App:
             )
 
     def start_housekeeping(self) -> None:
+        """What goes on by itself: timed mail, and tidying up."""
         self._housekeeping = asyncio.create_task(self._keep_house())
+        self.clockwork.start()
 
     async def _keep_house(self) -> None:
         while True:

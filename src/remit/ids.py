@@ -25,6 +25,9 @@ FileId = NewType("FileId", str)
 GrantId = NewType("GrantId", str)
 TokenId = NewType("TokenId", str)
 EventId = NewType("EventId", str)
+MessageId = NewType("MessageId", str)
+QuestionId = NewType("QuestionId", str)
+ScheduleId = NewType("ScheduleId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

@@ -12,6 +12,7 @@ from remit.ids import AgentId, UserId
 from remit.model.agent import OPERATIONAL, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import Grant, Level, Mode, Resource
+from remit.model.mail import Messaging
 from remit.model.principal import ActorKind, Principal
 from remit.model.user import Membership, UserRole
 
@@ -34,6 +35,11 @@ class Action(StrEnum):
     ORG_CHANGE = "org.change"
     LOG_WRITE = "log.write"
     MESSAGE_SEND = "message.send"
+    MESSAGE_READ = "message.read"
+    SCHEDULE_CHANGE = "schedule.change"
+    QUESTION_ASK = "question.ask"
+    QUESTION_ANSWER = "question.answer"
+    THREAD_CANCEL = "thread.cancel"
     OUTCOME_READ = "outcome.read"
     OUTCOME_CREATE = "outcome.create"
     OUTCOME_CHANGE = "outcome.change"
@@ -60,6 +66,7 @@ _LOOKING = frozenset(
         Action.AGENT_READ,
         Action.KEY_READ,
         Action.OUTCOME_READ,
+        Action.MESSAGE_READ,
         Action.FILE_SEE,
         Action.FILE_READ,
         Action.FILE_AUDIT,
@@ -119,6 +126,10 @@ class Facts:
     target_boss: AgentId | None = None
     #: The boss of the asking agent.
     own_boss: AgentId | None = None
+    #: The company's rule for mail.
+    messaging: Messaging = Messaging.CHAIN
+    #: Whether the mail goes to a person with authority over the asking agent.
+    receiver_is_board: bool = False
     #: The grant that is acted upon.
     grant: Grant | None = None
     #: How the asking agent stands to the outcome.
@@ -186,6 +197,18 @@ def _decide_agent(
         return _deny("not_below_you", "You supervise only who works below you.")
     if action is Action.MESSAGE_SEND:
         return _decide_message(actor, resource, facts)
+    if action in (Action.SCHEDULE_CHANGE, Action.QUESTION_ASK, Action.MESSAGE_READ):
+        if facts.place and facts.place[0] == actor.id:
+            return _allow("self", "It is your own.", "rule:self")
+        return _deny("not_yours", "It belongs to another agent.", conceal=True)
+    if action is Action.QUESTION_ANSWER:
+        if facts.target_boss is not None and facts.target_boss == actor.id:
+            return _allow("boss", "Your report asks you.", "rule:boss")
+        return _deny("not_asked", "It was put to somebody else.", conceal=True)
+    if action is Action.THREAD_CANCEL:
+        if actor.id in facts.place:
+            return _allow("ancestor", "It is yours, or of somebody below you.", "rule:ancestor")
+        return _deny("not_below_you", "Only its owner and those above cancel it.", conceal=True)
     if action is Action.LOG_WRITE:
         if facts.place and facts.place[0] == actor.id:
             return _allow("self", "It is your own log.", "rule:self")
@@ -220,21 +243,37 @@ def _decide_agent(
 
 
 def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -> Decision:
-    """An agent writes to itself, its boss and its reports; to others with a capability."""
+    """An agent writes to itself, its boss and its reports; to others as the company has it."""
     held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
     granted = holding(held, Level.USE, facts.now)
     if granted.reason == "denied_by_grant":
         return granted
-    receiver = resource.id if resource is not None else ""
-    if receiver == actor.id:
-        return _allow("self", "You write to yourself.", "rule:self")
-    if facts.target_boss is not None and facts.target_boss == actor.id:
-        return _allow("boss", "It is your report.", "rule:boss")
-    if facts.own_boss is not None and facts.own_boss == receiver:
-        return _allow("report", "It is your boss.", "rule:report")
+    by_rule = _message_rule(actor, resource.id if resource is not None else "", facts)
+    if by_rule is not None:
+        return _allow(by_rule[0], by_rule[1], f"rule:{by_rule[0]}")
     if granted.effect is not Effect.DENY:
         return granted
     return _deny("not_in_reach", "You write to your boss and to your own reports.")
+
+
+def _message_rule(actor: Principal, receiver: str, facts: Facts) -> tuple[str, str] | None:
+    if facts.receiver_is_board:
+        return "board", "It is the board over you."
+    if not receiver:
+        return None
+    if receiver == actor.id:
+        return "self", "You write to yourself."
+    if facts.target_boss is not None and facts.target_boss == actor.id:
+        return "boss", "It is your report."
+    if facts.own_boss is not None and facts.own_boss == receiver:
+        return "report", "It is your boss."
+    if facts.messaging is Messaging.TEAM and facts.target_boss == facts.own_boss:
+        return "team", "You have the same boss."
+    if facts.messaging is Messaging.SUBTREE and actor.id in facts.place[1:]:
+        return "subtree", "It works below you."
+    if facts.messaging is Messaging.OPEN and facts.place:
+        return "open", "Everybody here may write to everybody."
+    return None
 
 
 def _own_to_give_up(actor: Principal, grant: Grant) -> bool:

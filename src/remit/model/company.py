@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from remit.clock import Micros
 from remit.ids import CompanyId
+from remit.model.mail import Messaging
 from remit.model.text import clean_line
 
 
@@ -13,6 +14,7 @@ from remit.model.text import clean_line
 class Company:
     id: CompanyId
     name: str
+    messaging: Messaging
     created_at: Micros
 
 

@@ -13,6 +13,12 @@ LONGEST_DESCRIPTION = 100_000
 MOST_PARENTS = 50
 
 
+class OutcomeKind(StrEnum):
+    WORK = "work"
+    #: Open exactly while its owner has unread mail; Remit opens and closes it.
+    INBOX = "inbox"
+
+
 class OutcomeStatus(StrEnum):
     OPEN = "open"
     COMPLETED = "completed"
@@ -23,6 +29,7 @@ class OutcomeStatus(StrEnum):
 class Outcome:
     id: OutcomeId
     company_id: CompanyId
+    kind: OutcomeKind
     title: str
     status: OutcomeStatus
     #: Never completed; the standing purpose of a company or a post.

@@ -19,6 +19,7 @@ from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text, name_key
 from remit.services import documents, finishing, grants, lookup, outcomes, tree, users, views
 from remit.services.command import Answer, Context, command, query
+from remit.services.opening import open_outcome, write_document
 from remit.store import agents as statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
@@ -102,11 +103,9 @@ def found(
     aim = clean_line(
         purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
     )
-    mandate = outcomes.open_outcome(
-        ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None
-    )
+    mandate = open_outcome(ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None)
     agent = appoint(ctx, post, mandate, boss)
-    outcomes.write_document(ctx, mandate, "")
+    write_document(ctx, mandate, "")
     if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
         outcomes.connect(ctx, boss.id, mandate.id)
     return agent

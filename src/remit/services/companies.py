@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import AlreadyExists, NotFound
+from remit.errors import AlreadyExists, BadInput, NotFound
 from remit.ids import CompanyId
 from remit.model.company import Company, company_name
 from remit.model.event import GENESIS
+from remit.model.mail import Messaging
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.model.user import Membership, UserRole
@@ -24,12 +26,14 @@ def create(ctx: Context, *, name: object) -> Answer:
     ctx.require(Action.COMPANY_CREATE, on="company")
     if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
         raise AlreadyExists(f"There is a company named {name!r} already.")
-    company = Company(CompanyId(ctx.ids.new()), name, ctx.now)
+    company = Company(CompanyId(ctx.ids.new()), name, Messaging.CHAIN, ctx.now)
     ctx.tx.run(
         people.INSERT_COMPANY,
         id=company.id,
         name=name,
         name_key=name_key(name),
+        messaging=company.messaging.value,
+        mail_position=0,
         created_at=ctx.now,
     )
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
@@ -76,15 +80,43 @@ def show(ctx: Context, *, company: str | None = None) -> dict[str, Any]:
 
 
 @command
-def change(ctx: Context, *, company: str, name: object) -> Answer:
-    name = company_name(name)
+def change(ctx: Context, *, company: str, name: object = None, messaging: object = None) -> Answer:
+    """Rename a company, or change who may write to whom in it."""
     found = _entered(ctx, company, Action.COMPANY_CHANGE)
-    taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name))
+    new = replace(
+        found,
+        name=found.name if name is None else company_name(name),
+        messaging=found.messaging if messaging is None else _messaging(messaging),
+    )
+    taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
     if taken is not None and taken.id != found.id:
-        raise AlreadyExists(f"There is a company named {name!r} already.")
-    ctx.tx.run(people.RENAME_COMPANY, company=found.id, new_name=name, new_key=name_key(name))
-    ctx.record("company.change", f"company:{found.id}", {"name": name, "was": found.name})
-    return views.company(Company(found.id, name, found.created_at))
+        raise AlreadyExists(f"There is a company named {new.name!r} already.")
+    ctx.tx.run(
+        people.CHANGE_COMPANY,
+        company=found.id,
+        new_name=new.name,
+        new_key=name_key(new.name),
+        new_messaging=new.messaging.value,
+    )
+    ctx.record(
+        "company.change",
+        f"company:{found.id}",
+        {
+            "name": new.name,
+            "messaging": new.messaging.value,
+            "was": {"name": found.name, "messaging": found.messaging.value},
+        },
+    )
+    return views.company(new)
+
+
+def _messaging(text: object) -> Messaging:
+    try:
+        return Messaging(text)  # type: ignore[arg-type]  # anything else is the error we report
+    except ValueError:
+        raise BadInput(
+            "messaging must be chain, team, subtree or open.", "Choose one of these."
+        ) from None
 
 
 def _entered(ctx: Context, company: str | None, action: Action) -> Company:

@@ -20,6 +20,7 @@ from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import clean_text
 from remit.services import agents, documents, finishing, grants, lookup, outcomes, tree, views
 from remit.services.command import Answer, Context, command
+from remit.services.opening import open_outcome, write_document
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
 from remit.store import outcomes as statements
@@ -162,7 +163,7 @@ def _hire(
         )
     post = agents.new_post(**hire) if "name" in hire else agents.new_post(name=None, **hire)
     if ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.id) is not None:
-        again = outcomes.open_outcome(
+        again = open_outcome(
             ctx,
             title=outcome.title,
             owner=boss.id,
@@ -170,7 +171,7 @@ def _hire(
             important=outcome.important,
             deferred_until=outcome.deferred_until,
         )
-        outcomes.write_document(ctx, again, documents.prose(ctx, outcome.id))
+        write_document(ctx, again, documents.prose(ctx, outcome.id))
         outcomes.insert_below(ctx, outcome, again)
         outcome = again
     return outcome, agents.appoint(ctx, post, outcome, boss)

@@ -55,6 +55,7 @@ def create(
     home: AgentId | None,
     file_id: str | None = None,
     stored: Stored | None = None,
+    unlisted: bool = False,
 ) -> File:
     """A new document; its bytes may have been stored already, under the same id."""
     new_id = file_id or ctx.ids.new()
@@ -65,7 +66,7 @@ def create(
         kind=kind,
         description=description,
         # What Remit keeps is found through its outcome or agent, not by browsing.
-        unlisted=kind is not FileKind.FILE,
+        unlisted=unlisted or kind is not FileKind.FILE,
         home_agent_id=home,
         version=1,
         sha256=stored["sha256"],

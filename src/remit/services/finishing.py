@@ -14,7 +14,7 @@ from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import Outcome, OutcomeStatus
-from remit.services import tree
+from remit.services import inbox, tree
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
@@ -115,6 +115,8 @@ def deactivate(ctx: Context, agent: Agent) -> None:
     live = ctx.tx.one(agent_statements.LIVE_RUN_OF, agent=agent.id)
     if live is not None:
         ctx.tx.run(agent_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
+        inbox.run_ended(ctx, live.id, agent.id, well=True)
+    inbox.bury(ctx, agent.id)
     revoked = ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=agent.id, now=ctx.now)
     revoked += ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now)
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)

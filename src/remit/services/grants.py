@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from remit.authority import Action, Wish, attenuate, excessive
+from remit.authority import Action, Wish, attenuate, excessive, holding
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
@@ -92,6 +92,7 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
         scope=_scope(ctx, receiver, wish.get("scope")),
         parent=parent,
         expires_at=expires_at,
+        by_user=ctx.actor.user_id,
     )
     if parent is not None:
         ctx.tx.run(statements.MARK_USED, grant=parent.id, now=ctx.now)
@@ -104,6 +105,37 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
     """What nobody gave: who makes a file may write it, an agent may read its own log."""
     return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
+
+
+def share(ctx: Context, receiver: AgentId, file_id: str) -> Grant | None:
+    """Let somebody read what was sent to them; nothing when they can read it already."""
+    resource = kb_file(file_id)
+    has = holding(ctx.held(receiver, resource), Level.READ, ctx.now)
+    if has.allowed or has.reason == "denied_by_grant":
+        return None
+    parent = None
+    expires_at = None
+    if ctx.actor.agent_id is not None:
+        source = attenuate(ctx.held(ctx.actor.agent_id, resource), Wish(Level.READ), ctx.now)
+        ctx.accept(Action.GRANT_GIVE, str(resource), source.decision)
+        parent, expires_at = source.parent, source.expires_at
+        if source.mode is not Mode.ALLOW:
+            raise Conflict(
+                "Each use of that file needs an approval, so it cannot be sent.",
+                "Ask the board to grant it to the receiver.",
+            )
+    grant = _insert(
+        ctx,
+        receiver,
+        resource,
+        Level.READ,
+        Mode.ALLOW,
+        parent=parent,
+        expires_at=expires_at,
+        by_user=ctx.actor.user_id,
+    )
+    ctx.record("grant.give", f"grant:{grant.id}", {**_details(grant), "by_mail": True})
+    return grant
 
 
 @command
@@ -179,8 +211,8 @@ def _insert(
     scope: OutcomeId | None = None,
     parent: Grant | None = None,
     expires_at: Micros | None = None,
+    by_user: UserId | None = None,
 ) -> Grant:
-    by_board = parent is None and scope is not None
     grant = Grant(
         id=GrantId(ctx.ids.new()),
         company_id=CompanyId(ctx.company or ""),
@@ -192,7 +224,7 @@ def _insert(
         scope_id=scope,
         parent_id=parent.id if parent else None,
         granted_by_agent=ctx.actor.agent_id if parent else None,
-        granted_by_user=UserId(ctx.actor.id) if by_board and ctx.actor.user_id else None,
+        granted_by_user=by_user,
         created_at=ctx.now,
         expires_at=expires_at,
         revoked_at=None,

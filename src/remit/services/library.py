@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
 from remit.clock import DAY, Micros
-from remit.errors import RemitError
+from remit.errors import BadInput, RemitError
 from remit.ids import Ids, is_id
 from remit.model.outcome import LONGEST_DESCRIPTION
 from remit.model.text import clean_text
-from remit.services import files, outcomes
-from remit.services.command import Answer, Gate
+from remit.services import files, mail, outcomes
+from remit.services.command import Answer, Gate, Verb
 from remit.services.identity import Caller
 from remit.store.blobs import BlobStore, Content, LocalBlobs, Spool, SweepReport
 from remit.store.database import Transaction
@@ -100,27 +100,46 @@ class Library:
     async def create_outcome(self, caller: Caller, *, description: object, **asked: Any) -> Answer:
         """A new outcome; its prose is durable before the row, like any other content."""
         text = clean_text(description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True)
-        if not text:
-            return await self.gate(caller, outcomes.create, **asked)
+        return await self._with_text(caller, outcomes.create, "description", text, asked)
+
+    async def send(self, caller: Caller, *, body: Source | str | None, **asked: Any) -> Answer:
+        """A message; its body is durable before it is sent."""
+        if body is None:
+            return await self.gate(caller, mail.send, **asked)
+        if isinstance(body, str):
+            return await self._with_text(caller, mail.send, "body", body, asked)
         new_id = self._ids.new()
 
         def commit(content: Content) -> Answer:
-            stored = {
-                "sha256": content.sha256,
-                "size": content.size,
-                "is_text": content.is_text,
-                "links": content.links,
-            }
+            return self.gate.blocking(
+                caller, mail.send, body="", new_id=new_id, new_stored=_stored(content), **asked
+            )
+
+        return await self._store(new_id, body, commit)
+
+    async def _with_text(
+        self, caller: Caller, verb: Verb[..., Answer], name: str, text: str, asked: dict[str, Any]
+    ) -> Answer:
+        """Run a verb that makes a file of a text, with the text stored beforehand."""
+        if not text:
+            return await self.gate(caller, verb, **{name: text}, **asked)
+        new_id = self._ids.new()
+
+        def commit(content: Content) -> Answer:
             return self.gate.blocking(
                 caller,
-                outcomes.create,
-                description=text,
+                verb,
+                **{name: text},
                 new_id=new_id,
-                new_stored=stored,
+                new_stored=_stored(content),
                 **asked,
             )
 
-        return await self._store(new_id, text.encode(), commit)
+        try:
+            encoded = text.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"{name} has a character that is not text.", "Send UTF-8.") from None
+        return await self._store(new_id, encoded, commit)
 
     async def open(
         self, caller: Caller, *, file: str, version: object = None, access: str = "read"
@@ -223,3 +242,12 @@ def _is_small(source: Source) -> bool:
     Bytes that were refused are orphans and swept, so a look costs more than it saves.
     """
     return isinstance(source, bytes) and len(source) <= SMALL
+
+
+def _stored(content: Content) -> dict[str, Any]:
+    return {
+        "sha256": content.sha256,
+        "size": content.size,
+        "is_text": content.is_text,
+        "links": content.links,
+    }

@@ -11,19 +11,23 @@ from remit.model.agent import Agent
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
 from remit.model.grant import Resource, ResourceKind, kb_file
+from remit.model.mail import Message
 from remit.model.outcome import Outcome
 from remit.model.principal import ActorKind
+from remit.model.question import Question
+from remit.model.schedule import Schedule
 from remit.model.text import name_key
 from remit.services.command import Context, Kind
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
+from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store.database import Transaction
 from remit.store.statement import Statement
 
 T = TypeVar("T")
-S = TypeVar("S", Agent, File, Outcome)
+S = TypeVar("S", Agent, File, Outcome, Message, Schedule, Question)
 
 #: Sorts after every id that begins with what stands before it.
 AFTER = "g"
@@ -149,6 +153,40 @@ def file(ctx: Context, text: str, action: Action) -> File:
         )
     _require_file(ctx, found, action)
     return found
+
+
+def agent_row(ctx: Context, agent: str) -> Agent | None:
+    return ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=agent)
+
+
+def message(ctx: Context, text: str) -> Message:
+    """A message by id or its beginning, entering its company. The caller decides about it."""
+    prefix = normalise(text.removeprefix("message:"))
+    if is_id(prefix):
+        return _entered(ctx, mail_statements.MESSAGE_ANYWHERE, "message", message=prefix)
+    company_of_caller(ctx, None)
+    found = ctx.tx.all(
+        mail_statements.MESSAGES_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
+    )
+    return only(found, "message")
+
+
+def schedule(ctx: Context, text: str) -> Schedule:
+    return _entered(
+        ctx,
+        mail_statements.SCHEDULE_ANYWHERE,
+        "schedule",
+        schedule=normalise(text.removeprefix("schedule:")),
+    )
+
+
+def question(ctx: Context, text: str) -> Question:
+    return _entered(
+        ctx,
+        mail_statements.QUESTION_ANYWHERE,
+        "question",
+        question=normalise(text.removeprefix("question:")),
+    )
 
 
 def document_of(ctx: Context, outcome: Outcome) -> File:

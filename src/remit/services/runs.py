@@ -9,7 +9,7 @@ from remit.errors import Conflict, NotFound
 from remit.ids import RunId, TokenKind, is_id
 from remit.model.agent import AgentStatus
 from remit.model.run import Run, RunStatus
-from remit.services import lookup, tree, users
+from remit.services import inbox, lookup, tree, users
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as statements
 from remit.store import people
@@ -51,6 +51,9 @@ def end(ctx: Context, *, run: str, status: str = "completed") -> Answer:
         raise Conflict("The run has ended already.")
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=found.id, agent=None, user=None, now=ctx.now)
     agent = lookup.agent_anywhere(ctx, found.agent_id)
+    inbox.run_ended(
+        ctx, run, found.agent_id, well=ended in (RunStatus.COMPLETED, RunStatus.CANCELLED)
+    )
     if agent.status is AgentStatus.RUNNING:
         tree.set_status(ctx, agent, AgentStatus.IDLE)
     ctx.record("run.end", f"run:{run}", {"agent_id": found.agent_id, "status": ended.value})

@@ -8,11 +8,15 @@ from typing import Any
 from remit.clock import Micros, to_iso
 from remit.model.agent import Agent
 from remit.model.company import Company
+from remit.model.decision import Decision, Effect
 from remit.model.event import Event
 from remit.model.file import AccessEntry, File, Version
 from remit.model.grant import Grant, Level
+from remit.model.mail import Message
 from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.principal import Token
+from remit.model.question import Question
+from remit.model.schedule import Schedule
 from remit.store.people import Member
 
 View = dict[str, Any]
@@ -23,7 +27,12 @@ def time(at: Micros | None) -> str | None:
 
 
 def company(value: Company) -> View:
-    return {"id": value.id, "name": value.name, "created_at": time(value.created_at)}
+    return {
+        "id": value.id,
+        "name": value.name,
+        "messaging": value.messaging.value,
+        "created_at": time(value.created_at),
+    }
 
 
 def member(value: Member) -> View:
@@ -160,6 +169,63 @@ def granter(value: Grant) -> str | None:
     if value.granted_by_agent is not None:
         return f"agent:{value.granted_by_agent}"
     return None if value.granted_by_user is None else f"user:{value.granted_by_user}"
+
+
+OWN = Decision(Effect.ALLOW, "self", "It is your own.", "rule:self")
+
+
+def message(value: Message) -> View:
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "thread_id": value.thread_id,
+        "reply_to": value.reply_to,
+        "sender": sender(value),
+        "from_board": value.from_board,
+        "to": value.address,
+        "subject": value.subject,
+        "file_id": value.body_file_id,
+        "attachments": json.loads(value.attachments),
+        "question_id": value.question_id,
+        "request": None if value.request is None else json.loads(value.request),
+        "created_at": time(value.created_at),
+    }
+
+
+def sender(value: Message) -> str:
+    who = value.sender_agent_id or value.sender_user_id
+    return f"{value.sender_kind.value}:{who}" if who else "system"
+
+
+def schedule(value: Schedule) -> View:
+    return {
+        "id": value.id,
+        "agent_id": value.agent_id,
+        "cron": value.cron,
+        "timezone": value.timezone,
+        "to": value.address,
+        "subject": value.subject,
+        "body": value.body,
+        "status": value.status.value,
+        "next_at": time(value.next_at),
+        "last_at": time(value.last_at),
+        "created_at": time(value.created_at),
+    }
+
+
+def question(value: Question) -> View:
+    return {
+        "id": value.id,
+        "agent_id": value.agent_id,
+        "to": f"agent:{value.to_agent_id}" if value.to_agent_id else "board",
+        "question": value.text,
+        "options": json.loads(value.options),
+        "status": value.status.value,
+        "answer": value.answer,
+        "answered_by": value.answered_by,
+        "created_at": time(value.created_at),
+        "ended_at": time(value.ended_at),
+    }
 
 
 def happening(value: Event) -> View:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import Boolean, and_, insert, literal, or_, select, true, update
+from sqlalchemy import Boolean, and_, exists, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
@@ -175,6 +175,19 @@ LIVE_RUN_OF = Statement(
 )
 LIVE_RUNS = Statement(
     select(*columns(runs, Run)).where(runs.c.status == literal("running")), into(Run)
+)
+_later = runs.alias("later")
+#: Runs that ended badly and were not followed by another; a person has to look at them.
+FAILED_RUNS = Statement(
+    select(*columns(runs, Run))
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.status.in_([literal("failed"), literal("lost")]),
+        ~exists().where(_later.c.agent_id == runs.c.agent_id, _later.c.id > runs.c.id),
+    )
+    .order_by(runs.c.id.desc())
+    .limit(bind("limit")),
+    into(Run),
 )
 END_RUN = change(
     update(runs)

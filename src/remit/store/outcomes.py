@@ -80,6 +80,13 @@ ACTIONABLE = Statement(
     .limit(bind("limit")),
     into(Outcome),
 )
+#: The outcome that is open while an agent has mail.
+INBOX_OF = Statement(
+    select(*_all).where(
+        outcomes.c.owner_id == bind("owner"), outcomes.c.kind == literal_column("'inbox'")
+    ),
+    into(Outcome),
+)
 UPDATE_OUTCOME = change(
     update(outcomes)
     .where(outcomes.c.id == bind("outcome"), outcomes.c.version == bind("seen_version"))
@@ -347,14 +354,18 @@ DELEGATED_TO = Statement(
 )
 REOWN_ALL = change(
     update(outcomes)
-    .where(outcomes.c.owner_id == bind("owner"))
+    .where(outcomes.c.owner_id == bind("owner"), outcomes.c.kind == literal("work"))
     .values(
         owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
     )
 )
 REOWN_OPEN = change(
     update(outcomes)
-    .where(outcomes.c.owner_id == bind("owner"), outcomes.c.status == literal("open"))
+    .where(
+        outcomes.c.owner_id == bind("owner"),
+        outcomes.c.status == literal("open"),
+        outcomes.c.kind == literal("work"),
+    )
     .values(
         owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
     )

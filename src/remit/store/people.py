@@ -26,10 +26,10 @@ from remit.store.tables import (
 # Companies
 
 INSERT_COMPANY = change(insert(companies))
-RENAME_COMPANY = change(
+CHANGE_COMPANY = change(
     update(companies)
     .where(companies.c.id == bind("company"))
-    .values(name=bind("new_name"), name_key=bind("new_key"))
+    .values(name=bind("new_name"), name_key=bind("new_key"), messaging=bind("new_messaging"))
 )
 COMPANY = Statement(
     select(*columns(companies, Company)).where(companies.c.id == bind("company")), into(Company)

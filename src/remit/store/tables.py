@@ -60,7 +60,12 @@ companies = Table(
     Column("id", Id, primary_key=True),
     Column("name", Text, nullable=False),
     Column("name_key", Text, nullable=False, unique=True),
+    # Who may write to whom besides bosses and reports.
+    Column("messaging", Text, nullable=False),
+    # The last place in line that was given to a message.
+    Column("mail_position", BigInteger, nullable=False),
     Column("created_at", Time, nullable=False),
+    _one_of("messaging", "chain", "team", "subtree", "open"),
 )
 
 users = Table(
@@ -91,6 +96,7 @@ outcomes = Table(
     metadata,
     Column("id", Id, primary_key=True),
     Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("kind", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("perpetual", Boolean, nullable=False),
@@ -115,6 +121,14 @@ outcomes = Table(
     _within_company("delegator_id", "agents", deferred=True),
     CheckConstraint("delegator_id IS NULL OR delegated", name="delegator"),
     CheckConstraint("open_prereqs >= 0", name="open_prereqs"),
+    _one_of("kind", "work", "inbox"),
+    Index(
+        "uq_outcomes_one_inbox",
+        "owner_id",
+        unique=True,
+        sqlite_where=text("kind = 'inbox'"),
+        postgresql_where=text("kind = 'inbox'"),
+    ),
     _one_of("status", "open", "completed", "closed"),
     CheckConstraint("(status = 'open') = (finished_at IS NULL)", name="finished"),
     CheckConstraint("NOT (perpetual AND status = 'completed')", name="perpetual"),
@@ -426,4 +440,159 @@ answers = Table(
     Column("answer", Text, nullable=False),
     Column("created_at", Time, nullable=False),
     Index("ix_answers_created_at", "created_at"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("thread_id", Id, nullable=False),
+    Column("reply_to", Id),
+    Column("sender_kind", Text, nullable=False),
+    Column("sender_agent_id", Id),
+    Column("sender_user_id", Id, ForeignKey("users.id")),
+    Column("sender_run_id", Id, ForeignKey("runs.id")),
+    # Derived from who sent it, never from what it says.
+    Column("from_board", Boolean, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body_file_id", Id, nullable=False),
+    Column("body_version", Integer, nullable=False),
+    # JSON: ids of files.
+    Column("attachments", Text, nullable=False),
+    Column("hops", Integer, nullable=False),
+    Column("at_most_once", Boolean, nullable=False),
+    # What it is besides a letter: a question's id, or a request for a capability as JSON.
+    Column("question_id", Id),
+    Column("request", Text),
+    Column("created_at", Time, nullable=False),
+    UniqueConstraint("id", "company_id"),
+    _within_company("sender_agent_id", "agents"),
+    _within_company("body_file_id", "files"),
+    _within_company("reply_to", "messages"),
+    _one_of("sender_kind", "agent", "user", "system"),
+    CheckConstraint(
+        "(sender_kind = 'agent') = (sender_agent_id IS NOT NULL)"
+        " AND (sender_kind = 'user') = (sender_user_id IS NOT NULL)",
+        name="one_sender",
+    ),
+    CheckConstraint("NOT from_board OR sender_kind = 'user'", name="from_board"),
+    Index("ix_messages_thread_id", "thread_id", "id"),
+    Index("ix_messages_company_id", "company_id", "id"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", RowNumber, primary_key=True, autoincrement=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("message_id", Id, nullable=False),
+    Column("agent_id", Id),
+    Column("user_id", Id, ForeignKey("users.id")),
+    Column("status", Text, nullable=False),
+    Column("deliver_at", Time, nullable=False),
+    # The place in line, given when the message becomes visible; clocks do not matter to it.
+    Column("position", BigInteger),
+    Column("attempt", Integer, nullable=False),
+    Column("run_id", Id, ForeignKey("runs.id")),
+    Column("ended_at", Time),
+    Column("ended_why", Text),
+    _within_company("message_id", "messages"),
+    _within_company("agent_id", "agents"),
+    CheckConstraint("(agent_id IS NULL) <> (user_id IS NULL)", name="one_receiver"),
+    _one_of("status", "deferred", "queued", "leased", "done", "dead", "cancelled"),
+    CheckConstraint(
+        "(status = 'leased') = (run_id IS NOT NULL AND ended_at IS NULL)", name="leased"
+    ),
+    CheckConstraint(
+        "(status = 'deferred') OR (position IS NOT NULL) OR status = 'cancelled'", name="position"
+    ),
+    Index(
+        "ix_deliveries_agent_waiting",
+        "agent_id",
+        "position",
+        sqlite_where=text("status IN ('queued', 'leased')"),
+        postgresql_where=text("status IN ('queued', 'leased')"),
+    ),
+    Index("ix_deliveries_user_id", "user_id", "status", "position"),
+    Index("ix_deliveries_message_id", "message_id"),
+    Index(
+        "ix_deliveries_due",
+        "deliver_at",
+        sqlite_where=text("status = 'deferred'"),
+        postgresql_where=text("status = 'deferred'"),
+    ),
+    Index(
+        "ix_deliveries_dead",
+        "company_id",
+        "id",
+        sqlite_where=text("status = 'dead'"),
+        postgresql_where=text("status = 'dead'"),
+    ),
+    Index(
+        "ix_deliveries_run_id",
+        "run_id",
+        sqlite_where=text("status = 'leased'"),
+        postgresql_where=text("status = 'leased'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("agent_id", Id, nullable=False),
+    Column("cron", Text),
+    Column("timezone", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("next_at", Time),
+    Column("last_at", Time),
+    Column("created_at", Time, nullable=False),
+    _within_company("agent_id", "agents"),
+    _one_of("status", "active", "done", "cancelled"),
+    CheckConstraint("(status = 'active') = (next_at IS NOT NULL)", name="next"),
+    Index("ix_schedules_company_id", "company_id", "id"),
+    Index("ix_schedules_agent_id", "agent_id"),
+    Index(
+        "ix_schedules_due",
+        "next_at",
+        sqlite_where=text("status = 'active'"),
+        postgresql_where=text("status = 'active'"),
+    ),
+)
+
+questions = Table(
+    "questions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("agent_id", Id, nullable=False),
+    # The boss it is for; the board when empty.
+    Column("to_agent_id", Id),
+    Column("text", Text, nullable=False),
+    # JSON: what can be chosen, if anything.
+    Column("options", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("answer", Text),
+    Column("answered_by", Text),
+    Column("created_at", Time, nullable=False),
+    Column("ended_at", Time),
+    _within_company("agent_id", "agents"),
+    _within_company("to_agent_id", "agents"),
+    _one_of("status", "open", "answered", "cancelled"),
+    CheckConstraint("(status = 'open') = (ended_at IS NULL)", name="ended"),
+    Index("ix_questions_company_id", "company_id", "id"),
+    Index(
+        "ix_questions_open",
+        "company_id",
+        "agent_id",
+        sqlite_where=text("status = 'open'"),
+        postgresql_where=text("status = 'open'"),
+    ),
 )

@@ -9,7 +9,8 @@ from pydantic import Field
 from remit.app import App
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
-from remit.services import grants
+from remit.errors import BadInput
+from remit.services import grants, mail
 from remit.services.identity import Caller
 
 
@@ -22,9 +23,18 @@ class ListArguments(Arguments):
 
 
 class GrantArguments(Repeatable):
-    to: Annotated[str, Field(description="agent:<name> or id of your report", max_length=80)]
-    resource: Annotated[str, Field(description="Such as kb_file:<id>", max_length=120)]
-    level: Annotated[str, Field(description="none, read, write or use", max_length=10)]
+    request: Annotated[
+        str | None, Field(description="Message that asks for it; then nothing else", max_length=64)
+    ] = None
+    to: Annotated[
+        str | None, Field(description="agent:<name> or id of your report", max_length=80)
+    ] = None
+    resource: Annotated[str | None, Field(description="Such as kb_file:<id>", max_length=120)] = (
+        None
+    )
+    level: Annotated[str | None, Field(description="none, read, write or use", max_length=10)] = (
+        None
+    )
     scope: Annotated[
         str | None,
         Field(description="Outcome it ends with; default: the mandate", max_length=64),
@@ -50,8 +60,13 @@ def build(app: App) -> tuple[Tool, ...]:
         return {"capabilities": found}
 
     async def capability_grant(token: str, arguments: GrantArguments) -> dict[str, Any]:
+        caller = Caller(token, arguments.idempotency_key)
+        if arguments.request is not None:
+            return await app.gate(caller, mail.grant_request, request=arguments.request)
+        if arguments.to is None or arguments.resource is None or arguments.level is None:
+            raise BadInput("to, resource and level are required.", "Name all three, or a request.")
         return await app.gate(
-            Caller(token, arguments.idempotency_key),
+            caller,
             grants.give,
             company=None,
             to=arguments.to,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from remit.app import App
-from remit.entrypoints.mcp import capability_tools, kb_tools, outcome_tools
+from remit.entrypoints.mcp import capability_tools, kb_tools, mail_tools, outcome_tools
 from remit.entrypoints.mcp.registry import Tool
 from remit.services import users
 from remit.services.identity import Caller
@@ -13,7 +13,11 @@ from remit.services.identity import Caller
 
 def build_tools(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
     """The tools for the bearer of a token."""
-    base = (*kb_tools.build(app), *outcome_tools.build(app), *capability_tools.build(app))
+    base = tuple(
+        tool
+        for tools in (kb_tools, outcome_tools, mail_tools, capability_tools)
+        for tool in tools.build(app)
+    )
 
     async def tools(_token: str) -> Sequence[Tool]:
         return base

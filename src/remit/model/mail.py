@@ -1,0 +1,119 @@
+"""Mail: messages, their deliveries, and who they are for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.clock import Micros
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId, FileId, MessageId, QuestionId, RunId, UserId
+from remit.model.principal import ActorKind
+
+#: A message that was tried this often without success is for a person to look at.
+MOST_ATTEMPTS = 3
+#: What one turn of an agent takes in.
+MOST_PER_TURN = 10
+#: Answers to answers to answers end here.
+MOST_HOPS = 20
+MOST_ATTACHMENTS = 50
+LONGEST_SUBJECT = 200
+
+
+class Messaging(StrEnum):
+    """Who may write to whom, besides bosses, reports and the board."""
+
+    CHAIN = "chain"
+    #: Also those with the same boss.
+    TEAM = "team"
+    #: Also everybody below.
+    SUBTREE = "subtree"
+    OPEN = "open"
+
+
+class DeliveryStatus(StrEnum):
+    #: Waits for its time.
+    DEFERRED = "deferred"
+    QUEUED = "queued"
+    #: A run has taken it up.
+    LEASED = "leased"
+    DONE = "done"
+    #: Tried too often, or its receiver is gone; a person must look at it.
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: MessageId
+    company_id: CompanyId
+    thread_id: MessageId
+    reply_to: MessageId | None
+    sender_kind: ActorKind
+    sender_agent_id: AgentId | None
+    sender_user_id: UserId | None
+    sender_run_id: RunId | None
+    #: Derived from who sent it, never from what it says.
+    from_board: bool
+    #: As it was written on the envelope.
+    address: str
+    subject: str
+    body_file_id: FileId
+    body_version: int
+    attachments: str
+    hops: int
+    at_most_once: bool
+    question_id: QuestionId | None
+    request: str | None
+    created_at: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    id: int
+    company_id: CompanyId
+    message_id: MessageId
+    agent_id: AgentId | None
+    user_id: UserId | None
+    status: DeliveryStatus
+    deliver_at: Micros
+    position: int | None
+    attempt: int
+    run_id: RunId | None
+    ended_at: Micros | None
+    ended_why: str | None
+
+
+class AddressKind(StrEnum):
+    AGENT = "agent"
+    USER = "user"
+    BOARD = "board"
+    CHANNEL = "channel"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    kind: AddressKind
+    #: A name or id; empty for the board.
+    who: str = ""
+
+
+_CHANNEL = re.compile(r"[a-z][a-z0-9-]{0,31}:[^\s\x00-\x1f]{1,128}")
+
+
+def parse_address(text: object) -> Address:
+    """Read `agent:<name>`, `user:<name>`, `board` or `channel:<kind>:<id>`."""
+    if not isinstance(text, str) or len(text) > 200:
+        raise BadInput("to must be an address.", "Write it like agent:writer or board.")
+    text = text.strip()
+    if text in ("board", "human"):
+        return Address(AddressKind.BOARD)
+    kind, colon, who = text.partition(":")
+    if colon and who and kind in ("agent", "user"):
+        return Address(AddressKind(kind), who)
+    if colon and kind == "channel" and _CHANNEL.fullmatch(who):
+        return Address(AddressKind.CHANNEL, who)
+    if not colon and text:
+        return Address(AddressKind.AGENT, text)
+    raise BadInput(f"{text[:60]!r} is not an address.", "Write it like agent:writer or board.")

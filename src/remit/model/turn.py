@@ -1,0 +1,64 @@
+"""What an agent reads at the start of a turn: its mail, so that no body can pass for a header.
+
+Every line of a body stands behind a bar. Whatever a sender writes, a line without a bar is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remit.clock import Micros, to_iso
+
+_BAR = "| "
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as it is shown to an agent."""
+
+    id: str
+    #: An address that can be answered to.
+    sender: str
+    #: The sender's name, and what it is to the reader.
+    description: str
+    from_board: bool
+    subject: str
+    created_at: Micros
+    attempt: int
+    attachments: tuple[str, ...]
+    body: str
+
+
+def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
+    """The text of a turn; `pending` counts what is waiting in all, these included."""
+    blocks = [f"now: {to_iso(now)}\npending-envelopes: {pending}\n"]
+    blocks += [_render(letter) for letter in letters]
+    return "---\n".join(blocks)
+
+
+def _render(letter: Letter) -> str:
+    lines = [
+        f"envelope-id: {letter.id}",
+        f"from: {_one_line(letter.sender)}",
+        f"sender: {_one_line(letter.description)}",
+        f"from-board: {'yes' if letter.from_board else 'no'}",
+        f"created-at: {to_iso(letter.created_at)}",
+    ]
+    if letter.subject:
+        lines.append(f"subject: {_one_line(letter.subject)}")
+    if letter.attempt > 1:
+        lines.append(f"attempt: {letter.attempt} (an earlier run may have handled this)")
+    lines += [f"attachment: kb://{file}" for file in letter.attachments]
+    lines.append("body:")
+    lines += [_BAR + _printable(line) for line in letter.body.splitlines() or [""]]
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_printable(part) for part in text.splitlines())
+
+
+def _printable(line: str) -> str:
+    """Without what would move a cursor or hide text; tabs stay."""
+    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in line)

@@ -1,0 +1,337 @@
+"""Mail: send it, take it up, acknowledge it. Nothing that was sent is lost, and nothing is forged.
+
+The sender is whoever the token says. A message is `queued`, then `leased` to a run, then `done`; a
+run that fails gives it back, and what failed too often is `dead` and awaits a person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remit.authority import Action
+from remit.clock import Micros, from_iso
+from remit.errors import BadInput, Conflict, NotFound, Refused
+from remit.ids import AgentId, MessageId, QuestionId, UserId
+from remit.model.agent import Agent, AgentStatus
+from remit.model.decision import Decision
+from remit.model.file import File, FileKind
+from remit.model.grant import Level, Resource, ResourceKind, parse_level, parse_resource
+from remit.model.mail import (
+    LONGEST_SUBJECT,
+    MOST_ATTACHMENTS,
+    MOST_HOPS,
+    Address,
+    AddressKind,
+    Message,
+    parse_address,
+)
+from remit.model.principal import ActorKind
+from remit.model.text import clean_line, clean_text
+from remit.services import answering, documents, grants, inbox, lookup, users, views
+from remit.services.command import Answer, Context, command
+from remit.store import agents as agent_statements
+from remit.store import mail as statements
+from remit.store import people
+from remit.store.statement import row
+
+
+@dataclass(frozen=True)
+class Receivers:
+    """Who an address stands for, and the decision that it may be written to."""
+
+    agents: tuple[Agent, ...]
+    users: tuple[UserId, ...]
+    decision: Decision
+
+
+@command
+def send(
+    ctx: Context,
+    *,
+    to: object,
+    company: str | None = None,
+    body: object = None,
+    file: str | None = None,
+    subject: object = "",
+    attachments: Sequence[str] = (),
+    reply_to: str | None = None,
+    deliver_at: object = None,
+    at_most_once: bool = False,
+    new_id: str | None = None,
+    new_stored: documents.Stored | None = None,
+) -> Answer:
+    """Send a message now, or at a later time. Nobody waits for an answer."""
+    lookup.company_of_caller(ctx, company)
+    message = post(
+        ctx,
+        to=to,
+        text=body,
+        file=file,
+        subject=subject,
+        attachments=attachments,
+        reply_to=reply_to,
+        deliver_at=deliver_at,
+        at_most_once=at_most_once,
+        body_id=new_id,
+        stored=new_stored,
+    )
+    return views.message(message)
+
+
+def post(
+    ctx: Context,
+    *,
+    to: object,
+    text: object = None,
+    file: str | None = None,
+    subject: object = "",
+    attachments: Sequence[str] = (),
+    reply_to: str | None = None,
+    deliver_at: object = None,
+    at_most_once: bool = False,
+    body_id: str | None = None,
+    stored: documents.Stored | None = None,
+    question: QuestionId | None = None,
+    request: str | None = None,
+) -> Message:
+    """What every way of sending comes down to."""
+    subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
+    if len(attachments) > MOST_ATTACHMENTS:
+        raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
+    address = parse_address(to)
+    receivers = _receivers(ctx, address)
+    answered = message_seen(ctx, reply_to) if reply_to else None
+    if answered is not None and answered.hops >= MOST_HOPS:
+        raise Conflict(
+            f"The thread has gone to and fro {MOST_HOPS} times.",
+            "Begin a new thread if there is something new to say.",
+            code="hop_limit",
+        )
+    sent = [lookup.file(ctx, reference, Action.FILE_READ) for reference in attachments]
+    content = _body(ctx, text, file, subject, receivers, body_id, stored)
+    new_id = MessageId(ctx.ids.new())
+    message = Message(
+        id=new_id,
+        company_id=content.company_id,
+        thread_id=answered.thread_id if answered else new_id,
+        reply_to=answered.id if answered else None,
+        sender_kind=ctx.actor.kind,
+        sender_agent_id=ctx.actor.agent_id,
+        sender_user_id=ctx.actor.user_id,
+        sender_run_id=ctx.actor.run_id,
+        from_board=ctx.actor.kind is ActorKind.USER,
+        address=_written(address, receivers),
+        subject=subject,
+        body_file_id=content.id,
+        body_version=content.version,
+        attachments=json.dumps([other.id for other in sent]),
+        hops=answered.hops + 1 if answered else 0,
+        at_most_once=at_most_once,
+        question_id=question,
+        request=request,
+        created_at=ctx.now,
+    )
+    ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
+    ctx.tx.run(statements.INSERT_MESSAGE, **row(message))
+    for agent in receivers.agents:
+        for shared in (content, *sent):
+            if shared.kind is not FileKind.OUTCOME:
+                grants.share(ctx, agent.id, shared.id)
+    due = _time(deliver_at) or ctx.now
+    for agent in receivers.agents:
+        inbox.deliver(ctx, message, due, agent=agent.id)
+    for user in receivers.users:
+        inbox.deliver(ctx, message, due, user=user)
+    ctx.record(
+        "message.send",
+        f"message:{message.id}",
+        {
+            "to": message.address,
+            "thread": message.thread_id,
+            "body": content.id,
+            "attachments": [other.id for other in sent],
+            "deliver_at": views.time(due),
+        },
+        receivers.decision,
+    )
+    if isinstance(text, str):
+        answering.answered_by_mail(ctx, message, answered, text)
+    return message
+
+
+@command
+def request_capability(ctx: Context, *, resource: object, level: object, why: object) -> Answer:
+    """Ask one's boss for a capability; the boss can give it by naming the message."""
+    wanted = parse_resource(resource)
+    parse_level(level, wanted.kind)
+    reason = clean_text(why, "why", longest=10_000)
+    lookup.company_of_caller(ctx, None)
+    me = lookup.agent_row(ctx, ctx.actor.id)
+    if me is None:
+        raise BadInput("Agents ask for capabilities.", "Grant it to the agent instead.")
+    ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
+    request = {"agent": me.id, "resource": str(wanted), "level": level}
+    message = post(
+        ctx,
+        to=f"agent:{me.boss_id}" if me.boss_id else "board",
+        text=f"{me.name} asks for {level} on {wanted}.\n\n{reason}\n\n"
+        "To give it: capability_grant with request set to this message's id.\n",
+        subject=f"Request: {level} on {wanted}"[:LONGEST_SUBJECT],
+        request=json.dumps(request),
+    )
+    return {**views.message(message), "request": request}
+
+
+@command
+def grant_request(ctx: Context, *, request: str) -> Answer:
+    """Give what a message asked for, as it was asked for."""
+    message = message_seen(ctx, request)
+    if message.request is None:
+        raise BadInput("That message asks for nothing.", "Name a capability request.")
+    asked = json.loads(message.request)
+    receiver = lookup.agent(ctx, asked["agent"])
+    grant = grants.give_to(ctx, receiver, asked)
+    return views.grant(grant)
+
+
+def message_seen(ctx: Context, text: str) -> Message:
+    """A message that the caller sent or received, or that is in their part of the company."""
+    found = lookup.message(ctx, text)
+    if not _is_mine(ctx, found):
+        raise NotFound("There is no such message.")
+    return found
+
+
+def _is_mine(ctx: Context, message: Message) -> bool:
+    if ctx.actor.kind is ActorKind.SYSTEM:
+        return True
+    reached = ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+    mine = ctx.actor.id
+    if mine in (message.sender_agent_id, message.sender_user_id) or any(
+        mine in (delivery.agent_id, delivery.user_id) for delivery in reached
+    ):
+        return True
+    homes = [message.sender_agent_id, *(delivery.agent_id for delivery in reached)]
+    return any(
+        ctx.decide(Action.MESSAGE_READ, home=home, place=ctx.place(home)).allowed
+        for home in homes
+        if home is not None
+    )
+
+
+def _receivers(ctx: Context, address: Address) -> Receivers:
+    if address.kind is AddressKind.AGENT:
+        return _to_agent(ctx, lookup.agent(ctx, address.who))
+    if address.kind is AddressKind.BOARD:
+        return _to_board(ctx)
+    if address.kind is AddressKind.USER:
+        return _to_user(ctx, address.who)
+    raise Refused(
+        "No channel of that kind is bound to you.",
+        "Write to an agent, a user or the board.",
+        code="not_bound",
+    )
+
+
+def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
+    if receiver.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{receiver.name} is terminated.", "Write to its boss.")
+    own = _own_boss(ctx)
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    assert company is not None
+    decision = ctx.require(
+        Action.MESSAGE_SEND,
+        Resource(ResourceKind.MESSAGE, receiver.id),
+        on=f"agent:{receiver.id}",
+        home=receiver.id,
+        place=ctx.place(receiver.id),
+        target_boss=receiver.boss_id,
+        own_boss=own,
+        messaging=company.messaging,
+    )
+    return Receivers((receiver,), (), decision)
+
+
+def _to_board(ctx: Context) -> Receivers:
+    """Everybody with the board's role over the sender."""
+    over = ctx.place(ctx.actor.agent_id)
+    found = tuple(
+        UserId(user)
+        for user, scope in ctx.tx.all(statements.BOARD, company=ctx.company)
+        if user != ctx.actor.id and (scope is None or scope in over)
+    )
+    decision = ctx.require(Action.MESSAGE_SEND, on="board", receiver_is_board=True)
+    if not found:
+        raise Conflict("There is nobody else on the board.", "Write to a user or an agent.")
+    return Receivers((), found, decision)
+
+
+def _to_user(ctx: Context, who: str) -> Receivers:
+    receiver = users.member(ctx, who)
+    over = ctx.place(ctx.actor.agent_id)
+    on_board = any(
+        user == receiver.id and (scope is None or scope in over)
+        for user, scope in ctx.tx.all(statements.BOARD, company=ctx.company)
+    )
+    decision = ctx.require(
+        Action.MESSAGE_SEND, on=f"user:{receiver.id}", receiver_is_board=on_board
+    )
+    return Receivers((), (receiver.id,), decision)
+
+
+def _own_boss(ctx: Context) -> AgentId | None:
+    if ctx.actor.agent_id is None:
+        return None
+    me = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=ctx.actor.agent_id)
+    return me.boss_id if me else None
+
+
+def _body(
+    ctx: Context,
+    text: object,
+    file: str | None,
+    subject: str,
+    receivers: Receivers,
+    body_id: str | None,
+    stored: documents.Stored | None,
+) -> File:
+    """The file that is the message: one that exists, or a new one for the text."""
+    if (text is None) == (file is None):
+        raise BadInput("Give either a body or a file.", "Use one of the two.")
+    if file is not None:
+        return lookup.file(ctx, file, Action.FILE_READ)
+    if not isinstance(text, str):
+        raise BadInput("The body must be text.", "Send it as a string, or attach a file.")
+    home = ctx.actor.agent_id or next((agent.id for agent in receivers.agents), None)
+    made = documents.create(
+        ctx,
+        FileKind.FILE,
+        f"Message: {subject}" if subject else "Message",
+        text,
+        home=home,
+        file_id=body_id,
+        stored=stored,
+        unlisted=True,
+    )
+    if ctx.actor.agent_id is not None:
+        # It may be read and passed on by who wrote it, and not changed after it was sent.
+        grants.give_by_rule(ctx, ctx.actor.agent_id, made.id, Level.READ)
+    return made
+
+
+def _written(address: Address, receivers: Receivers) -> str:
+    if address.kind is AddressKind.AGENT:
+        return f"agent:{receivers.agents[0].id}"
+    if address.kind is AddressKind.USER:
+        return f"user:{receivers.users[0]}"
+    return "board"
+
+
+def _time(text: object) -> Micros | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise BadInput("deliver_at must be a time.", "Write it like 2026-05-01T09:00:00Z.")
+    return from_iso(text)

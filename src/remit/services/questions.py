@@ -1,0 +1,142 @@
+"""Questions to the boss or the board. An answer is information; it never changes rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict
+from remit.ids import QuestionId
+from remit.model.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
+from remit.model.text import clean_line, clean_text
+from remit.services import answering, lookup, mail, views
+from remit.services.command import Answer, Context, command, query
+from remit.store import mail as statements
+from remit.store.statement import row
+
+
+@command
+def ask(
+    ctx: Context, *, question: object, options: Sequence[object] = (), to: str | None = None
+) -> Answer:
+    """Ask one's boss, or the board; nobody waits, the answer comes by mail."""
+    text = clean_text(question, "question", longest=LONGEST_QUESTION)
+    if len(options) > MOST_OPTIONS:
+        raise BadInput(f"At most {MOST_OPTIONS} options.", "Ask more openly.")
+    choices = [clean_line(option, "option", longest=200) for option in options]
+    if ctx.actor.agent_id is None:
+        raise BadInput("Agents ask.", "Write a message instead.")
+    lookup.company_of_caller(ctx, None)
+    me = lookup.agent_row(ctx, ctx.actor.agent_id)
+    assert me is not None
+    if to not in (None, "boss", "board"):
+        raise BadInput("to must be boss or board.", "Choose one of the two.")
+    boss = me.boss_id if to != "board" else None
+    ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
+    asked = Question(
+        id=QuestionId(ctx.ids.new()),
+        company_id=me.company_id,
+        agent_id=me.id,
+        to_agent_id=boss,
+        text=text,
+        options=json.dumps(choices),
+        status=QuestionStatus.OPEN,
+        answer=None,
+        answered_by=None,
+        created_at=ctx.now,
+        ended_at=None,
+    )
+    ctx.tx.run(statements.INSERT_QUESTION, **row(asked))
+    ctx.record("question.ask", f"question:{asked.id}", {"agent": me.id, "to": boss or "board"})
+    mail.post(
+        ctx,
+        to=f"agent:{boss}" if boss else "board",
+        text=_as_letter(asked, choices),
+        subject=f"Question: {text.splitlines()[0]}"[:200],
+        question=asked.id,
+    )
+    return views.question(asked)
+
+
+@command
+def answer(ctx: Context, *, question: str, answer: object) -> Answer:
+    """Answer a question; the asker gets it as mail, which wakes it."""
+    text = clean_text(answer, "answer", longest=LONGEST_QUESTION)
+    found = lookup.question(ctx, question)
+    _require_answering(ctx, found)
+    ended = answering.end(ctx, found, text)
+    mail.post(
+        ctx,
+        to=f"agent:{found.agent_id}",
+        text=f"You asked: {found.text}\n\nAnswer: {text}\n",
+        subject=f"Answer: {found.text.splitlines()[0]}"[:200],
+    )
+    return views.question(ended)
+
+
+@query
+def listing(
+    ctx: Context,
+    *,
+    company: str | None = None,
+    agent: str | None = None,
+    ended_too: bool = False,
+    after: str = "",
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    lookup.company_of_caller(ctx, company)
+    whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
+    if whose is None:
+        ctx.require(Action.GRANT_READ, on="questions")
+    else:
+        ctx.require(Action.THREAD_CANCEL, on=f"agent:{whose}", home=whose, place=ctx.place(whose))
+    found = ctx.tx.all(
+        statements.QUESTIONS,
+        company=ctx.company,
+        after=after,
+        agent=whose or "",
+        any_agent=whose is None,
+        ended_too=ended_too,
+        limit=limit,
+    )
+    return [views.question(one) for one in found]
+
+
+def cancel(ctx: Context, found: Question) -> Answer:
+    """By its owner, or by somebody above."""
+    ctx.require(
+        Action.THREAD_CANCEL,
+        on=f"question:{found.id}",
+        home=found.agent_id,
+        place=ctx.place(found.agent_id),
+    )
+    if not ctx.tx.run(
+        statements.END_QUESTION,
+        question=found.id,
+        new_status=QuestionStatus.CANCELLED.value,
+        new_answer=None,
+        by=ctx.actor.address,
+        now=ctx.now,
+    ):
+        raise Conflict(f"The question is {found.status.value} already.")
+    ctx.record("question.cancel", f"question:{found.id}", {"agent": found.agent_id})
+    return {"id": found.id, "status": "cancelled"}
+
+
+def _require_answering(ctx: Context, found: Question) -> None:
+    ctx.require(
+        Action.QUESTION_ANSWER,
+        on=f"question:{found.id}",
+        home=found.agent_id,
+        target_boss=found.to_agent_id,
+    )
+
+
+def _as_letter(question: Question, options: Sequence[str]) -> str:
+    lines = [question.text, ""]
+    if options:
+        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
+    lines.append("Answer by replying to this message.")
+    return "\n".join(lines)

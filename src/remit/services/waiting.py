@@ -1,0 +1,218 @@
+"""What waits for somebody: for a person in one list, for an agent over itself and those below."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict, NotFound
+from remit.model.mail import Delivery, DeliveryStatus
+from remit.model.principal import ActorKind
+from remit.model.user import UserRole
+from remit.services import inbox, lookup, questions, schedules, views
+from remit.services.command import Answer, Context, command, query
+from remit.store import agents as agent_statements
+from remit.store import mail as statements
+from remit.store import people
+
+MOST = 500
+
+
+@query
+def needs_you(ctx: Context, *, company: str | None = None) -> list[dict[str, Any]]:
+    """Everything that awaits the calling person, oldest first."""
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This list is for people.", "Use loose_ends.")
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+        companies = [ctx.company]
+    else:
+        mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=MOST)
+        companies = [one.id for one in mine]
+    found: list[dict[str, Any]] = []
+    for one in companies:
+        assert one is not None
+        ctx.enter(one)
+        found += _of_company(ctx)
+    return sorted(found, key=lambda item: str(item["since"]))
+
+
+def _of_company(ctx: Context) -> list[dict[str, Any]]:
+    membership = ctx.membership
+    assert membership is not None
+    items = [
+        _item(ctx, "mail", delivery.message_id, _subject(ctx, delivery), delivery)
+        for delivery in ctx.tx.all(
+            statements.FOR_USER,
+            company=ctx.company,
+            user=ctx.actor.id,
+            everything=False,
+            before=1 << 62,
+            limit=MOST,
+        )
+        if not _is_question(ctx, delivery)
+    ]
+    if membership.role is not UserRole.BOARD:
+        return items
+    for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, company=ctx.company, limit=MOST):
+        if _in_reach(ctx, asked.agent_id):
+            items.append(
+                {
+                    "kind": "question",
+                    "id": asked.id,
+                    "company_id": ctx.company,
+                    "title": asked.text.splitlines()[0],
+                    "agent_id": asked.agent_id,
+                    "since": views.time(asked.created_at),
+                }
+            )
+    for delivery in ctx.tx.all(statements.DEAD, company=ctx.company, limit=MOST):
+        if delivery.agent_id is not None and _in_reach(ctx, delivery.agent_id):
+            title = f"{_subject(ctx, delivery)} ({delivery.ended_why})"
+            items.append(_item(ctx, "dead_letter", delivery.message_id, title, delivery))
+    for run in ctx.tx.all(agent_statements.FAILED_RUNS, company=ctx.company, limit=MOST):
+        if _in_reach(ctx, run.agent_id):
+            items.append(
+                {
+                    "kind": "failed_run",
+                    "id": run.id,
+                    "company_id": ctx.company,
+                    "title": f"A run {run.status.value}",
+                    "agent_id": run.agent_id,
+                    "since": views.time(run.ended_at),
+                }
+            )
+    return items
+
+
+@query
+def loose_ends(ctx: Context, *, agent: str | None = None) -> dict[str, Any]:
+    """Open questions, schedules, deferred and dead mail of an agent and everybody below it."""
+    lookup.company_of_caller(ctx, None)
+    top = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
+    if top is None:
+        raise BadInput("Whose loose ends?", "Name the agent.")
+    ctx.require(Action.THREAD_CANCEL, on=f"agent:{top}", home=top, place=ctx.place(top))
+    ends = []
+    below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, company=ctx.company, agent=top)
+    for one in below[:MOST]:
+        of_one: dict[str, Any] = {"agent": one.id, "limit": MOST}
+        shared = {"company": ctx.company, "after": "", "any_agent": False, "ended_too": False}
+        ends += [
+            {"kind": "question", **views.question(found)}
+            for found in ctx.tx.all(statements.QUESTIONS, **of_one, **shared)
+        ]
+        ends += [
+            {"kind": "schedule", **views.schedule(found)}
+            for found in ctx.tx.all(statements.SCHEDULES, **of_one, **shared)
+        ]
+        for kind, statement in (
+            ("deferred_mail", statements.DEFERRED_BY),
+            ("dead_letter", statements.DEAD_FOR),
+        ):
+            ends += [
+                _item(ctx, kind, found.message_id, _subject(ctx, found), found)
+                for found in ctx.tx.all(statement, **of_one)
+            ]
+    return {"loose_ends": ends}
+
+
+@command
+def cancel(ctx: Context, *, thread: str) -> Answer:
+    """Cancel a question, a schedule or a deferred message: by its owner, or from above."""
+    with contextlib.suppress(NotFound):
+        return questions.cancel(ctx, lookup.question(ctx, thread))
+    with contextlib.suppress(NotFound):
+        return schedules.cancel(ctx, lookup.schedule(ctx, thread))
+    message = lookup.message(ctx, thread)
+    owner = message.sender_agent_id
+    ctx.require(
+        Action.THREAD_CANCEL, on=f"message:{message.id}", home=owner, place=ctx.place(owner)
+    )
+    waiting = [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+        if delivery.status is DeliveryStatus.DEFERRED
+    ]
+    if not waiting:
+        raise Conflict("The message was delivered already.")
+    for delivery in waiting:
+        ctx.tx.run(
+            statements.END_DELIVERY,
+            delivery=delivery.id,
+            new_status=DeliveryStatus.CANCELLED.value,
+            now=ctx.now,
+            why="cancelled",
+        )
+    ctx.record("message.cancel", f"message:{message.id}", {})
+    return {"id": message.id, "status": "cancelled"}
+
+
+@command
+def revive(ctx: Context, *, message: str) -> Answer:
+    """Put a dead letter back in line, after somebody looked at it."""
+    found = lookup.message(ctx, message)
+    dead = [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=found.id)
+        if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
+    ]
+    ctx.require(
+        Action.AGENT_CONTROL, on=f"message:{found.id}", home=dead[0].agent_id if dead else None
+    )
+    if not dead:
+        raise Conflict("It is not a dead letter.")
+    for delivery in dead:
+        assert delivery.agent_id is not None
+        inbox.revive(ctx, delivery)
+    ctx.record("message.revive", f"message:{found.id}", {})
+    return {"id": found.id, "status": "queued"}
+
+
+@command
+def discard(ctx: Context, *, message: str) -> Answer:
+    """A person has seen a dead letter and lets it rest."""
+    found = lookup.message(ctx, message)
+    dead = [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=found.id)
+        if delivery.status is DeliveryStatus.DEAD
+    ]
+    ctx.require(
+        Action.AGENT_CONTROL, on=f"message:{found.id}", home=dead[0].agent_id if dead else None
+    )
+    if not dead:
+        raise Conflict("It is not a dead letter.")
+    for delivery in dead:
+        ctx.tx.run(statements.DISCARD, delivery=delivery.id, now=ctx.now)
+    ctx.record("message.discard", f"message:{found.id}", {})
+    return {"id": found.id, "status": "cancelled"}
+
+
+def _item(ctx: Context, kind: str, item: str, title: str, delivery: Delivery) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "id": item,
+        "company_id": ctx.company,
+        "title": title,
+        "agent_id": delivery.agent_id,
+        "since": views.time(delivery.ended_at or delivery.deliver_at),
+    }
+
+
+def _subject(ctx: Context, delivery: Delivery) -> str:
+    message = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
+    assert message is not None
+    return message.subject or "(no subject)"
+
+
+def _is_question(ctx: Context, delivery: Delivery) -> bool:
+    """Questions are on the list as such."""
+    message = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
+    return message is not None and message.question_id is not None
+
+
+def _in_reach(ctx: Context, agent: str) -> bool:
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    return scope is None or scope in ctx.place(agent)

@@ -1,0 +1,261 @@
+"""Statements about messages, deliveries, schedules and questions."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, func, insert, literal_column, null, or_, select, true, update
+from sqlalchemy import bindparam as bind
+
+from remit.model.mail import Delivery, Message
+from remit.model.question import Question
+from remit.model.schedule import Schedule
+from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.tables import (
+    companies,
+    deliveries,
+    memberships,
+    messages,
+    questions,
+    schedules,
+)
+
+# Messages
+
+_message = columns(messages, Message)
+INSERT_MESSAGE = change(insert(messages))
+MESSAGE_ANYWHERE = Statement(
+    select(*_message).where(messages.c.id == bind("message")), into(Message)
+)
+MESSAGES_BY_PREFIX = Statement(
+    select(*_message)
+    .where(
+        messages.c.company_id == bind("company"),
+        messages.c.id >= bind("low"),
+        messages.c.id < bind("high"),
+    )
+    .limit(20),
+    into(Message),
+)
+THREAD = Statement(
+    select(*_message)
+    .where(messages.c.thread_id == bind("thread"))
+    .order_by(messages.c.id)
+    .limit(bind("limit")),
+    into(Message),
+)
+#: A company's mail, newest first.
+MESSAGES = Statement(
+    select(*_message)
+    .where(messages.c.company_id == bind("company"), messages.c.id < bind("before"))
+    .order_by(messages.c.id.desc())
+    .limit(bind("limit")),
+    into(Message),
+)
+
+# Deliveries
+
+_delivery = columns(deliveries, Delivery)
+#: Constants are written out so that the partial indexes are seen to match.
+_waiting = deliveries.c.status.in_([literal_column("'queued'"), literal_column("'leased'")])
+_queued = deliveries.c.status == literal_column("'queued'")
+_leased = deliveries.c.status == literal_column("'leased'")
+_deferred = deliveries.c.status == literal_column("'deferred'")
+_dead = deliveries.c.status == literal_column("'dead'")
+
+#: The next place in line. The company's turn is ours, so nobody else takes it.
+NEXT_POSITION = Statement(
+    update(companies)
+    .where(companies.c.id == bind("company"))
+    .values(mail_position=companies.c.mail_position + 1)
+    .returning(companies.c.mail_position),
+    scalar,
+)
+INSERT_DELIVERY = change(
+    insert(deliveries).values(
+        {column.name: bind(column.name) for column in deliveries.c if column.name != "id"}
+    )
+)
+DELIVERIES_OF = Statement(
+    select(*_delivery).where(deliveries.c.message_id == bind("message")).order_by(deliveries.c.id),
+    into(Delivery),
+)
+#: What waits for an agent, in the order it came.
+WAITING_FOR_AGENT = Statement(
+    select(*_delivery)
+    .where(
+        deliveries.c.agent_id == bind("agent"),
+        _waiting,
+        or_(bind("any_run", type_=Boolean) == true(), _queued, deliveries.c.run_id == bind("run")),
+    )
+    .order_by(deliveries.c.position)
+    .limit(bind("limit")),
+    into(Delivery),
+)
+COUNT_WAITING = Statement(
+    select(func.count()).where(deliveries.c.agent_id == bind("agent"), _waiting), scalar
+)
+#: What a person has not read yet, or everything, newest first.
+FOR_USER = Statement(
+    select(*_delivery)
+    .where(
+        deliveries.c.user_id == bind("user"),
+        deliveries.c.company_id == bind("company"),
+        or_(bind("everything", type_=Boolean) == true(), _queued),
+        deliveries.c.position < bind("before"),
+    )
+    .order_by(deliveries.c.position.desc())
+    .limit(bind("limit")),
+    into(Delivery),
+)
+LEASE = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), _queued)
+    .values(status="leased", run_id=bind("run"))
+)
+END_DELIVERY = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), or_(_waiting, _deferred))
+    .values(status=bind("new_status"), ended_at=bind("now"), ended_why=bind("why"))
+)
+RETURN = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), _leased)
+    .values(status="queued", run_id=null(), attempt=deliveries.c.attempt + 1)
+)
+REVIVE = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), _dead)
+    .values(
+        status="queued",
+        run_id=null(),
+        attempt=1,
+        ended_at=null(),
+        ended_why=null(),
+        position=bind("new_position"),
+    )
+)
+DISCARD = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), _dead)
+    .values(status="cancelled", ended_at=bind("now"))
+)
+LEASED_TO = Statement(
+    select(*_delivery).where(deliveries.c.run_id == bind("run"), _leased), into(Delivery)
+)
+#: What has come due, in the order it was meant to come.
+DUE = Statement(
+    select(*_delivery)
+    .where(_deferred, deliveries.c.deliver_at <= bind("now"))
+    .order_by(deliveries.c.deliver_at, deliveries.c.id)
+    .limit(bind("limit")),
+    into(Delivery),
+)
+ARRIVE = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), _deferred)
+    .values(status="queued", position=bind("new_position"))
+)
+NEXT_DUE = Statement(select(func.min(deliveries.c.deliver_at)).where(_deferred), scalar)
+DEAD = Statement(
+    select(*_delivery)
+    .where(deliveries.c.company_id == bind("company"), _dead)
+    .order_by(deliveries.c.id.desc())
+    .limit(bind("limit")),
+    into(Delivery),
+)
+DEFERRED_BY = Statement(
+    select(*_delivery)
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .where(messages.c.sender_agent_id == bind("agent"), _deferred)
+    .order_by(deliveries.c.deliver_at)
+    .limit(bind("limit")),
+    into(Delivery),
+)
+DEAD_FOR = Statement(
+    select(*_delivery).where(deliveries.c.agent_id == bind("agent"), _dead).limit(bind("limit")),
+    into(Delivery),
+)
+#: The board's members with the part of the company each is over; None is all of it.
+BOARD = Statement(
+    select(memberships.c.user_id, memberships.c.scope_agent_id)
+    .where(
+        memberships.c.company_id == bind("company"),
+        memberships.c.role == literal_column("'board'"),
+    )
+    .order_by(memberships.c.user_id),
+    lambda user, scope: (user, scope),
+)
+
+# Schedules
+
+_schedule = columns(schedules, Schedule)
+INSERT_SCHEDULE = change(insert(schedules))
+SCHEDULE_ANYWHERE = Statement(
+    select(*_schedule).where(schedules.c.id == bind("schedule")), into(Schedule)
+)
+SCHEDULES = Statement(
+    select(*_schedule)
+    .where(
+        schedules.c.company_id == bind("company"),
+        schedules.c.id > bind("after"),
+        or_(bind("any_agent", type_=Boolean) == true(), schedules.c.agent_id == bind("agent")),
+        or_(bind("ended_too", type_=Boolean) == true(), schedules.c.next_at.is_not(None)),
+    )
+    .order_by(schedules.c.id)
+    .limit(bind("limit")),
+    into(Schedule),
+)
+_active = schedules.c.status == literal_column("'active'")
+SCHEDULES_DUE = Statement(
+    select(*_schedule)
+    .where(_active, schedules.c.next_at <= bind("now"))
+    .order_by(schedules.c.next_at, schedules.c.id)
+    .limit(bind("limit")),
+    into(Schedule),
+)
+NEXT_SCHEDULE = Statement(select(func.min(schedules.c.next_at)).where(_active), scalar)
+MOVE_SCHEDULE = change(
+    update(schedules)
+    .where(schedules.c.id == bind("schedule"), _active)
+    .values(status=bind("new_status"), next_at=bind("new_next"), last_at=bind("new_last"))
+)
+
+# Questions
+
+_question = columns(questions, Question)
+INSERT_QUESTION = change(insert(questions))
+QUESTION_ANYWHERE = Statement(
+    select(*_question).where(questions.c.id == bind("question")), into(Question)
+)
+QUESTIONS = Statement(
+    select(*_question)
+    .where(
+        questions.c.company_id == bind("company"),
+        questions.c.id > bind("after"),
+        or_(bind("any_agent", type_=Boolean) == true(), questions.c.agent_id == bind("agent")),
+        or_(bind("ended_too", type_=Boolean) == true(), questions.c.ended_at.is_(None)),
+    )
+    .order_by(questions.c.id)
+    .limit(bind("limit")),
+    into(Question),
+)
+OPEN_FOR_BOARD = Statement(
+    select(*_question)
+    .where(
+        questions.c.company_id == bind("company"),
+        questions.c.status == literal_column("'open'"),
+        questions.c.to_agent_id.is_(None),
+    )
+    .order_by(questions.c.id)
+    .limit(bind("limit")),
+    into(Question),
+)
+END_QUESTION = change(
+    update(questions)
+    .where(questions.c.id == bind("question"), questions.c.status == literal_column("'open'"))
+    .values(
+        status=bind("new_status"),
+        answer=bind("new_answer"),
+        answered_by=bind("by"),
+        ended_at=bind("now"),
+    )
+)
