@@ -92,7 +92,14 @@ LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
     "grant.read", "event.read", "event.verify",
 }  # fmt: skip
-WHOLE_COMPANY = {"company.change", "user.change", "user.read", "event.read", "event.verify"}
+WHOLE_COMPANY = {
+    "company.change",
+    "company.export",
+    "user.change",
+    "user.read",
+    "event.read",
+    "event.verify",
+}
 
 
 def for_a_person(

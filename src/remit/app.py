@@ -15,6 +15,7 @@ from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
 from remit.services import bootstrap, maintenance, users
+from remit.services.archive.archive import Archive
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import LARGEST_FILE, Library
@@ -48,6 +49,7 @@ class App:
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
+        self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
         self._housekeeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:

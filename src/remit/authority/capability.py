@@ -35,19 +35,30 @@ def holding(held: Iterable[Grant], need: Level, now: Micros) -> Decision:
             f"You hold no capability that gives {need.word} here.",
             "rule:nothing_matches",
         )
-    gate = strongest(grant for grant in live if grant.mode is Mode.ASK and grant.level <= need)
     if conferred is None:
-        gate = asked
-    if gate:
-        return Decision(
-            Effect.ASK,
-            "needs_approval",
-            "Each use of this capability needs a person's approval.",
-            f"grant:{gate.id}",
-        )
-    assert conferred is not None
-    return Decision(
+        assert asked is not None
+        return _ask(asked)
+    return condition(live, need, now) or Decision(
         Effect.ALLOW, "granted", f"A grant gives {conferred.level.word}.", f"grant:{conferred.id}"
+    )
+
+
+def condition(held: Iterable[Grant], need: Level, now: Micros) -> Decision | None:
+    """The approval that these grants put before `need`, wherever the right itself comes from."""
+    gate = strongest(
+        grant
+        for grant in held
+        if grant.live(now) and grant.mode is Mode.ASK and grant.level <= need
+    )
+    return None if gate is None else _ask(gate)
+
+
+def _ask(gate: Grant) -> Decision:
+    return Decision(
+        Effect.ASK,
+        "needs_approval",
+        "Each use of this capability needs a person's approval.",
+        f"grant:{gate.id}",
     )
 
 

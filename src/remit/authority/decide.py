@@ -22,6 +22,7 @@ class Action(StrEnum):
     COMPANY_CREATE = "company.create"
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
+    COMPANY_EXPORT = "company.export"
     USER_READ = "user.read"
     USER_CHANGE = "user.change"
     AGENT_READ = "agent.read"
@@ -73,6 +74,7 @@ _LOOKING = frozenset(
 _COMPANY_WIDE = frozenset(
     {
         Action.COMPANY_CHANGE,
+        Action.COMPANY_EXPORT,
         Action.USER_CHANGE,
         Action.USER_READ,
         Action.EVENT_READ,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from remit.authority import Action
@@ -107,6 +107,11 @@ def found(
     )
     agent = appoint(ctx, post, mandate, boss)
     outcomes.write_document(ctx, mandate, "")
+    ctx.record(
+        "outcome.create",
+        f"outcome:{mandate.id}",
+        {"title": aim, "owner": mandate.owner_id, "parents": [boss.id] if boss else []},
+    )
     if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
         outcomes.connect(ctx, boss.id, mandate.id)
     return agent
@@ -244,6 +249,12 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answe
     if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
         raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
     tree.set_status(ctx, found, wanted)
+    if wanted is AgentStatus.IDLE and (
+        ctx.tx.one(statements.LIVE_RUN_OF, agent=found.id) is not None
+    ):
+        # It went on while it was paused.
+        wanted = AgentStatus.RUNNING
+        tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
     ctx.record(action, f"agent:{found.id}", {"name": found.name})
     return {**views.agent(found), "status": wanted.value}
 
@@ -259,11 +270,13 @@ def submit_log(ctx: Context, *, summary: object) -> Answer:
 
 
 @query
-def read_log(ctx: Context, *, agent: str | None = None, limit: int = 50) -> dict[str, Any]:
+def read_log(
+    ctx: Context, *, agent: str | None = None, limit: int = 50, before: int | None = None
+) -> dict[str, Any]:
     """An agent's activity log: its own, or that of somebody below it."""
     found = lookup.agent_anywhere(ctx, agent) if agent else _myself(ctx)
     lookup.file(ctx, found.log_file_id, Action.FILE_READ)
-    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit)}
+    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit, before)}
 
 
 def _myself(ctx: Context) -> Agent:

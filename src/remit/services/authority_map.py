@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from remit.ids import AgentId
+from remit.ids import AgentId, UserId
 from remit.model.agent import Agent, AgentStatus
+from remit.model.grant import Mode
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import grants as grant_statements
 from remit.store import outcomes as outcome_statements
+from remit.store import people
 
 _ALL = 1_000_000
 
@@ -21,6 +23,8 @@ class Map:
     """Facts of the form (who, has what say, over what), for these agents and all below them."""
 
     agents: set[AgentId]
+    #: Who may come to have more or less without being moved; of them, not of all below them.
+    bosses: set[AgentId]
     facts: dict[tuple[str, str, str], dict[str, Any]]
 
     def changes(self, after: Map) -> list[dict[str, Any]]:
@@ -32,9 +36,13 @@ class Map:
         ]
 
 
-def snapshot(ctx: Context, agents: Iterable[AgentId]) -> Map:
+def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId]) -> Map:
     """The say that others have over these agents and theirs over outcomes and files."""
     concerned: dict[AgentId, Agent] = {}
+    for boss in bosses:
+        found = ctx.tx.one(statements.AGENT, company=ctx.company, agent=boss)
+        assert found is not None, "agents are never deleted"
+        concerned[boss] = found
     for top in agents:
         for below in ctx.tx.all(statements.SUBTREE_OF_AGENT, company=ctx.company, agent=top):
             concerned.setdefault(below.id, below)
@@ -57,17 +65,23 @@ def snapshot(ctx: Context, agents: Iterable[AgentId]) -> Map:
             names[agent] = found.name if found else agent
         return names[agent]
 
+    def person(user: UserId) -> str:
+        found = ctx.tx.one(people.USER, user=user)
+        return found.name if found else user
+
     for agent in concerned.values():
         if agent.status is AgentStatus.TERMINATED:
             continue
         if agent.boss_user_id is not None:
-            add(f"user:{agent.boss_user_id}", "is boss of", agent.id, "board", agent.name)
+            boss_user = agent.boss_user_id
+            add(f"user:{boss_user}", "is boss of", agent.id, person(boss_user), agent.name)
         for depth, boss in enumerate(ctx.place(agent.id)[1:]):
             add(boss, "supervises", agent.id, name_of(boss), agent.name)
             if depth == 0:
                 add(boss, "is boss of", agent.id, name_of(boss), agent.name)
         if agent.seat_user_id is not None:
-            add(f"user:{agent.seat_user_id}", "acts as", agent.id, "user", agent.name)
+            seated = agent.seat_user_id
+            add(f"user:{seated}", "acts as", agent.id, person(seated), agent.name)
         for outcome in ctx.tx.all(
             outcome_statements.OWNED_BY, owner=agent.id, after="", limit=_ALL
         ):
@@ -78,6 +92,7 @@ def snapshot(ctx: Context, agents: Iterable[AgentId]) -> Map:
         for grant in ctx.tx.all(
             grant_statements.HELD_BY, holder=agent.id, after="", limit=_ALL, now=ctx.now
         ):
-            resource = f"{grant.resource} {grant.level.word}"
-            add(agent.id, "holds", f"grant:{grant.id}", agent.name, resource)
-    return Map(set(concerned) | set(agents), facts)
+            right = "holds" if grant.mode is Mode.ALLOW else f"holds ({grant.mode.value})"
+            held = f"{grant.resource} {grant.level.word}"
+            add(agent.id, right, held, agent.name, held)
+    return Map(set(concerned).difference(bosses) | set(agents), set(bosses), facts)

@@ -37,7 +37,7 @@ def rights(ctx: Context, agent: Agent) -> list[dict[str, Any]]:
                 else ("write", "you own it")
             )
             found.append(_right("outcome", outcome.id, level, reason))
-    return found
+    return [{**right, "holder_id": agent.id} for right in found]
 
 
 def _right(kind: str, resource_id: str, level: str, reason: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def create(
     )
     ctx.tx.run(statements.INSERT_FILE, **row(new))
     _add_version(ctx, new, links)
-    _index(ctx, new.id, description)
+    index(ctx, new.id, description)
     details: dict[str, Any] = {"description": description, "version": 1, "hash": sha256}
     if ctx.actor.agent_id is not None:
         details["grant"] = grants.give_by_rule(ctx, ctx.actor.agent_id, new.id, Level.WRITE).id
@@ -152,7 +152,7 @@ def describe(
         new_unlisted=hidden,
         now=ctx.now,
     )
-    _index(ctx, found.id, new_description)
+    index(ctx, found.id, new_description)
     ctx.record(
         "file.describe", f"kb_file:{found.id}", {"description": new_description, "unlisted": hidden}
     )
@@ -365,7 +365,8 @@ def _note_access(ctx: Context, file: FileId, access: Access, version: int) -> No
     )
 
 
-def _index(ctx: Context, file: FileId, description: str) -> None:
+def index(ctx: Context, file: FileId, description: str) -> None:
+    """Let a file be found by the words of its description."""
     words = " ".join(search_words(description)[:MOST_INDEXED_WORDS])
     parameters: dict[str, Any] = {"file": file, "words": words}
     if ctx.tx.dialect is SQLITE:

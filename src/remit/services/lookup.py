@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from remit.authority import Action, Relation
 from remit.errors import BadInput, NotFound
-from remit.ids import is_id, normalise
+from remit.ids import AgentId, is_id, normalise
 from remit.model.agent import Agent
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
-from remit.model.grant import Resource, ResourceKind, kb_file
+from remit.model.grant import Grant, Resource, ResourceKind, kb_file
 from remit.model.outcome import Outcome
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.services.command import Context, Kind
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
+from remit.store import grants as grant_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store.database import Transaction
@@ -66,11 +69,12 @@ def _company_id(ctx: Context, text: str) -> str:
 def agent(ctx: Context, text: str) -> Agent:
     """An agent of the company the caller is in: `agent:<name>`, a name, an id or its beginning."""
     name = text.removeprefix("agent:")
-    named = ctx.tx.one(
-        agent_statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)
-    )
-    if named is not None:
-        return named
+    if not is_id(name):
+        named = ctx.tx.one(
+            agent_statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)
+        )
+        if named is not None:
+            return named
     try:
         prefix = normalise(name)
     except BadInput:
@@ -198,18 +202,56 @@ def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
 def relation(ctx: Context, outcome: Outcome) -> Relation:
     """How the asking agent stands to an outcome."""
     me = ctx.actor.agent_id
+
+    def is_reason() -> bool:
+        return (
+            ctx.tx.one(outcome_statements.IS_REASON_FOR, agent=me, outcome=outcome.id) is not None
+        )
+
+    return _relation(me, outcome, ctx.place, is_reason)
+
+
+def _relation(
+    me: AgentId | None,
+    outcome: Outcome,
+    place: Callable[[str], tuple[Any, ...]],
+    is_reason: Callable[[], bool],
+) -> Relation:
     if me is None:
         return Relation.NONE
     if outcome.owner_id == me:
         return Relation.OWNER
     if outcome.delegated and outcome.delegator_id == me:
         return Relation.DELEGATOR
-    above = ctx.place(outcome.owner_id)[1:]
+    above = place(outcome.owner_id)[1:]
     if me in above:
         return Relation.BOSS if above[0] == me else Relation.ABOVE
-    if ctx.tx.one(outcome_statements.IS_REASON_FOR, agent=me, outcome=outcome.id) is not None:
-        return Relation.REASON
-    return Relation.NONE
+    return Relation.REASON if is_reason() else Relation.NONE
+
+
+def reader(ctx: Context) -> Callable[[Outcome], bool]:
+    """Whether the caller may read an outcome, for walks that ask it of many."""
+    me = ctx.actor.agent_id
+    place = cache(ctx.place)
+    reasons: frozenset[str] = frozenset()
+    held: dict[str, tuple[Grant, ...]] = {}
+    if me is not None:
+        reasons = frozenset(ctx.tx.all(outcome_statements.REASONS_OF, agent=me))
+        for grant in ctx.tx.all(
+            grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.OUTCOME.value
+        ):
+            held[grant.resource_id] = (*held.get(grant.resource_id, ()), grant)
+
+    def may_read(outcome: Outcome) -> bool:
+        return ctx.decide(
+            Action.OUTCOME_READ,
+            Resource(ResourceKind.OUTCOME, outcome.id),
+            place=place(outcome.owner_id),
+            held=held.get(outcome.id, ()),
+            relation=_relation(me, outcome, place, lambda: outcome.id in reasons),
+        ).allowed
+
+    return may_read
 
 
 def sight(ctx: Context) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import Boolean, and_, insert, literal, or_, select, true, update
+from sqlalchemy import Boolean, and_, func, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
@@ -108,11 +108,20 @@ SUBTREE_OF_AGENT = Statement(
     .order_by(_below.c.depth, _member.c.id),
     into(Agent),
 )
+#: How many levels there are below an agent.
+LEVELS_BELOW = Statement(select(func.max(_below.c.depth)), scalar)
 REPORTS = Statement(
     select(*columns(agents, Agent))
     .where(agents.c.boss_id == bind("agent"), agents.c.status != literal("terminated"))
     .order_by(agents.c.id),
     into(Agent),
+)
+#: The agents whose seats a person holds.
+SEATS_OF = Statement(
+    select(agents.c.id).where(
+        agents.c.company_id == bind("company"), agents.c.seat_user_id == bind("user")
+    ),
+    scalar,
 )
 MOVE_AGENT = change(
     update(agents)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from sqlalchemy import Boolean, delete, func, insert, or_, select, true, update
 from sqlalchemy import bindparam as bind
-from sqlalchemy import delete, func, insert, select, update
 
 from remit.model.event import GENESIS, Event, event_hash
 from remit.store.database import Transaction
@@ -66,6 +66,18 @@ EVENTS_ON = Statement(
 NEWEST_ON = Statement(
     select(*_all)
     .where(events.c.company_id == bind("company"), events.c.resource == bind("resource"))
+    .order_by(events.c.seq.desc())
+    .limit(bind("limit")),
+    into(Event),
+)
+ON_BEFORE = Statement(
+    select(*_all)
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.resource == bind("resource"),
+        events.c.seq < bind("before"),
+        or_(bind("refused_too", type_=Boolean) == true(), events.c.allowed == true()),
+    )
     .order_by(events.c.seq.desc())
     .limit(bind("limit")),
     into(Event),

@@ -47,6 +47,30 @@ GIVEN = Statement(
     ),
     into(Grant),
 )
+#: Everything that one agent has passed on.
+GIVEN_BY = Statement(
+    select(*_all)
+    .where(grants.c.granted_by_agent == bind("granter"), grants.c.revoked_at.is_(None))
+    .order_by(grants.c.id),
+    into(Grant),
+)
+SET_SOURCE = change(
+    update(grants)
+    .where(grants.c.id == bind("grant"))
+    .values(
+        parent_id=bind("new_parent"),
+        granted_by_agent=bind("new_agent"),
+        granted_by_user=bind("new_user"),
+    )
+)
+HELD_OF_KIND = Statement(
+    select(*_all).where(
+        grants.c.holder_id == bind("holder"),
+        grants.c.kind == bind("kind"),
+        grants.c.revoked_at.is_(None),
+    ),
+    into(Grant),
+)
 HELD_BY = Statement(
     select(*_all)
     .where(grants.c.holder_id == bind("holder"), grants.c.id > bind("after"), _live)
@@ -124,6 +148,29 @@ _all_scoped = _scoped.union(
 REVOKE_SCOPED_TO = Statement(
     update(grants)
     .where(grants.c.id.in_(select(_all_scoped.c.id)))
+    .values(revoked_at=bind("now"))
+    .returning(grants.c.id),
+    scalar,
+)
+
+_scoped_held = (
+    select(grants.c.id)
+    .where(
+        grants.c.scope_id == bind("outcome"),
+        grants.c.holder_id == bind("holder"),
+        grants.c.revoked_at.is_(None),
+    )
+    .cte("doomed", recursive=True)
+)
+_all_scoped_held = _scoped_held.union(
+    select(grants.c.id).where(
+        grants.c.parent_id == _scoped_held.c.id, grants.c.revoked_at.is_(None)
+    )
+)
+#: Revoke what one agent holds as long as an outcome lasts, and everything that rests on it.
+REVOKE_SCOPED_TO_OF = Statement(
+    update(grants)
+    .where(grants.c.id.in_(select(_all_scoped_held.c.id)))
     .values(revoked_at=bind("now"))
     .returning(grants.c.id),
     scalar,

@@ -121,8 +121,11 @@ outcomes = Table(
     Index("ix_outcomes_company_id", "company_id", "id"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     Index(
+        # All of it is in the condition too; with fewer columns SQLite prefers the index above.
         "ix_outcomes_actionable",
         "owner_id",
+        "status",
+        "open_prereqs",
         sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),

@@ -83,7 +83,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_outcomes_actionable",
         "outcomes",
-        ["owner_id"],
+        ["owner_id", "status", "open_prereqs"],
         unique=False,
         sqlite_where=sa.text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=sa.text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
