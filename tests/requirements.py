@@ -172,16 +172,12 @@ ROWS = (
     Row(
         "AG-04",
         "level read gives contents and refuses changes",
-        tests=(
-            "tests/test_knowledge_base.py::test_read_gives_the_contents_and_refuses_changes",
-        ),
+        tests=("tests/test_knowledge_base.py::test_read_gives_the_contents_and_refuses_changes",),
     ),
     Row(
         "AG-05",
         "level write also adds versions",
-        tests=(
-            "tests/test_knowledge_base.py::test_write_gives_reading_and_new_versions",
-        ),
+        tests=("tests/test_knowledge_base.py::test_write_gives_reading_and_new_versions",),
     ),
     Row(
         "AG-06",
@@ -647,9 +643,7 @@ ROWS = (
     Row(
         "HB-04",
         "the name background is reserved",
-        tests=(
-            "tests/test_identity.py::test_reserved_names_are_refused",
-        ),
+        tests=("tests/test_identity.py::test_reserved_names_are_refused",),
     ),
     Row(
         "HB-05",

@@ -236,15 +236,8 @@ def _resource(ctx: Context, text: object) -> Resource:
     if resource.kind is ResourceKind.MESSAGE:
         return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
     if resource.kind is ResourceKind.OUTCOME:
-        return Resource(resource.kind, _outcome(ctx, resource.id))
+        return Resource(resource.kind, lookup.outcome(ctx, resource.id).id)
     return resource
-
-
-def _outcome(ctx: Context, text: str) -> str:
-    found = ctx.tx.one(agent_statements.OUTCOME, company=ctx.company, outcome=normalise(text))
-    if found is None:
-        raise NotFound("There is no such outcome.")
-    return found.id
 
 
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
@@ -253,13 +246,7 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
         text = receiver.id
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
-    found = ctx.tx.one(
-        agent_statements.OUTCOME,
-        company=ctx.company,
-        outcome=normalise(text.removeprefix("outcome:")),
-    )
-    if found is None:
-        raise NotFound("There is no such outcome.")
+    found = lookup.outcome(ctx, text)
     if found.status is not OutcomeStatus.OPEN:
         raise Conflict("That outcome is finished.", "Choose an open outcome as scope.")
     return found.id

@@ -57,6 +57,8 @@ def _company_id(ctx: Context, text: str) -> str:
         prefix = normalise(text)
     except BadInput:
         raise NotFound("There is no such company.") from None
+    if ctx.actor.company_id is not None and ctx.actor.company_id.startswith(prefix):
+        return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
     return only([company for company in mine if company.id.startswith(prefix)], "company").id
 
@@ -90,7 +92,26 @@ def agent_anywhere(ctx: Context, text: str) -> Agent:
 
 
 def outcome_anywhere(ctx: Context, text: str) -> Outcome:
-    return _entered(ctx, agent_statements.OUTCOME_ANYWHERE, "outcome", outcome=normalise(text))
+    """An outcome by whole id, entering its company; otherwise in the caller's only company."""
+    if is_id(text):
+        return _entered(ctx, agent_statements.OUTCOME_ANYWHERE, "outcome", outcome=text)
+    prefix = normalise(text)
+    company_of_caller(ctx, None)
+    return outcome(ctx, prefix)
+
+
+def outcome(ctx: Context, text: str) -> Outcome:
+    """An outcome of the company the caller is in, by its id or the beginning of it."""
+    prefix = normalise(text.removeprefix("outcome:"))
+    return only(
+        ctx.tx.all(
+            agent_statements.OUTCOMES_BY_PREFIX,
+            company=ctx.company,
+            low=prefix,
+            high=prefix + AFTER,
+        ),
+        "outcome",
+    )
 
 
 def file(ctx: Context, text: str, action: Action) -> File:

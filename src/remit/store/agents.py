@@ -89,6 +89,16 @@ OUTCOME = Statement(
     ),
     into(Outcome),
 )
+OUTCOMES_BY_PREFIX = Statement(
+    select(*columns(outcomes, Outcome))
+    .where(
+        outcomes.c.company_id == bind("company"),
+        outcomes.c.id >= bind("low"),
+        outcomes.c.id < bind("high"),
+    )
+    .limit(2),
+    into(Outcome),
+)
 OUTCOME_ANYWHERE = Statement(
     select(*columns(outcomes, Outcome)).where(outcomes.c.id == bind("outcome")), into(Outcome)
 )

@@ -202,6 +202,7 @@ _VISIBLE_TEXT = f"""
         AND NOT EXISTS ({_ON_FILE_TEXT} AND g.level <= {int(Level.READ)} AND g.mode = 'deny')))
 """
 SEARCH_FILES = Statement(
+    # Only our own column names and constants are put together here.
     text(f"""
         SELECT {_FILE_COLUMNS} FROM (
             SELECT s.file_id, ts_rank(s.words, q.words) AS score
@@ -212,7 +213,7 @@ SEARCH_FILES = Statement(
             LIMIT {_CANDIDATES}
         ) best JOIN files f ON f.id = best.file_id
         ORDER BY best.score DESC, f.id DESC LIMIT :limit
-    """).bindparams(no=False, yes=True),
+    """).bindparams(no=False, yes=True),  # noqa: S608
     into(File),
     sqlite=text(f"""
         SELECT {_FILE_COLUMNS} FROM (
@@ -222,7 +223,7 @@ SEARCH_FILES = Statement(
             LIMIT {_CANDIDATES}
         ) best JOIN files f ON f.id = best.file_id
         ORDER BY best.score, f.id DESC LIMIT :limit
-    """).bindparams(no=False, yes=True),
+    """).bindparams(no=False, yes=True),  # noqa: S608
 )
 INDEX_FILE = change(
     text(

@@ -1,4 +1,4 @@
-"""The tools that every agent has. They are always listed; the operation inside is what is refused."""
+"""The tools every agent has: always listed; the operation inside is what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def build_tools(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
     """The tools for the bearer of a token."""
     base = (*kb_tools.build(app), *capability_tools.build(app))
 
-    async def tools(token: str) -> Sequence[Tool]:
+    async def tools(_token: str) -> Sequence[Tool]:
         return base
 
     return tools
