@@ -99,7 +99,7 @@ def main() -> int:
     from remit.settings import load
 
     # The endpoint imports it when it is built.
-    tools.build_tools = _with_noop(tools.build_tools)
+    tools.build_tools = _with_noop(tools.build_tools)  # type: ignore[assignment]  # only renamed
     return serve.run(
         load(),
         host="127.0.0.1",

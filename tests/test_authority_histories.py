@@ -146,7 +146,7 @@ class Histories(RuleBasedStateMachine):
         for n in range(1, 4):
             line.append(self._joined(self.company.agent(f"agent-{n}", line[-1]), line[-1]))
         self._joined(self.company.agent("agent-4"), line[0])
-        self.write_down(0, False)
+        self.write_down(0, True)
         for n in range(1, 4):
             self.give(0, n, 0, 2, None, None, False)
 
@@ -452,7 +452,7 @@ def test_every_history_keeps_each_grant_within_its_source() -> None:
     run_state_machine_as_test(
         Histories,
         settings=settings(
-            max_examples=60,
+            max_examples=50,
             stateful_step_count=40,
             derandomize=True,
             deadline=None,

@@ -268,9 +268,7 @@ def _check_boss(ctx: Context, boss: Agent) -> None:
 
 def _name_taken(ctx: Context, name: str) -> bool:
     return (
-        ctx.tx.one(
-            statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)
-        )
+        ctx.tx.one(statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name))
         is not None
     )
 

@@ -104,9 +104,7 @@ class Context:
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
             raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.USER:
-            self.membership = self.tx.one(
-                people.MEMBERSHIP, company=company, user=self.actor.id
-            )
+            self.membership = self.tx.one(people.MEMBERSHIP, company=company, user=self.actor.id)
             if self.membership is None:
                 raise NotFound("There is no such company.")
         self.company = company
@@ -118,9 +116,7 @@ class Context:
         """The agent and its bosses, upward; empty when the tree cannot be trusted."""
         if agent is None:
             return ()
-        chain = self.tx.all(
-            agent_statements.CHAIN_OF_BOSSES, company=self.company, agent=agent
-        )
+        chain = self.tx.all(agent_statements.CHAIN_OF_BOSSES, company=self.company, agent=agent)
         if len(chain) > DEEPEST_TREE or len(set(chain)) != len(chain):
             return ()
         return tuple(chain)
@@ -270,7 +266,7 @@ class Gate:
         self.database = database
         self.clock = clock
         self.ids = ids
-        #: Called after each commit that recorded events, with the company.
+        #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
     async def __call__(
@@ -289,9 +285,7 @@ class Gate:
             reply = await self.database.write(work)
         return self._open(reply)
 
-    def blocking(
-        self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
+    def blocking(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for a command, from a thread that has nothing else to do meanwhile."""
         work = self._work(caller, verb, args, kwargs)
         try:

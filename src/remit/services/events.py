@@ -67,7 +67,7 @@ def verify(ctx: Context, *, company: str | None, expect: str | None = None) -> d
 
 @query
 def why(ctx: Context, *, event: str) -> dict[str, Any]:
-    """The steps from an event (or the newest on a resource) back to a person."""
+    """The steps from an event back to the person who made it possible."""
     found = _find(ctx, event)
     ctx.require(Action.EVENT_READ, on=f"event:{found.id}")
     steps: list[dict[str, Any]] = []

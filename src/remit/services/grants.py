@@ -108,15 +108,11 @@ def give_by_authorship(ctx: Context, author: AgentId, file_id: str) -> Grant:
 def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     """Take a grant back, with everything that was passed on from it."""
     found = _grant(ctx, grant, company)
-    ctx.require(
-        Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found
-    )
+    ctx.require(Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found)
     if found.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
     gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id, now=ctx.now)
-    ctx.record(
-        "grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)}
-    )
+    ctx.record("grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)})
     return {"id": found.id, "revoked": sorted(gone)}
 
 
@@ -147,9 +143,7 @@ def listing(
             target_boss=boss.boss_id if boss else None,
         )
         if unused:
-            found = ctx.tx.all(
-                statements.UNUSED_BY, company=ctx.company, holder=holder, **paging
-            )
+            found = ctx.tx.all(statements.UNUSED_BY, company=ctx.company, holder=holder, **paging)
         else:
             found = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
     return [views.grant(grant, reason(grant)) for grant in found]

@@ -36,9 +36,7 @@ _THREADS = 16
 
 
 class Library:
-    def __init__(
-        self, gate: Gate, blobs: BlobStore, ids: Ids, largest: int = LARGEST_FILE
-    ) -> None:
+    def __init__(self, gate: Gate, blobs: BlobStore, ids: Ids, largest: int = LARGEST_FILE) -> None:
         self.gate = gate
         self.blobs = blobs
         self.largest = largest

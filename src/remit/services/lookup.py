@@ -132,9 +132,7 @@ def file(ctx: Context, text: str, action: Action) -> File:
             ),
             "file",
         )
-    ctx.require(
-        action, kb_file(found.id), home=found.home_agent_id, listed=not found.unlisted
-    )
+    ctx.require(action, kb_file(found.id), home=found.home_agent_id, listed=not found.unlisted)
     return found
 
 

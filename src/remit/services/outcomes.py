@@ -67,9 +67,9 @@ def complete(ctx: Context, *, outcome: str, note: object = "") -> Answer:
 
 @command
 def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
-    return _finish(ctx, outcome, OutcomeStatus.CLOSED, clean_text(
-        rationale, "rationale", longest=10_000
-    ))
+    return _finish(
+        ctx, outcome, OutcomeStatus.CLOSED, clean_text(rationale, "rationale", longest=10_000)
+    )
 
 
 def _finish(ctx: Context, text: str, status: OutcomeStatus, note: object) -> Answer:

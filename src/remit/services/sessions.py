@@ -21,9 +21,7 @@ _OWN = Decision(Effect.ALLOW, "self", "It is your own session.", "rule:self")
 def create_link(ctx: Context) -> Answer:
     """A token that opens one session, once, for the user who asks."""
     _own_company(ctx)
-    return users.issue(
-        ctx, TokenKind.LOGIN, "login link", ctx.now + LINK_LASTS, user=ctx.actor.id
-    )
+    return users.issue(ctx, TokenKind.LOGIN, "login link", ctx.now + LINK_LASTS, user=ctx.actor.id)
 
 
 @command
@@ -44,9 +42,7 @@ def redeem(ctx: Context, *, link: str) -> Answer:
         )
     ctx.actor = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
     _own_company(ctx)
-    return users.issue(
-        ctx, TokenKind.SESSION, "web", ctx.now + SESSION_LASTS, user=ctx.actor.id
-    )
+    return users.issue(ctx, TokenKind.SESSION, "web", ctx.now + SESSION_LASTS, user=ctx.actor.id)
 
 
 @command

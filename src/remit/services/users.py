@@ -195,9 +195,6 @@ def _member(ctx: Context, text: str) -> User:
         user = ctx.tx.one(people.USER, user=name)
     else:
         user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
-    if user is None or (
-        ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is None
-    ):
+    if user is None or (ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is None):
         raise NotFound("There is no such user here.")
     return user
-

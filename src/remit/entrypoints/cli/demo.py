@@ -98,9 +98,7 @@ class Story:
         return agent
 
     async def _start(self, agent: str) -> runs.LiveRun:
-        return await runs.begin(
-            self.app.gate, self.app.ids, self.app.settings.workspaces, agent
-        )
+        return await runs.begin(self.app.gate, self.app.ids, self.app.settings.workspaces, agent)
 
     async def _files_and_rights(
         self, editor: ScriptedAgent, author: ScriptedAgent, workspace: Path
