@@ -203,7 +203,9 @@ def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
     assert set(made.json) == {"id", "name", "createdAt"}
     path = f"/api/companies/{made.json['id']}"
     assert world.board.must("GET", path) == made.json
-    assert made.json in world.board.must("GET", "/api/companies?limit=1000")
+    listed = world.board.must("GET", "/api/companies?limit=1000")
+    mine = next(company for company in listed if company["id"] == made.json["id"])
+    assert mine == {**made.json, "role": "board", "scopeAgentId": None}
     renamed = world.board.must("PATCH", path, {"name": f"Newer {world.user}"})
     assert renamed["name"] == f"Newer {world.user}"
     again = world.board("POST", "/api/companies", {"name": f"newer {world.user}"})

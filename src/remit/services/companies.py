@@ -58,16 +58,24 @@ def add_member(
 
 @query
 def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
-    """The companies the caller has a part in."""
+    """The companies the caller has a part in, and which part that is."""
     if ctx.actor.company_id is not None:
         found = ctx.tx.one(people.COMPANY, company=ctx.actor.company_id)
         return [views.company(found)] if found is not None and found.id > after else []
-    return [
-        views.company(company)
-        for company in ctx.tx.all(
-            people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit
+    mine = []
+    for company in ctx.tx.all(
+        people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit
+    ):
+        part = ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id)
+        assert part is not None
+        mine.append(
+            {
+                **views.company(company),
+                "role": part.role.value,
+                "scope_agent_id": part.scope_agent_id,
+            }
         )
-    ]
+    return mine
 
 
 @query
