@@ -30,6 +30,11 @@ class Plan:
     def seconds(self, full: float) -> float:
         return min(full, 1.0) if self.quick else full
 
+    @property
+    def patience(self) -> float:
+        """How long one comparison may take, in seconds."""
+        return 2.0 if self.quick else 12.0
+
     def home(self, name: str) -> Path:
         return self.folder / name
 
@@ -67,7 +72,7 @@ def cost(samples: Sequence[float]) -> Cost:
 
 
 def interleaved(
-    works: Mapping[str, Callable[[], object]], count: int, *, block: int = 10, seconds: float = 20
+    works: Mapping[str, Callable[[], object]], count: int, *, block: int = 10, seconds: float
 ) -> dict[str, Cost]:
     """Time each of them, in turns: what slows the machine down slows all of them.
 

@@ -35,6 +35,6 @@ def measure(plan: Plan) -> Iterator[Row]:
         on_sqlite = stack.enter_context(office.opened(plan.home("beside-postgres")))
         works = {f"{name} server": work for name, work in verbs(on_server).items()}
         works |= {f"{name} sqlite": work for name, work in verbs(on_sqlite).items()}
-        taken = interleaved(works, plan.some(200))
+        taken = interleaved(works, plan.some(200), seconds=plan.patience)
     for name, words in _NAMES.items():
         yield compared(words, taken[f"{name} server"].p50, "SQLite", taken[f"{name} sqlite"].p50)

@@ -24,7 +24,7 @@ def measure(plan: Plan) -> Iterator[Row]:
             for name, work in _works(here, size).items():
                 works.setdefault(name, {})[str(size)] = work
         for name, both in works.items():
-            taken = interleaved(both, plan.some(160), block=4, seconds=1 if plan.quick else 8)
+            taken = interleaved(both, plan.some(160), block=4, seconds=plan.patience / 3)
             few, many = taken[str(FEW)].p50, taken[str(MANY)].p50
             yield compared(name, many, f"among {FEW:,}", few, most=MOST)
 

@@ -25,6 +25,7 @@ def measure(plan: Plan) -> Iterator[Row]:
                 **verbs(here),
             },
             plan.some(400),
+            seconds=plan.patience,
         )
     yield from rows(taken, taken)
 

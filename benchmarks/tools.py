@@ -32,7 +32,8 @@ def measure(plan: Plan) -> Iterator[Row]:
 
 def _one_client(plan: Plan, instance: Instance, key: str, version: str) -> Iterator[Row]:
     wires = {name: Wire(instance.url, script) for name, script in _scripts(instance, key, version)}
-    taken = interleaved({name: wire.exchange for name, wire in wires.items()}, plan.some(1200))
+    works = {name: wire.exchange for name, wire in wires.items()}
+    taken = interleaved(works, plan.some(1200), seconds=plan.patience)
     for wire in wires.values():
         wire.close()
     noop = taken["noop"].p50

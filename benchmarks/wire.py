@@ -23,7 +23,7 @@ PROCESSES = 2
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _TAG = re.compile(rb'\r\netag: *("[^"]+")', re.IGNORECASE)
 _LONGEST_WAIT = 30.0
-_HEAD_START = 1.5
+_HEAD_START = 0.8
 
 
 class Script(Protocol):
