@@ -143,8 +143,7 @@ def _decide_agent(
     if action in _EVERY_AGENT:
         return _allow("member", "Every agent of the company may.", "rule:member")
     if action in _LEVEL or action is Action.FILE_SEE:
-        # Only the actor's own grants on this very resource count, whatever was loaded.
-        held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
+        held = _own(facts.held, actor, resource)
         return _decide_file(action, held, facts)
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:
@@ -189,6 +188,19 @@ def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decis
     if decision.effect is Effect.ASK and action is Action.FILE_SEE:
         return _allow("asked", "You may ask to read it, so you know of it.", decision.basis)
     return decision
+
+
+def _own(held: tuple[Grant, ...], actor: Principal, resource: Resource | None) -> tuple[Grant, ...]:
+    """Only the actor's own grants on this very resource count, whatever was loaded."""
+    if resource is None:
+        return ()
+    return tuple(
+        grant
+        for grant in held
+        if grant.holder_id == actor.id
+        and grant.resource_id == resource.id
+        and grant.kind is resource.kind
+    )
 
 
 def _allow(reason: str, sentence: str, basis: str) -> Decision:

@@ -12,13 +12,15 @@ from remit.model.decision import Effect
 from remit.model.file import LONGEST_DESCRIPTION, Access, File, Version
 from remit.model.grant import Level, kb_file
 from remit.model.principal import ActorKind
-from remit.model.text import clean_text, search_words
+from remit.model.text import clean_text, relevance, search_words
 from remit.services import grants, lookup, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.store import files as statements
 from remit.store.statement import SQLITE
 
 MOST_WORDS = 16
+#: More matches than this are not all ranked; the newest are.
+MOST_RANKED = 200
 #: Descriptions are short; this bounds what one of them puts into the index.
 MOST_INDEXED_WORDS = 400
 END_OF_IDS = "g"
@@ -199,12 +201,9 @@ def show(ctx: Context, *, file: str) -> dict[str, Any]:
     view["linked_from"] = [
         {"id": source.id, "description": source.description}
         for source in ctx.tx.all(
-            statements.BACKLINKS,
-            file=found.id,
-            company=ctx.company,
-            limit=200,
-            **lookup.sight(ctx),
+            statements.BACKLINKS, file=found.id, limit=200, **lookup.sight(ctx)
         )
+        if source.company_id == ctx.company
     ]
     if _may_read(ctx, found):
         view["links"] = ctx.tx.all(statements.LINKS, file=found.id)
@@ -275,24 +274,32 @@ def browse(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
     if sought := search_words(text)[:MOST_WORDS]:
-        found = ctx.tx.all(
-            statements.SEARCH_FILES,
+        candidates = ctx.tx.all(
+            statements.MATCHING_FILES,
             match=statements.match_all(sought, sqlite=ctx.tx.dialect is SQLITE),
             company=ctx.company,
-            limit=limit,
+            limit=max(MOST_RANKED, limit),
             **lookup.sight(ctx),
         )
-    elif text:
-        found = []
+        # Newest first among equals: the sort keeps the order it finds.
+        candidates.sort(key=lambda file: -relevance(search_words(file.description), sought))
+        found = candidates[:limit]
     else:
-        found = ctx.tx.all(
-            statements.RECENT_FILES,
-            company=ctx.company,
-            before=before,
-            limit=limit,
-            **lookup.sight(ctx),
-        )
+        found = [] if text else _newest(ctx, before, limit)
     return [views.file(file, level(ctx, file)) for file in found]
+
+
+def _newest(ctx: Context, before: str, limit: int) -> list[File]:
+    """What the caller may know of, newest first."""
+    sight = lookup.sight(ctx)
+    page = {"company": ctx.company, "before": before, "limit": limit}
+    if sight["sees_unlisted"]:
+        return ctx.tx.all(statements.NEWEST_FILES, **page)
+    found = ctx.tx.all(statements.NEWEST_LISTED, **page)
+    if sight["holder"]:
+        mine = ctx.tx.all(statements.NEWEST_UNLISTED, holder=sight["holder"], now=ctx.now, **page)
+        found = sorted([*found, *mine], key=lambda file: file.id, reverse=True)
+    return found[:limit]
 
 
 def level(ctx: Context, file: File) -> Level:
@@ -402,5 +409,9 @@ def _index(ctx: Context, file: FileId, description: str) -> None:
     words = " ".join(search_words(description)[:MOST_INDEXED_WORDS])
     parameters: dict[str, Any] = {"file": file, "words": words}
     if ctx.tx.dialect is SQLITE:
-        parameters["row"] = statements.search_row(file)
+        row = ctx.tx.one(statements.SEARCH_ROW, file=file)
+        if row is None:
+            row = ctx.tx.one(statements.NEXT_SEARCH_ROW) or 1
+            ctx.tx.run(statements.SET_SEARCH_ROW, file=file, new_row=row)
+        parameters["row"] = row
     ctx.tx.run(statements.INDEX_FILE, **parameters)

@@ -230,6 +230,7 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("is_text", sa.Boolean(), nullable=False),
         sa.Column("links", sa.Integer(), nullable=False),
+        sa.Column("search_row", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("version >= 1", name=op.f("ck_files_version")),
@@ -243,6 +244,14 @@ def upgrade() -> None:
         sa.UniqueConstraint("id", "company_id", name=op.f("uq_files_id_company_id")),
     )
     op.create_index("ix_files_company_id", "files", ["company_id", "id"], unique=False)
+    op.create_index(
+        "ix_files_listed",
+        "files",
+        ["company_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("unlisted = 0"),
+        postgresql_where=sa.text("unlisted = false"),
+    )
     op.create_table(
         "file_versions",
         sa.Column("file_id", ID, nullable=False),
@@ -368,6 +377,14 @@ def upgrade() -> None:
         "ix_grants_held",
         "grants",
         ["holder_id", "kind", "resource_id"],
+        unique=False,
+        sqlite_where=sa.text("revoked_at IS NULL"),
+        postgresql_where=sa.text("revoked_at IS NULL"),
+    )
+    op.create_index(
+        "ix_grants_holder_id",
+        "grants",
+        ["holder_id", "id"],
         unique=False,
         sqlite_where=sa.text("revoked_at IS NULL"),
         postgresql_where=sa.text("revoked_at IS NULL"),
