@@ -1,30 +1,108 @@
-"""The demonstration: a whole story that checks itself."""
+"""The demonstration as people start it: it tells the truth, and leaves nothing behind."""
+
+from __future__ import annotations
 
 import json
-import time
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.test_cli import Home
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+LONGEST_SECONDS = 20
+CHAPTERS = [
+    "A company of two agents",
+    "Knowledge, and who may read it",
+    "Two writers, no lost update",
+    "The record",
+]
 
 
-def test_the_demonstration_comes_out_right_and_hurries_if_asked(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    began = time.monotonic()
-    told = home("demo", "--speed", "fast", warnings=False)
-    assert told.code == 0, told.out
-    assert time.monotonic() - began < 20
-    assert told.out.rstrip().endswith("Everything came out as it should.")
-    assert "own_mandate:" in told.out
-    assert "delegated_away:" in told.out
-    assert "Handover: The press has it" in told.out
-    assert "└── A list of newspapers (open, ready)" in told.out
-    assert not home.folder.exists(), "it leaves the home of its user alone"
+class Demo:
+    """A demonstration in a process group and with a folder for temporary files of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, sabotage: str = "") -> None:
+        self.folder = folder
+        script = f"{sabotage}\nfrom remit.entrypoints.cli.main import main\nmain()"
+        with subprocess.Popen(
+            [sys.executable, "-c", script, "demo", *arguments],
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder),
+                "TMPDIR": str(folder),
+                "PYTHONPATH": str(SOURCE),
+                "LANG": "C.UTF-8",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            out, err = process.communicate(timeout=LONGEST_SECONDS)
+        self.group, self.code = process.pid, process.returncode
+        self.out, self.err = out.decode(), err.decode()
+
+    def left_nothing(self) -> bool:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(self.group, 0)
+        return list(self.folder.iterdir()) == []
 
 
-def test_the_demonstration_is_told_as_json(tmp_path: Path) -> None:
-    told = Home(tmp_path)("demo", "--json", warnings=False)
-    answer = json.loads(told.out)
-    assert answer["ok"] is True
-    who = [name for name, _ in answer["story"]]
-    assert {"board", "editor", "scribe", "herald", "verify"} <= set(who)
-    assert who.count("refused") == 5
+def test_the_demonstration_tells_its_story_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--speed", "fast")
+    assert (demo.code, demo.err) == (0, "")
+    lines = demo.out.splitlines()
+    assert [line for line in lines if line in CHAPTERS] == CHAPTERS
+    assert lines[-1] == "Everything came out as it should."
+    assert "no_capability: " in demo.out
+    assert "conflict: " in demo.out
+    assert demo.left_nothing()
+
+
+def test_the_story_is_there_as_json_too(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--json")
+    assert demo.code == 0
+    told = json.loads(demo.out)
+    assert told["ok"] is True
+    assert [who for who, _ in told["story"]][:2] == ["board", "board"]
+    assert all(len(line) == 2 for line in told["story"])
+    assert demo.left_nothing()
+
+
+# ── a demonstration that cannot fail shows nothing ──────────────────────────────────────────────
+
+SABOTAGE = {
+    "everything is allowed": """
+from importlib import import_module
+from remit.model.decision import Decision, Effect
+yes = Decision(Effect.ALLOW, "sabotage", "Anything goes.", "rule:sabotage")
+import_module("remit.authority.decide").holding = lambda *_: yes
+""",
+    "updates are lost": """
+from remit.services import files
+files._check_seen = lambda *_: None
+""",
+    "the record does not hold": """
+from remit.services import events
+from remit.services.command import Kind, Verb
+broken = lambda ctx, *, company: {"ok": False, "events": 1}
+events.verify = Verb("events.verify", Kind.QUERY, broken)
+""",
+    "a run's token outlives it": """
+from remit.services import runs
+from remit.services.command import Kind, Verb
+runs.end = Verb("runs.end", Kind.QUERY, lambda ctx, *, run, status: {})
+""",
+}
+
+
+@pytest.mark.parametrize("wrong", SABOTAGE)
+def test_the_demonstration_fails_when_the_instance_is_wrong(tmp_path: Path, wrong: str) -> None:
+    demo = Demo(tmp_path, "--speed", "fast", sabotage=SABOTAGE[wrong])
+    assert demo.code == 1
+    assert CHAPTERS[0] in demo.out
+    assert "Everything came out as it should." not in demo.out
+    assert "Traceback" not in demo.err
+    assert demo.left_nothing()

@@ -14,6 +14,7 @@ from typing import IO, Self
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
+from remit.runtime import runs
 from remit.services import bootstrap, maintenance, users
 from remit.services.archive.archive import Archive
 from remit.services.command import Gate
@@ -89,6 +90,7 @@ class App:
             await self.gate(as_system(), bootstrap.renew_board_token, token=token)
         else:
             await self._check_board_token(token)
+        await runs.recover(self.gate)
         return empty
 
     async def _check_board_token(self, token: str) -> None:

@@ -28,9 +28,7 @@ async def begin(gate: Gate, ids: Ids, workspaces: Path, agent: str) -> LiveRun:
     run_id = RunId(ids.new())
     folder = create_workspace(workspaces, run_id)
     try:
-        answer = await gate(
-            as_system(), runs.start, agent=agent, run=run_id, workspace=str(folder)
-        )
+        answer = await gate(as_system(), runs.start, agent=agent, run=run_id, workspace=str(folder))
     except BaseException:
         destroy_workspace(folder)
         raise

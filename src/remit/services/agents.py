@@ -13,7 +13,6 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, TokenKind, UserId
 from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
 from remit.model.file import FileKind
-from remit.model.grant import Level
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text, name_key
@@ -163,12 +162,11 @@ def appoint(ctx: Context, post: Post, mandate: Outcome, boss: Agent | None) -> A
 
 def _keep_books(ctx: Context, agent: Agent) -> None:
     """The agent's working memory, which it writes, and the log of its runs, which it reads."""
-    for file_id, kind, what, level in (
-        (agent.state_file_id, FileKind.STATE, "State", Level.WRITE),
-        (agent.log_file_id, FileKind.LOG, "Activity log", Level.READ),
+    for file_id, kind, what in (
+        (agent.state_file_id, FileKind.STATE, "State"),
+        (agent.log_file_id, FileKind.LOG, "Activity log"),
     ):
         documents.create(ctx, kind, f"{what} of {agent.name}", "", home=agent.id, file_id=file_id)
-        grants.give_by_rule(ctx, agent.id, file_id, level)
 
 
 @query

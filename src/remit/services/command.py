@@ -289,7 +289,7 @@ class Gate:
         self.clock = clock
         self.ids = ids
         self.blobs = blobs
-        #: Called after each commit that recorded events, with the company.
+        #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
     async def __call__(

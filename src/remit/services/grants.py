@@ -103,7 +103,7 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
-    """What nobody gave: who makes a file may write it, an agent may read its own log."""
+    """What nobody gave: who makes a file may write it, and may pass that on."""
     return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
 
 

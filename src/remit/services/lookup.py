@@ -62,6 +62,8 @@ def _company_id(ctx: Context, text: str) -> str:
         prefix = normalise(text)
     except BadInput:
         raise NotFound("There is no such company.") from None
+    if ctx.actor.company_id is not None and ctx.actor.company_id.startswith(prefix):
+        return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
     return only([company for company in mine if company.id.startswith(prefix)], "company").id
 
@@ -155,6 +157,10 @@ def file(ctx: Context, text: str, action: Action) -> File:
     return found
 
 
+def agent_row(ctx: Context, agent: str) -> Agent | None:
+    return ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=agent)
+
+
 def document_of(ctx: Context, outcome: Outcome) -> File:
     found = ctx.tx.one(file_statements.FILE, company=ctx.company, file=outcome.id)
     assert found is not None, "an outcome and its document are made together"
@@ -170,33 +176,42 @@ _AS_OUTCOME = {
 
 
 def _require_file(ctx: Context, file: File, action: Action) -> None:
+    action, resource, facts = about_file(ctx, file, action)
+    ctx.require(action, resource, **facts)
+
+
+def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, dict[str, Any]]:
+    """What is to be decided about a file, and what the decision has to know."""
     if file.kind is FileKind.OUTCOME:
         outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=file.id)
         assert outcome is not None, "an outcome and its document are made together"
-        require_outcome(ctx, _AS_OUTCOME[action], outcome)
-        return
-    about_agent = file.kind in (FileKind.STATE, FileKind.LOG)
-    facts: dict[str, Any] = {"place": ctx.place(file.home_agent_id)} if about_agent else {}
-    ctx.require(
-        action,
-        kb_file(file.id),
-        home=file.home_agent_id,
-        listed=not file.unlisted,
-        about_agent=about_agent,
-        **facts,
-    )
+        return _AS_OUTCOME[action], _resource(outcome), _outcome_facts(ctx, outcome)
+    facts: dict[str, Any] = {"home": file.home_agent_id, "listed": not file.unlisted}
+    if file.kind in (FileKind.STATE, FileKind.LOG):
+        facts |= {
+            "about_agent": True,
+            "is_memory": file.kind is FileKind.STATE,
+            "place": ctx.place(file.home_agent_id),
+        }
+    return action, kb_file(file.id), facts
+
+
+def _resource(outcome: Outcome) -> Resource:
+    return Resource(ResourceKind.OUTCOME, outcome.id)
+
+
+def _outcome_facts(ctx: Context, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "home": outcome.owner_id,
+        "relation": relation(ctx, outcome),
+        "delegated": outcome.delegated,
+        "listed": False,
+    }
 
 
 def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
     """Decide about an outcome, or end the call."""
-    return ctx.require(
-        action,
-        Resource(ResourceKind.OUTCOME, outcome.id),
-        home=outcome.owner_id,
-        relation=relation(ctx, outcome),
-        delegated=outcome.delegated,
-        listed=False,
-    )
+    return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 
 def relation(ctx: Context, outcome: Outcome) -> Relation:

@@ -97,6 +97,16 @@ def token(value: Token) -> View:
 
 
 def file(value: File, level: Level | None = None) -> View:
+    if level is Level.NONE:
+        # Hash and size would tell something about contents that must not be read.
+        return {
+            "id": value.id,
+            "company_id": value.company_id,
+            "description": value.description,
+            "unlisted": value.unlisted,
+            "level": level.word,
+            "created_at": time(value.created_at),
+        }
     view: View = {
         "id": value.id,
         "company_id": value.company_id,

@@ -139,9 +139,12 @@ _PAGE = 1_000
 _MOST_FAULTS = 100
 
 
-def verify(transaction: Transaction, company_id: str) -> tuple[int, str, list[Fault]]:
+def verify(
+    transaction: Transaction, company_id: str, expected: str | None = None
+) -> tuple[int, str, list[Fault]]:
     """Walk a company's whole chain: events seen, hash of the last one, what is wrong."""
     faults: list[Fault] = []
+    found_expected = expected is None or expected == GENESIS
     expected_seq, previous = 1, GENESIS
     for event in _walk(transaction, company_id):
         if len(faults) >= _MOST_FAULTS:
@@ -164,6 +167,7 @@ def verify(transaction: Transaction, company_id: str) -> tuple[int, str, list[Fa
         if event_hash(event) != event.hash:
             faults.append(Fault(event.seq, "changed", f"event {event.seq} was changed."))
         expected_seq, previous = event.seq + 1, event.hash
+        found_expected = found_expected or event.hash == expected
     head = transaction.one(READ_HEAD, company=company_id) or Head(0, GENESIS)
     seen = expected_seq - 1
     if len(faults) < _MOST_FAULTS and (head.seq, head.hash) != (seen, previous):
@@ -174,6 +178,8 @@ def verify(transaction: Transaction, company_id: str) -> tuple[int, str, list[Fa
                 f"the chain ends at event {seen}, but its head says {head.seq}.",
             )
         )
+    if not found_expected and not faults:
+        faults.append(Fault(seen, "replaced", "the expected hash is nowhere in the chain."))
     return seen, previous, faults
 
 

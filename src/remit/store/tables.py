@@ -289,13 +289,28 @@ files = Table(
     Column("size", BigInteger, nullable=False),
     Column("is_text", Boolean, nullable=False),
     Column("links", Integer, nullable=False),
+    # Where SQLite's full-text index has it; PostgreSQL does without.
+    Column("search_row", BigInteger),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
     UniqueConstraint("id", "company_id"),
     _within_company("home_agent_id", "agents"),
     CheckConstraint("version >= 1", name="version"),
     _one_of("kind", "file", "outcome", "state", "log"),
-    Index("ix_files_company_id", "company_id", "id"),
+    Index(
+        "ix_files_company_id",
+        "company_id",
+        "id",
+        sqlite_where=text("kind = 'file'"),
+        postgresql_where=text("kind = 'file'"),
+    ),
+    Index(
+        "ix_files_listed",
+        "company_id",
+        "id",
+        sqlite_where=text("unlisted = 0 AND kind = 'file'"),
+        postgresql_where=text("unlisted = false AND kind = 'file'"),
+    ),
 )
 
 file_versions = Table(
@@ -382,6 +397,7 @@ grants = Table(
         sqlite_where=_LIVE,
         postgresql_where=_LIVE,
     ),
+    Index("ix_grants_holder_id", "holder_id", "id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_grants_parent_id", "parent_id"),
     Index("ix_grants_scope_id", "scope_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_grants_company_id", "company_id", "id"),

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from remit.app import App
 from remit.entrypoints.http.caller import session
-from remit.errors import Refused, Unauthenticated
+from remit.errors import Unauthenticated
 from remit.services import agents, companies, events, files, users
 from remit.services.identity import Caller
 
@@ -92,10 +92,9 @@ def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 async def _section(app: App, who: Caller, company: dict[str, Any]) -> Section:
     own: dict[str, Any] = {"company": company["id"]}
-    try:
+    record = None
+    if company["scope_agent_id"] is None:  # asking in vain would be on record as a refusal
         record = await app.gate(who, events.listing, **own, limit=NEWEST)
-    except Refused:
-        record = None
     return Section(
         company,
         _tree(await app.gate(who, agents.listing, **own, limit=MOST_AGENTS)),

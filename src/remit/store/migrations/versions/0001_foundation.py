@@ -349,6 +349,7 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("is_text", sa.Boolean(), nullable=False),
         sa.Column("links", sa.Integer(), nullable=False),
+        sa.Column("search_row", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint(
@@ -364,7 +365,22 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_files")),
         sa.UniqueConstraint("id", "company_id", name=op.f("uq_files_id_company_id")),
     )
-    op.create_index("ix_files_company_id", "files", ["company_id", "id"], unique=False)
+    op.create_index(
+        "ix_files_company_id",
+        "files",
+        ["company_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("kind = 'file'"),
+        postgresql_where=sa.text("kind = 'file'"),
+    )
+    op.create_index(
+        "ix_files_listed",
+        "files",
+        ["company_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("unlisted = 0 AND kind = 'file'"),
+        postgresql_where=sa.text("unlisted = false AND kind = 'file'"),
+    )
     op.create_table(
         "file_versions",
         sa.Column("file_id", ID, nullable=False),
@@ -490,6 +506,14 @@ def upgrade() -> None:
         "ix_grants_held",
         "grants",
         ["holder_id", "kind", "resource_id"],
+        unique=False,
+        sqlite_where=sa.text("revoked_at IS NULL"),
+        postgresql_where=sa.text("revoked_at IS NULL"),
+    )
+    op.create_index(
+        "ix_grants_holder_id",
+        "grants",
+        ["holder_id", "id"],
         unique=False,
         sqlite_where=sa.text("revoked_at IS NULL"),
         postgresql_where=sa.text("revoked_at IS NULL"),
