@@ -19,6 +19,7 @@ MEASUREMENTS = {
     "tools": "Knowledge base through MCP against a tool that does nothing",
     "content": "File contents over HTTP",
     "scale": "100,000 files and grants against 1,000",
+    "organisation": "Outcomes and the tree of agents",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }
 

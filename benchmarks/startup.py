@@ -22,7 +22,7 @@ REMIT = (sys.executable, "-m", "remit.entrypoints.cli.main")
 AGENTS = 10_000
 MOST_SECONDS_UP, MOST_SECONDS_COMMAND = 2.0, 0.150
 MOST_MEMORY, MOST_CPU = 120, 0.005
-MOST_TOKENS = 6_000
+MOST_TOKENS = 3_000
 _STEP_SECONDS = 0.005
 
 

@@ -537,7 +537,7 @@ ROWS = (
             "tests/test_capabilities.py::test_what_is_revoked_takes_everything_along_that_was_passed_on_from_it",
             "tests/test_capabilities.py::test_a_grant_ends_with_its_outcome_at_every_level_below",
             "tests/test_capabilities.py::test_nothing_can_be_given_for_an_outcome_that_is_finished",
-            "tests/test_capabilities.py::test_an_agent_whose_outcome_is_finished_can_still_be_terminated",
+            "tests/test_capabilities.py::test_finishing_a_mandate_ends_its_agent_and_keeps_the_verdict",
         ),
     ),
     Row(

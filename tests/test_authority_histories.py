@@ -87,6 +87,13 @@ class Model:
     def knows(self, agent: str, file: str) -> bool:
         return not self.unlisted[file] or self.may(agent, file, 1) != "deny"
 
+    def sees(self, agent: str, mandate: str) -> bool:
+        """Mandates above are reasons for one's own; those below are of people one supervises."""
+        return agent in self.upward(mandate) or mandate in self.upward(agent)
+
+    def upward(self, agent: str | None) -> list[str]:
+        return [] if agent is None else [agent, *self.upward(self.boss[agent])]
+
     def can_pass_on(self, agent: str, file: str, level: int, until: Micros | None) -> bool:
         right = self.may(agent, file, level)
         if right == "deny" or until is None:
@@ -118,8 +125,19 @@ class Model:
                     self.revoke([right.id])
 
     def finish(self, outcome: str) -> None:
-        self.open[outcome] = False
-        self.revoke([right.id for right in self.rights.values() if right.scope == outcome])
+        """A mandate ends with its agent, and everybody below goes along."""
+        gone = [outcome]
+        for agent in gone:
+            gone += [below for below, boss in self.boss.items() if boss == agent]
+        for agent in gone:
+            if not self.alive[agent]:
+                continue
+            self.alive[agent] = self.open[agent] = False
+            self.revoke(
+                right.id
+                for right in list(self.rights.values())
+                if right.scope == agent or (right.holder == agent and right.scope is not None)
+            )
 
 
 class Histories(RuleBasedStateMachine):
@@ -209,6 +227,7 @@ class Histories(RuleBasedStateMachine):
             and self.model.knows(by, file)
             and self.model.can_pass_on(by, file, level, until)
             and self.model.open[outcome or to]
+            and self.model.sees(by, outcome or to)
         )
         made = self._give(self.callers[by], to, file, level, "allow", until, outcome)
         assert (made is not None) == expected
@@ -303,9 +322,7 @@ class Histories(RuleBasedStateMachine):
             assert not possible
         else:
             assert possible
-            self.model.alive[agent] = False
-            if self.model.open[agent]:
-                self.model.finish(agent)
+            self.model.finish(agent)
 
     @rule(agent=WHICH, file=WHICH, level=st.sampled_from([1, 2]))
     def use(self, agent: int, file: int, level: int) -> None:
@@ -350,7 +367,8 @@ class Histories(RuleBasedStateMachine):
                     self.company.call(caller, files.listing, company=None)
                 continue
             listed = self.company.call(caller, files.listing, company=None)
-            found = {file["id"]: file["level"] for file in listed}
+            # Its own memory and log are always there, and no part of this story.
+            found = {file["id"]: file["level"] for file in listed if file["kind"] == "file"}
             expected = {}
             for file in self.model.unlisted:
                 for level in (2, 1):

@@ -50,10 +50,29 @@ BASE_TOOLS = [
     "kb_create",
     "kb_write",
     "kb_history",
+    "outcome_list",
+    "outcome_view",
+    "outcome_ancestors",
+    "outcome_subtree",
+    "outcome_create",
+    "outcome_update",
+    "outcome_complete",
+    "outcome_close",
+    "outcome_reopen",
+    "delegate",
+    "reclaim",
+    "log_read",
+    "log_submit",
     "capability_list",
     "capability_grant",
     "capability_revoke",
 ]
+LOOKING = {
+    *("kb_list", "kb_browse", "kb_read", "kb_history", "capability_list", "log_read"),
+    *("outcome_list", "outcome_view", "outcome_ancestors", "outcome_subtree"),
+}
+#: What all agents pay for in every conversation, in tokens.
+MOST_TOKENS = 3_000
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
 
@@ -65,6 +84,9 @@ class Member:
     id: str
     name: str
     key: str
+    #: Its memory and its activity log, which every listing of its files begins with.
+    state: str
+    log: str
 
 
 class Site:
@@ -95,7 +117,8 @@ class Site:
             adapter_type="scripted",
         )
         key = self.call(self.board, agents.create_key, agent=made["id"])
-        return Member(made["id"], name, key["token"])
+        books = self.sql("SELECT state_file_id, log_file_id FROM agents WHERE id = ?", made["id"])
+        return Member(made["id"], name, key["token"], *books[0])
 
     def begin(self, member: Member) -> runs.LiveRun:
         settings = self.app.settings
@@ -205,6 +228,33 @@ def refusal(agent: ScriptedAgent, tool: str, /, **arguments: Any) -> ToolRefused
 
 def created(agent: ScriptedAgent, content: str = "text", **more: Any) -> dict[str, Any]:
     return agent.call("kb_create", **{"description": "notes", "content": content, **more})
+
+
+def books(member: Member, folder: Path | None = None) -> list[dict[str, Any]]:
+    """How a listing of an agent's files begins, before it wrote anything."""
+    return [
+        {
+            "id": file,
+            "description": f"{what} of {member.name}",
+            "version": 1,
+            "level": level,
+            "path": str(folder / f"{file}.v1") if folder else None,
+        }
+        for file, what, level in (
+            (member.state, "State", "write"),
+            (member.log, "Activity log", "read"),
+        )
+    ]
+
+
+def by_rule(member: Member, boss: Member | None = None) -> list[tuple[str, str, str]]:
+    """What an agent may without a grant: the resource, the level, and why."""
+    return [
+        (f"outcome:{member.id}", "read", "the mandate; the work is below it"),
+        (f"kb_file:{member.state}", "write", "its memory"),
+        (f"kb_file:{member.log}", "read", "its activity log"),
+        *([(f"message:{boss.id}", "use", "its boss")] if boss else []),
+    ]
 
 
 # ── creating, reading, writing ──────────────────────────────────────────────────────────────────
@@ -435,21 +485,46 @@ def test_a_list_has_what_can_be_read_or_written_with_a_copy_of_each(
         folder = run.workspace / ".kb"
         assert agent.call("kb_list") == {
             "files": [
-                {
-                    "id": file["id"],
-                    "description": description,
-                    "version": 1,
-                    "level": level,
-                    "path": str(folder / f"{file['id']}.v1"),
-                }
-                for file, description, level in ((written, "W", "write"), (readable, "R", "read"))
+                *books(report, folder),
+                *(
+                    {
+                        "id": file["id"],
+                        "description": description,
+                        "version": 1,
+                        "level": level,
+                        "path": str(folder / f"{file['id']}.v1"),
+                    }
+                    for file, description, level in (
+                        (written, "W", "write"),
+                        (readable, "R", "read"),
+                    )
+                ),
             ]
         }
-        first, second = agent.call("kb_list", limit=1), agent.call("kb_list", after=written["id"])
-        assert [file["id"] for file in first["files"]] == [written["id"]]
-        assert [file["id"] for file in second["files"]] == [readable["id"]]
+        seen = ""
+        for file in (report.state, report.log, written["id"], readable["id"]):
+            page = agent.call("kb_list", limit=1, after=seen)["files"]
+            assert [each["id"] for each in page] == [file]
+            seen = file
+        assert agent.call("kb_list", after=seen) == {"files": []}
     with ScriptedAgent(site.url, report.key) as outside:
-        assert [file["path"] for file in outside.call("kb_list")["files"]] == [None, None]
+        assert [file["path"] for file in outside.call("kb_list")["files"]] == [None] * 4
+
+
+@pytest.mark.requirement("AG-16")
+def test_a_file_that_is_older_than_its_reader_is_on_some_page(
+    site: Site, boss: Member, at_work: ScriptedAgent
+) -> None:
+    old = created(at_work)
+    young = site.member(boss)
+    at_work.call("capability_grant", to=young.id, resource=f"kb_file:{old['id']}", level="read")
+    expected = [young.state, young.log, old["id"]]
+    with ScriptedAgent(site.url, young.key) as agent:
+        for size in (1, 2, 3):
+            found: list[str] = []
+            while page := agent.call("kb_list", limit=size, after=(found or [""])[-1])["files"]:
+                found += [file["id"] for file in page]
+            assert found == expected
 
 
 @pytest.mark.requirement("AG-16")
@@ -459,7 +534,8 @@ def test_a_copy_is_read_only_has_the_content_and_is_made_once_per_version(
     made = created(at_work, "one")
 
     def copy() -> Path:
-        return Path(at_work.call("kb_list")["files"][0]["path"])
+        listed = at_work.call("kb_list")["files"]
+        return Path(next(file["path"] for file in listed if file["id"] == made["id"]))
 
     first = copy()
     before = first.stat()
@@ -480,7 +556,7 @@ def test_a_symlink_in_place_of_the_copies_is_not_followed(
 ) -> None:
     made = created(at_work, "one")
     (workspace / ".kb").symlink_to(tmp_path)
-    listed = at_work.call("kb_list")["files"][0]["path"]
+    listed = at_work.call("kb_list")["files"][-1]["path"]
     assert list(tmp_path.iterdir()) == []
     assert Path(listed).read_text() == "one"
     assert not (workspace / ".kb").is_symlink()
@@ -496,9 +572,11 @@ def test_a_file_that_is_no_longer_granted_is_no_longer_listed(
         "capability_grant", to=report.id, resource=f"kb_file:{made['id']}", level="read"
     )
     with site.at_work(report) as (_, agent):
-        assert len(agent.call("kb_list")["files"]) == 1
+        listed = [file["id"] for file in agent.call("kb_list")["files"]]
+        assert listed == [report.state, report.log, made["id"]]
         at_work.call("capability_revoke", id=grant["id"])
-        assert agent.call("kb_list") == {"files": []}
+        listed = [file["id"] for file in agent.call("kb_list")["files"]]
+        assert listed == [report.state, report.log]
 
 
 @pytest.mark.requirement("AG-17")
@@ -539,12 +617,30 @@ def test_an_agent_lists_what_it_holds_and_why(
     )
     mine = at_work.call("capability_list")["capabilities"]
     assert [(each["resource"], each["level"], each["reason"]) for each in mine] == [
-        (resource, "write", "made the file")
+        *by_rule(boss),
+        (f"message:{report.id}", "use", f"its report {report.name}"),
+        (f"outcome:{report.id}", "write", "delegated it, and will judge it"),
+        (resource, "write", "made the file"),
     ]
+    assert [each["id"] is None for each in mine] == [True] * 5 + [False]
+    assert [each.get("derived", False) for each in mine] == [True] * 5 + [False]
     with site.at_work(report) as (_, agent):
         theirs = agent.call("capability_list")
-        assert theirs == {"capabilities": [{**given, "reason": "granted by its boss"}]}
-        assert theirs["capabilities"][0]["scope"] == report.id
+        *derived, last = theirs["capabilities"]
+        assert last == {**given, "reason": "granted by its boss"}
+        assert last["scope"] == report.id
+        assert derived == [
+            {
+                "id": None,
+                "resource": held,
+                "level": level,
+                "mode": "allow",
+                "reason": why,
+                "derived": True,
+                "holder_id": report.id,
+            }
+            for held, level, why in by_rule(report, boss)
+        ]
         assert at_work.call("capability_list", agent=report.name) == theirs
         assert refusal(agent, "capability_list", agent=boss.name).code == "not_your_report"
         assert agent.call("capability_list", after=given["id"]) == {"capabilities": []}
@@ -597,7 +693,7 @@ def test_every_agent_has_every_base_tool_and_the_operation_is_refused(
 ) -> None:
     made = created(at_work, unlisted=False)
     secret = created(at_work, unlisted=True)
-    grant = at_work.call("capability_list")["capabilities"][0]
+    grant = at_work.call("capability_list")["capabilities"][-1]
     stranger = site.member()
     with site.at_work(stranger) as (run, agent):
         assert agent.tools() == BASE_TOOLS
@@ -616,15 +712,29 @@ def test_every_agent_has_every_base_tool_and_the_operation_is_refused(
             refusal(agent, "capability_revoke", id=grant["id"]).code,
             refusal(agent, "capability_list", agent=boss.name).code,
             refusal(agent, "kb_read", id=secret["id"]).code,
+            refusal(agent, "outcome_view", id=boss.id).code,
+            refusal(agent, "outcome_ancestors", id=boss.id).code,
+            refusal(agent, "outcome_subtree", id=boss.id).code,
+            refusal(agent, "outcome_list", owner=boss.name).code,
+            refusal(agent, "outcome_create", parent_id=boss.id, title="x").code,
+            refusal(agent, "outcome_update", id=boss.id, version=1, title="x").code,
+            refusal(agent, "outcome_complete", id=boss.id).code,
+            refusal(agent, "outcome_close", id=boss.id, rationale="x").code,
+            refusal(agent, "outcome_reopen", id=boss.id).code,
+            refusal(agent, "delegate", outcome_id=boss.id, hire={"name": "x"}).code,
+            refusal(agent, "reclaim", outcome_id=boss.id, reason="x").code,
+            refusal(agent, "log_read", agent=boss.name).code,
         ]
         assert refused == [
             *("no_capability", "no_capability", "no_capability"),
             *("not_your_report", "not_found", "not_your_report", "not_found"),
+            *("not_found", "not_found", "not_found", "not_below_you"),
+            *("not_found",) * 8,
         ]
-        assert agent.call("kb_list") == {"files": []}
+        assert agent.call("kb_list") == {"files": books(stranger, run.workspace / ".kb")}
         assert created(agent)["version"] == 1
         tried = site.events_of(stranger)
-        assert [event["allowed"] for event in tried] == [False] * 7 + [True]
+        assert [event["allowed"] for event in tried] == [False] * len(refused) + [True]
         assert {event["run_id"] for event in tried} == {run.id}
         assert {event["action"] for event in tried[:3]} == {"file.read", "file.write"}
     assert site.accesses(made["id"]) == [("write", 1)]
@@ -633,7 +743,7 @@ def test_every_agent_has_every_base_tool_and_the_operation_is_refused(
 def test_a_token_dies_with_its_run_and_a_key_with_its_agent(site: Site, boss: Member) -> None:
     run = site.begin(boss)
     with ScriptedAgent(site.url, run.token) as agent:
-        assert agent.call("kb_list") == {"files": []}
+        assert agent.call("kb_list") == {"files": books(boss, run.workspace / ".kb")}
         site.finish(run)
         with pytest.raises(ConnectionError, match=r"401.*The token was revoked"):
             agent.call("kb_list")
@@ -687,7 +797,11 @@ def test_the_tools_of_one_company_do_not_reach_into_another(
         ):
             assert refusal(agent, tool, id=made["id"], **more).code == "not_found"
         assert agent.call("kb_browse", query="quokka") == {"files": []}
-        assert agent.call("kb_list") == {"files": []}
+        listed = agent.call("kb_list")["files"]
+        assert [file["description"] for file in listed] == [
+            "State of stranger",
+            "Activity log of stranger",
+        ]
 
 
 # ── what the tools look like ────────────────────────────────────────────────────────────────────
@@ -744,9 +858,9 @@ def test_the_tool_list_is_small_and_says_which_tools_only_look(
     with Wire(site.url, boss.key, version) as wire:
         listed = wire.ask("tools/list", {})["tools"]
     assert [tool["name"] for tool in listed] == BASE_TOOLS
-    assert len(json.dumps(listed, separators=(",", ":"))) / 4 < 1_500
+    assert len(json.dumps(listed, separators=(",", ":"))) / 4 < MOST_TOKENS
     looking = {tool["name"] for tool in listed if tool.get("annotations", {}).get("readOnlyHint")}
-    assert looking == {"kb_list", "kb_browse", "kb_read", "kb_history", "capability_list"}
+    assert looking == LOOKING
     for tool in listed:
         assert tool["description"]
         keyed = "idempotency_key" in tool["inputSchema"]["properties"]
@@ -795,13 +909,30 @@ class Confusion:
 
 
 def confusion(
-    agent: ScriptedAgent, workspace: Path, outside: Path, foreign: str, report: Member, boss: str
+    agent: ScriptedAgent,
+    workspace: Path,
+    outside: Path,
+    foreign: str,
+    report: Member,
+    superior: Member,
 ) -> Confusion:
+    boss, above = superior.name, superior.id
     (workspace / "good").write_text("good")
     traps = [path for path, _ in set_traps(workspace, outside).values()]
     mine = created(agent, "mine", description="mine")
     grant = agent.call(
         "capability_grant", to=report.id, resource=f"kb_file:{mine['id']}", level="read"
+    )
+    mandate = agent.call("outcome_list")["outcomes"][0]["id"]
+    part, done, lent = (
+        agent.call("outcome_create", parent_id=mandate, title=title)
+        for title in ("part", "done", "lent")
+    )
+    agent.call("outcome_complete", id=done["id"])
+    agent.call("delegate", outcome_id=lent["id"], to=report.name)
+    spare, given_up = (
+        agent.call("outcome_create", parent_id=part["id"], title=title)["id"]
+        for title in ("spare", "given up")
     )
     good: dict[str, dict[str, Any]] = {
         "kb_list": {"limit": 5, "after": ""},
@@ -816,6 +947,50 @@ def confusion(
         },
         "kb_write": {**mine, "path": "good", "encoding": "utf-8", "idempotency_key": "key"},
         "kb_history": {"id": mine["id"], "limit": 5},
+        "outcome_list": {"owner": report.name, "status": "open", "actionable": True, "limit": 5},
+        "outcome_view": {"id": part["id"]},
+        "outcome_ancestors": {"id": part["id"]},
+        "outcome_subtree": {"id": part["id"], "depth": 3},
+        "outcome_create": {
+            "parent_id": part["id"],
+            "title": "new",
+            "description": "d",
+            "parents": [mandate],
+            "blocked_by": [spare],
+            "urgent": True,
+            "important": False,
+            "deferred_until": "2999-01-01T00:00:00+00:00",
+            "idempotency_key": "key",
+        },
+        "outcome_update": {
+            "id": part["id"],
+            "version": part["version"],
+            "title": "changed",
+            "description": "d",
+            "parents": [mandate],
+            "blocked_by": [done["id"]],
+            "urgent": True,
+            "important": False,
+            "deferred_until": "2999-01-01T00:00:00+00:00",
+            "idempotency_key": "key",
+        },
+        "outcome_complete": {
+            "id": spare,
+            "evidence": [mine["id"]],
+            "note": "n",
+            "idempotency_key": "key",
+        },
+        "outcome_close": {"id": given_up, "rationale": "r", "idempotency_key": "key"},
+        "outcome_reopen": {"id": done["id"], "note": "n", "idempotency_key": "key"},
+        "delegate": {
+            "outcome_id": part["id"],
+            "hire": {"name": "hired"},
+            "grants": [{"resource": f"kb_file:{mine['id']}", "level": "read"}],
+            "idempotency_key": "key",
+        },
+        "reclaim": {"outcome_id": lent["id"], "reason": "r", "idempotency_key": "key"},
+        "log_read": {"agent": report.name, "limit": 5},
+        "log_submit": {"summary": "s", "idempotency_key": "key"},
         "capability_list": {"agent": report.name, "limit": 5, "after": ""},
         "capability_grant": {
             "to": report.name,
@@ -828,7 +1003,63 @@ def confusion(
         "capability_revoke": {"id": grant["id"], "idempotency_key": "key"},
     }
     odd_agent: list[Any] = [*ODD_TEXT, "", "nobody", boss, ABSENT, "\0", "x" * 81, "agent:"]
+    odd_outcome: list[Any] = [*ODD_ID, foreign, mine["id"], above]
+    odd_outcomes: list[Any] = [
+        5,
+        1.5,
+        True,
+        "x",
+        {},
+        ["x"],
+        [5],
+        [None],
+        [ABSENT],
+        [above],
+        ["x"] * 51,
+    ]
     bad: dict[str, list[Any]] = {
+        **{f"{tool}.id": odd_outcome for tool in good if tool.startswith("outcome_")},
+        # What it works for, an agent may look at.
+        **{f"{tool}.id": odd_outcome[:-1] for tool in LOOKING if tool.startswith("outcome_")},
+        "outcome_id": odd_outcome,
+        "parent_id": odd_outcome,
+        "owner": [*ODD_TEXT, "nobody", boss, ABSENT, "\0", "x" * 81, "agent:"],
+        "status": [*ODD_TEXT, "", "OPEN", "done"],
+        "depth": [*(odd for odd in ODD_NUMBER if odd is not None), -1, 101],
+        "title": [*ODD_TEXT, "", " ", "a\0b", "x" * 201],
+        "urgent": [5, "yes", [], 1.5],
+        "important": [5, "yes", {}, 1.5],
+        "deferred_until": [*ODD_TEXT, "yesterday", "9999-99-99"],
+        "parents": odd_outcomes,
+        "blocked_by": odd_outcomes,
+        "evidence": [5, 1.5, True, "x", {}, ["x"], [5], [None], [ABSENT], [foreign], ["x"] * 51],
+        "note": [*ODD_TEXT, None, "a\0b", "x" * 10_001],
+        "rationale": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
+        "reason": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
+        "summary": [*ODD_TEXT, None, "", "a\0b", "x" * 20_001],
+        "hire": [
+            5,
+            "x",
+            [],
+            {},
+            {"name": 5},
+            {"name": "a b"},
+            {"name": boss},
+            {"name": "x", "y": 1},
+        ],
+        "grants": [
+            5,
+            "x",
+            {},
+            [5],
+            [{}],
+            [{"resource": "x"}],
+            [{"resource": "x", "level": "read"}],
+        ],
+        "outcome_list.after": [*ODD_TEXT, None, "x" * 37],
+        "outcome_create.description": [*ODD_TEXT, None, "a\0b", "x" * 100_001],
+        "outcome_update.description": [*ODD_TEXT, "a\0b", "x" * 100_001],
+        "actionable": [5, "yes", "true", None, [], 1.5],
         "limit": [*ODD_NUMBER, 0, -1, 501],
         "after": [*ODD_TEXT, None, "x" * 37],
         "query": [*ODD_TEXT, None, "x" * 501, "a\0b"],
@@ -842,6 +1073,7 @@ def confusion(
         "unlisted": [5, "yes", "true", None, [], 1.5],
         "idempotency_key": [*ODD_TEXT, "", "x" * 256, "a\nb"],
         "agent": odd_agent,
+        "log_read.agent": [odd for odd in odd_agent if odd != ""],
         "to": [*odd_agent, None],
         "resource": [
             *ODD_TEXT,
@@ -866,6 +1098,17 @@ def confusion(
         "kb_create": ["description", "content"],
         "kb_write": ["id", "version", "hash", "path"],
         "kb_history": ["id"],
+        "outcome_view": ["id"],
+        "outcome_ancestors": ["id"],
+        "outcome_subtree": ["id"],
+        "outcome_create": ["parent_id", "title"],
+        "outcome_update": ["id", "version"],
+        "outcome_complete": ["id"],
+        "outcome_close": ["id", "rationale"],
+        "outcome_reopen": ["id"],
+        "delegate": ["outcome_id", "hire"],
+        "reclaim": ["outcome_id", "reason"],
+        "log_submit": ["summary"],
         "capability_grant": ["to", "resource", "level"],
         "capability_revoke": ["id"],
     }
@@ -894,11 +1137,11 @@ def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
         with site.at_work(boss) as (_, owner):
             foreign = created(owner)["id"]
         with site.at_work(clumsy) as (run, agent):
-            wrong = confusion(agent, run.workspace, outside, foreign, report, boss.name)
+            wrong = confusion(agent, run.workspace, outside, foreign, report, boss)
             before = everything(site)
             happened = len(site.sql("SELECT 1 FROM events"))
             with Wire(site.url, run.token, version) as wire:
-                for _ in range(2_500):
+                for _ in range(5_000):
                     tool = chance.choice(BASE_TOOLS)
                     arguments = wrong.arguments(chance, tool)
                     result = wire.call(tool, arguments)
@@ -920,6 +1163,33 @@ def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
 
 
 # ── other clients ───────────────────────────────────────────────────────────────────────────────
+
+
+async def exercise_work(
+    call: Callable[..., Coroutine[Any, Any, dict[str, Any]]], report: Member, *, evidence: str
+) -> None:
+    """The tools for outcomes and logs; the caller is the boss of `report`."""
+    mandate = (await call("outcome_list"))["outcomes"][0]["id"]
+    part = await call("outcome_create", parent_id=mandate, title="Etwas Großes")
+    step = await call("outcome_create", parent_id=part["id"], title="A step")
+    changed = await call("outcome_update", id=step["id"], version=1, urgent=True)
+    assert (changed["urgent"], changed["version"]) == (True, 2)
+    done = await call("outcome_complete", id=step["id"], evidence=[evidence], note="done")
+    assert done["verdict"]["evidence"][0]["id"] == evidence
+    assert (await call("outcome_reopen", id=step["id"]))["status"] == "open"
+    moved = await call("delegate", outcome_id=part["id"], to=f"agent:{report.name}")
+    assert (moved["agent"]["id"], moved["moved"]) == (report.id, 1)
+    back = await call("reclaim", outcome_id=part["id"], reason="changed my mind")
+    assert back["outcome"]["owner_id"] == mandate
+    tree = await call("outcome_subtree", id=part["id"])
+    assert [child["id"] for child in tree["children"]] == [step["id"]]
+    assert (await call("outcome_view", id=step["id"]))["parents"][0]["id"] == part["id"]
+    chains = json.dumps(await call("outcome_ancestors", id=step["id"]))
+    assert mandate in chains
+    closed = await call("outcome_close", id=part["id"], rationale="not needed")
+    assert closed["status"] == "closed"
+    await call("log_submit", summary="Used every tool.")
+    assert (await call("log_read"))["entries"][0]["summary"] == "Used every tool."
 
 
 async def exercise(client: Client, report: Member) -> None:
@@ -949,6 +1219,7 @@ async def exercise(client: Client, report: Member) -> None:
     held = (await call("capability_list", agent=report.name))["capabilities"]
     assert grant["id"] in [each["id"] for each in held]
     assert (await call("capability_revoke", id=grant["id"]))["revoked"] == [grant["id"]]
+    await exercise_work(call, report, evidence=made["id"])
     stale = await client.call_tool("kb_write", {**made, "content": "drei"})
     assert stale.is_error
     text = stale.content[0].model_dump()["text"]
@@ -1067,7 +1338,7 @@ def test_claude_works_in_the_knowledge_base_and_is_refused_what_is_not_its_own(
     assert written.json()["version"] == 2
     assert refused.is_error
     assert refused.text.startswith("no_capability: You hold no capability that gives read here.")
-    assert [file["id"] for file in listed.json()["files"]] == [seen["id"]]
+    assert [file["id"] for file in listed.json()["files"]] == [worker.state, worker.log, seen["id"]]
     happened = [
         (event["action"], event["resource"], event["allowed"], event["run_id"])
         for event in site.events_of(worker)

@@ -229,7 +229,12 @@ def listing(
     """The files the calling agent can read or write, with the level it has."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
-    page = [] if after else _own_books(ctx)
+    page = _own_books(ctx)
+    own = [book["id"] for book in page]
+    if after in own:  # the books come first, whatever their ids are
+        page, after = page[own.index(after) + 1 :], ""
+    elif after:
+        page = []
     while len(page) < limit:
         found = ctx.tx.all(
             statements.HELD_FILES,
