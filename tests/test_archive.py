@@ -27,9 +27,9 @@ from remit.services import (
     reorganise,
 )
 from remit.services.archive import checking, reading, tar
-from remit.services.archive.secrets import REMOVED, without_secrets
 from remit.services.archive.text import dump, load, split_prose, with_prose
 from remit.services.identity import Caller
+from remit.services.redaction import REMOVED, without_secrets
 from remit.settings import load as load_settings
 from tests.company import Company, HandClock, Member, keyed, opened
 from tests.http_client import serving

@@ -621,3 +621,31 @@ def test_reorganising_while_everybody_works_breaks_nothing(company: Company) -> 
     assert changes == 24
     assert all(done == 12 for done in worked)
     assert problems(company) == []
+
+
+def test_an_adapters_secrets_are_not_shown_with_the_reorganisation(company: Company) -> None:
+    config = {"env": {"API_KEY": "sk-live-0123456789abcdef0123"}, "model": "small"}
+    company.agent("worker")
+    operation = {
+        "op": "seat",
+        "agent": "worker",
+        "adapter_type": "process",
+        "adapter_config": config,
+    }
+    done = company.call(
+        company.board, reorganise.reorganise, company=company.id, operations=[operation]
+    )
+    listed = json.dumps(company.call(company.board, events.listing, company=company.id, limit=5))
+    assert "sk-live" not in listed
+    assert "small" in listed
+
+    # What is kept is whole, so that it can be undone, and the undoing as well.
+    def stored() -> str:
+        return str(company.sql("SELECT adapter_config FROM agents WHERE name = 'worker'"))
+
+    for present in (False, True):
+        assert ("sk-live" in stored()) != present
+        done = company.call(
+            company.board, reorganise.undo, company=company.id, event=done["event_id"]
+        )
+        assert ("sk-live" in stored()) == present

@@ -13,6 +13,7 @@ from remit.model.file import AccessEntry, File, Version
 from remit.model.grant import Grant, Level
 from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.principal import Token
+from remit.services.redaction import without_secrets
 from remit.store.people import Member
 
 View = dict[str, Any]
@@ -198,6 +199,12 @@ def event(value: Event) -> View:
         "allowed": value.allowed,
         "reason": value.reason,
         "basis": value.basis,
-        "details": json.loads(value.details),
+        "details": _shown(value),
         "hash": value.hash,
     }
+
+
+def _shown(value: Event) -> Any:
+    """What a reorganisation keeps so that it can be undone includes adapters' settings."""
+    details = json.loads(value.details)
+    return without_secrets(details)[0] if value.action.startswith("org.") else details

@@ -17,8 +17,8 @@ from remit.model.event import Event
 from remit.model.file import File, FileKind, Version
 from remit.model.grant import Grant
 from remit.model.outcome import Outcome
-from remit.services.archive.secrets import text_without_secrets, without_secrets
 from remit.services.archive.text import Noted
+from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.agents import Place
 from remit.store.people import Member
 from remit.store.whole import Named
