@@ -87,9 +87,7 @@ def fill_tree(here: Office, bosses: Sequence[int | None]) -> list[str]:
             connection.execute(insert(tables.outcomes), mandates)
             connection.execute(insert(tables.agents), people)
             connection.execute(insert(tables.files), papers)
-            connection.execute(
-                insert(tables.file_versions), [_version(paper) for paper in papers]
-            )
+            connection.execute(insert(tables.file_versions), [_version(paper) for paper in papers])
             connection.execute(insert(tables.agent_places), places)
             connection.execute(
                 insert(tables.outcome_edges),
@@ -110,9 +108,7 @@ def fill_outcomes(here: Office, parent: str, count: int, wide: int = 10) -> list
     with _connected(here) as connection:
         connection.execute(insert(tables.outcomes), rows)
         connection.execute(insert(tables.files), papers)
-        connection.execute(
-            insert(tables.file_versions), [_version(paper) for paper in papers]
-        )
+        connection.execute(insert(tables.file_versions), [_version(paper) for paper in papers])
         edges = [_edge(here, whole, part) for whole, part in zip(above, ids, strict=True)]
         connection.execute(insert(tables.outcome_edges), edges)
         _count_prereqs(connection, here)

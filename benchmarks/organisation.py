@@ -16,8 +16,8 @@ from benchmarks.wire import Script, http, load
 from remit.services import agents, delegation, graph, reorganise
 from remit.services.command import Context, Kind, Verb
 
-#: What an existing product takes to create an issue, as measured on two cores: with one client
-#: for each, and how many a second with sixteen.
+#: A peer, not measured here: how long one creation takes it with one client, and how many a
+#: second it manages with sixteen.
 PEER_SECONDS, PEER_PER_SECOND = 0.029, 50
 TIMES_BETTER = 10
 CLIENTS = 16
@@ -119,7 +119,7 @@ def _subtree(plan: Plan, here: Office) -> Row:
 
 
 def _tree(plan: Plan, here: Office) -> Iterator[Row]:
-    """Everybody is eleven deep at most: two teams of a thousand, and the rest beside them."""
+    """A team that moves between two bosses, and all the others beside them."""
     bosses: list[int | None] = [None, None]
     bosses += [
         0 if number == 2 else max(2, (number - 3) // 2 + 2) for number in range(2, MOVED + 1)

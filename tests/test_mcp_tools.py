@@ -502,10 +502,10 @@ def test_a_list_has_what_can_be_read_or_written_with_a_copy_of_each(
             ]
         }
         seen = ""
-        for file in (report.state, report.log, written["id"], readable["id"]):
+        for next_one in (report.state, report.log, written["id"], readable["id"]):
             page = agent.call("kb_list", limit=1, after=seen)["files"]
-            assert [each["id"] for each in page] == [file]
-            seen = file
+            assert [each["id"] for each in page] == [next_one]
+            seen = next_one
         assert agent.call("kb_list", after=seen) == {"files": []}
     with ScriptedAgent(site.url, report.key) as outside:
         assert [file["path"] for file in outside.call("kb_list")["files"]] == [None] * 4

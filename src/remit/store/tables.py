@@ -129,12 +129,7 @@ outcomes = Table(
         sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),
-    Index(
-        "ix_outcomes_delegated",
-        "delegator_id",
-        sqlite_where=text("delegated"),
-        postgresql_where=text("delegated"),
-    ),
+    Index("ix_outcomes_delegator_id", "delegator_id"),
 )
 
 outcome_edges = Table(
@@ -193,6 +188,9 @@ agents = Table(
     _one_of("status", "pending_approval", "idle", "running", "paused", "error", "terminated"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
+    # SQLite looks a deferred reference up from both sides; without these it reads every agent.
+    Index("ix_agents_state_file_id", "state_file_id"),
+    Index("ix_agents_log_file_id", "log_file_id"),
     Index(
         "uq_agents_living_name",
         "company_id",

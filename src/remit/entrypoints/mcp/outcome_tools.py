@@ -94,9 +94,7 @@ class DelegateArguments(Repeatable):
     hire: Annotated[Hire | None, Field(description="Or a new agent for it")] = None
     grants: Annotated[
         list[Grant],
-        Field(
-            description="What it will need; ends with it", max_length=100, default_factory=list
-        ),
+        Field(description="What it will need; ends with it", max_length=100, default_factory=list),
     ]
 
 

@@ -89,14 +89,7 @@ def upgrade() -> None:
         postgresql_where=sa.text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     )
     op.create_index("ix_outcomes_company_id", "outcomes", ["company_id", "id"], unique=False)
-    op.create_index(
-        "ix_outcomes_delegated",
-        "outcomes",
-        ["delegator_id"],
-        unique=False,
-        sqlite_where=sa.text("delegated"),
-        postgresql_where=sa.text("delegated"),
-    )
+    op.create_index("ix_outcomes_delegator_id", "outcomes", ["delegator_id"], unique=False)
     op.create_index("ix_outcomes_owner_id", "outcomes", ["owner_id", "status"], unique=False)
     op.create_table(
         "agents",
@@ -154,6 +147,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_agents_boss_id", "agents", ["boss_id"], unique=False)
     op.create_index("ix_agents_company_id", "agents", ["company_id", "id"], unique=False)
+    op.create_index("ix_agents_log_file_id", "agents", ["log_file_id"], unique=False)
+    op.create_index("ix_agents_state_file_id", "agents", ["state_file_id"], unique=False)
     op.create_index(
         "uq_agents_living_name",
         "agents",
