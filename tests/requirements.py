@@ -6,7 +6,6 @@ keeps the table and the tests in agreement.
 
 from dataclasses import dataclass
 
-ORGANISATION = "arrives with the tree, outcomes and delegation"
 MAIL = "arrives with mail"
 GOVERNANCE = "arrives with hiring, approvals and configuration"
 RUNTIME = "arrives with runs of real agents"
@@ -1356,5 +1355,16 @@ ROWS = (
             "tests/test_capabilities.py::test_a_refused_use_is_not_a_use",
         ),
     ),
-    Row("BX-20", "a company exports to text and imports again", deferred=ORGANISATION),
+    Row(
+        "BX-20",
+        "a company exports to text and imports again",
+        tests=(
+            "tests/test_archive.py::test_an_export_is_text_that_says_everything",
+            "tests/test_archive.py::test_no_secret_leaves_with_an_export",
+            "tests/test_archive.py::test_a_company_survives_the_way_there_and_back",
+            "tests/test_archive.py::test_a_damaged_export_is_refused_with_path_and_reason",
+            "tests/test_archive.py::test_a_hostile_archive_is_refused_on_both_sides",
+            "tests/test_archive.py::test_a_folder_is_made_by_one_command_and_read_by_another",
+        ),
+    ),
 )

@@ -89,7 +89,8 @@ def _carry_out(ctx: Context, operations: Sequence[Mapping[str, Any]]) -> Answer:
 def _answer(
     ctx: Context, action: str, before: authority_map.Map, steps: Steps, details: dict[str, Any]
 ) -> Answer:
-    after = authority_map.snapshot(ctx, before.agents | steps.agents(), before.bosses)
+    # Those that were moved come first: whoever is below them need not be looked for again.
+    after = authority_map.snapshot(ctx, [*steps.agents(), *before.agents], before.bosses)
     changes = before.changes(after)
     event = ctx.record(
         action, "org", {**details, "steps": steps.as_json(), "changes": len(changes)}

@@ -6,6 +6,7 @@ from sqlalchemy import Boolean, and_, exists, insert, literal, or_, select, true
 from sqlalchemy import bindparam as bind
 
 from remit.model.grant import Grant
+from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import grants
 
@@ -77,6 +78,10 @@ HELD_BY = Statement(
     .order_by(grants.c.id)
     .limit(bind("limit")),
     into(Grant),
+)
+#: What an agent and everybody below it hold.
+HELD_BELOW_AGENT = Statement(
+    select(*_all).where(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), _live), into(Grant)
 )
 LIVE_IN_COMPANY = Statement(
     select(*_all)

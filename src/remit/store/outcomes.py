@@ -28,6 +28,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.ids import OutcomeId
 from remit.model.outcome import Outcome
+from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import outcome_blockers, outcome_edges, outcomes
 
@@ -358,6 +359,10 @@ OWNED_BY = Statement(
     .order_by(outcomes.c.id)
     .limit(bind("limit")),
     into(Outcome),
+)
+#: What an agent and everybody below it own.
+OWNED_BELOW_AGENT = Statement(
+    select(*_all).where(outcomes.c.owner_id.in_(select(BELOW_AGENT.c.id))), into(Outcome)
 )
 DELEGATED_TO = Statement(
     select(*_all).where(outcomes.c.owner_id == bind("owner"), outcomes.c.delegated == true()),
