@@ -22,7 +22,7 @@ PEER_SECONDS, PEER_PER_SECOND = 0.029, 50
 TIMES_BETTER = 10
 CLIENTS = 16
 HANDED_OVER, SEEN = 10_000, 1_000
-AGENTS, MOVED = 100_000, 1_000
+SIZES, MOST_MOVED = (1_000, 10_000, 100_000), 1_000
 MOST_DELEGATE, MOST_PLACE, MOST_SUBTREE, MOST_MOVE = 0.300, 0.001, 0.020, 0.100
 
 
@@ -31,8 +31,9 @@ def measure(plan: Plan) -> Iterator[Row]:
     with office.opened(plan.home("outcomes")) as here:
         yield _delegate(plan, here)
         yield _subtree(plan, here)
-    with office.opened(plan.home("tree")) as here:
-        yield from _tree(plan, here)
+    for size in SIZES[-1:] if plan.quick else SIZES:
+        with office.opened(plan.home(f"tree-{size}")) as here:
+            yield from _tree(plan, here, size)
 
 
 class _Create:
@@ -118,15 +119,16 @@ def _subtree(plan: Plan, here: Office) -> Row:
     return bounded(f"subtree of {SEEN:,} outcomes", taken["subtree"].p50, MOST_SUBTREE, against)
 
 
-def _tree(plan: Plan, here: Office) -> Iterator[Row]:
+def _tree(plan: Plan, here: Office, size: int) -> Iterator[Row]:
     """A team that moves between two bosses, and all the others beside them."""
+    moved = min(MOST_MOVED, size // 2)
     bosses: list[int | None] = [None, None]
     bosses += [
-        0 if number == 2 else max(2, (number - 3) // 2 + 2) for number in range(2, MOVED + 1)
+        0 if number == 2 else max(2, (number - 3) // 2 + 2) for number in range(2, moved + 1)
     ]
     beside = len(bosses)
     bosses += [None]
-    bosses += [beside + (number - 1) // 4 for number in range(1, AGENTS - beside)]
+    bosses += [beside + (number - 1) // 4 for number in range(1, size - beside)]
     ids = fill_tree(here, bosses)
     deepest = ids[-1]
 
@@ -145,7 +147,7 @@ def _tree(plan: Plan, here: Office) -> Iterator[Row]:
         seconds=plan.patience,
     )
     yield bounded(
-        f"is-ancestor among {AGENTS:,} agents",
+        f"is-ancestor among {size:,} agents",
         taken["place"].p50,
         MOST_PLACE,
         f"a query of nothing: {shown(taken['nothing'].p50)}",
@@ -160,7 +162,7 @@ def _tree(plan: Plan, here: Office) -> Iterator[Row]:
         )
 
     moving = _timed(4 if plan.quick else 20, prepare)
-    yield bounded(f"move {MOVED - 1:,} agents to another boss", moving.p50, MOST_MOVE)
+    yield bounded(f"move {moved - 1:,} of {size:,} agents to another boss", moving.p50, MOST_MOVE)
 
 
 def _enter(ctx: Context, *, company: str) -> None:
