@@ -30,7 +30,9 @@ def measure(plan: Plan) -> Iterator[Row]:
     yield from _create(plan)
     with office.opened(plan.home("outcomes")) as here:
         yield _delegate(plan, here)
-        yield _subtree(plan, here)
+    for size in SIZES[:1] if plan.quick else SIZES:
+        with office.opened(plan.home(f"graph-{size}")) as here:
+            yield from _graph(plan, here, size)
     for size in SIZES[-1:] if plan.quick else SIZES:
         with office.opened(plan.home(f"tree-{size}")) as here:
             yield from _tree(plan, here, size)
@@ -105,18 +107,26 @@ def _delegate(plan: Plan, here: Office) -> Row:
     return bounded(f"delegate {HANDED_OVER:,} outcomes", taken.p50, MOST_DELEGATE)
 
 
-def _subtree(plan: Plan, here: Office) -> Row:
-    whole = fill_outcomes(here, here.agent_id, SEEN)[0]
+def _graph(plan: Plan, here: Office, size: int) -> Iterator[Row]:
+    """A thousand outcomes below one, and the rest of the company's beside them."""
+    seen = fill_outcomes(here, here.agent_id, SEEN)
+    if size > SEEN:
+        fill_outcomes(here, here.agent_id, size - SEEN)
     taken = interleaved(
         {
-            "subtree": lambda: here.call(here.agent, graph.subtree, outcome=whole),
-            "one": lambda: here.call(here.agent, graph.subtree, outcome=whole, depth=0),
+            "subtree": lambda: here.call(here.agent, graph.subtree, outcome=seen[0]),
+            "one": lambda: here.call(here.agent, graph.subtree, outcome=seen[0], depth=0),
+            "why": lambda: here.call(here.agent, graph.ancestors, outcome=seen[-1]),
         },
         plan.some(100),
         seconds=plan.patience,
     )
     against = f"only its top: {shown(taken['one'].p50)}"
-    return bounded(f"subtree of {SEEN:,} outcomes", taken["subtree"].p50, MOST_SUBTREE, against)
+    among = f"among {size:,}"
+    yield bounded(
+        f"subtree of {SEEN:,} outcomes {among}", taken["subtree"].p50, MOST_SUBTREE, against
+    )
+    yield Row(f"every reason for one outcome {among}", shown(taken["why"].p50), against)
 
 
 def _tree(plan: Plan, here: Office, size: int) -> Iterator[Row]:
