@@ -130,6 +130,13 @@ outcomes = Table(
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),
     Index("ix_outcomes_delegator_id", "delegator_id"),
+    # What was handed to an agent, among the many that it may own.
+    Index(
+        "ix_outcomes_handed_over",
+        "owner_id",
+        sqlite_where=text("delegated = 1"),
+        postgresql_where=text("delegated = true"),
+    ),
 )
 
 outcome_edges = Table(

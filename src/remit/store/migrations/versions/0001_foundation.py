@@ -89,6 +89,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     )
     op.create_index("ix_outcomes_company_id", "outcomes", ["company_id", "id"], unique=False)
+    op.create_index(
+        "ix_outcomes_handed_over",
+        "outcomes",
+        ["owner_id"],
+        unique=False,
+        sqlite_where=sa.text("delegated = 1"),
+        postgresql_where=sa.text("delegated = true"),
+    )
     op.create_index("ix_outcomes_delegator_id", "outcomes", ["delegator_id"], unique=False)
     op.create_index("ix_outcomes_owner_id", "outcomes", ["owner_id", "status"], unique=False)
     op.create_table(
