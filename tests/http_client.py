@@ -148,6 +148,7 @@ def serving(
     """A real server on loopback, in a thread, until the block ends."""
     settings = settings_for(home, database_url)
     listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     ready = threading.Event()
     made: list[tuple[App, Instance, Server]] = []

@@ -6,7 +6,6 @@ keeps the table and the tests in agreement.
 
 from dataclasses import dataclass
 
-ORGANISATION = "arrives with the tree, outcomes and delegation"
 MAIL = "arrives with mail"
 GOVERNANCE = "arrives with hiring, approvals and configuration"
 RUNTIME = "arrives with runs of real agents"
@@ -172,16 +171,12 @@ ROWS = (
     Row(
         "AG-04",
         "level read gives contents and refuses changes",
-        tests=(
-            "tests/test_knowledge_base.py::test_read_gives_the_contents_and_refuses_changes",
-        ),
+        tests=("tests/test_knowledge_base.py::test_read_gives_the_contents_and_refuses_changes",),
     ),
     Row(
         "AG-05",
         "level write also adds versions",
-        tests=(
-            "tests/test_knowledge_base.py::test_write_gives_reading_and_new_versions",
-        ),
+        tests=("tests/test_knowledge_base.py::test_write_gives_reading_and_new_versions",),
     ),
     Row(
         "AG-06",
@@ -335,26 +330,146 @@ ROWS = (
         ),
     ),
     Row("AG-24", "repositories are cloned into a workspace from a cache", deferred=RUNTIME),
-    Row("AG-25", "all work is outcomes, each a Markdown file", deferred=ORGANISATION),
+    Row(
+        "AG-25",
+        "all work is outcomes, each a Markdown file",
+        tests=("tests/test_outcomes.py::test_whoever_creates_a_part_owns_it",),
+    ),
     Row(
         "AG-26",
         "an outcome's file tells state, reason, parents and children",
-        deferred=ORGANISATION,
+        tests=(
+            "tests/test_outcomes.py::test_the_document_tells_state_reason_and_relations",
+            "tests/test_outcomes.py::test_a_document_follows_its_outcome_and_is_written_by_nothing_else",
+        ),
     ),
-    Row("AG-27", "outcomes may have several parents and form no cycle", deferred=ORGANISATION),
-    Row("AG-28", "an outcome has exactly one owner", deferred=ORGANISATION),
-    Row("AG-29", "an agent's open outcomes are found quickly", deferred=ORGANISATION),
-    Row("AG-30", "an outcome's history tells who did what and why", deferred=ORGANISATION),
-    Row("AG-31", "whoever can read an outcome can read its history", deferred=ORGANISATION),
-    Row("AG-32", "view an outcome with neighbours, owner and history", deferred=ORGANISATION),
-    Row("AG-33", "view every path from an outcome to the top", deferred=ORGANISATION),
-    Row("AG-34", "view an outcome with all its descendants", deferred=ORGANISATION),
-    Row("AG-35", "create an outcome below another and own it", deferred=ORGANISATION),
-    Row("AG-36", "update an outcome's text, state and relations", deferred=ORGANISATION),
-    Row("AG-37", "complete an outcome", deferred=ORGANISATION),
-    Row("AG-38", "close an outcome with a reason that its file keeps", deferred=ORGANISATION),
-    Row("AG-39", "every outcome operation is decided first", deferred=ORGANISATION),
-    Row("AG-40", "a dead end is closed and replaced by another outcome", deferred=ORGANISATION),
+    Row(
+        "AG-27",
+        "outcomes may have several parents and form no cycle",
+        tests=(
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+            "tests/test_outcomes.py::test_a_view_shows_why_how_owner_and_history",
+            "tests/test_outcomes.py::test_every_chain_of_reasons_is_shown",
+            "tests/test_outcomes.py::test_nothing_waits_for_itself",
+            "tests/test_outcomes.py::test_two_changes_that_are_fine_alone_never_make_a_cycle_together",
+            "tests/test_outcomes.py::test_a_cycle_written_around_remit_hangs_nothing",
+        ),
+    ),
+    Row(
+        "AG-28",
+        "an outcome has exactly one owner",
+        tests=(
+            "tests/test_delegation.py::test_everything_below_that_is_the_delegators_goes_along",
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_delegation.py::test_overlapping_parts_delegated_at_once_have_one_owner_each",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+            "tests/test_outcomes.py::test_whoever_creates_a_part_owns_it",
+            "tests/test_outcomes.py::test_what_a_person_creates_belongs_to_the_owner_of_what_it_is_for",
+        ),
+    ),
+    Row(
+        "AG-29",
+        "an agent's open outcomes are found quickly",
+        tests=(
+            "tests/test_outcomes.py::test_open_outcomes_of_an_agent_are_listed_and_filtered",
+            "tests/test_outcomes.py::test_what_an_agent_can_work_on_is_found_by_an_index",
+            "tests/test_outcomes.py::test_an_outcome_can_be_worked_on_exactly_when_nothing_stands_in_its_way",
+            "tests/test_outcomes.py::test_what_is_delegated_is_worked_on_by_its_agent_and_not_by_the_delegator",
+        ),
+    ),
+    Row(
+        "AG-30",
+        "an outcome's history tells who did what and why",
+        tests=(
+            "tests/test_history.py::test_the_history_of_an_outcome_outlives_its_agents",
+            "tests/test_outcomes.py::test_a_view_shows_why_how_owner_and_history",
+            "tests/test_outcomes.py::test_the_history_tells_who_did_what_when_and_why",
+            "tests/test_outcomes.py::test_the_history_of_a_mandate_begins_with_its_creation",
+            "tests/test_outcomes.py::test_an_outcome_is_completed_once_its_parts_are",
+        ),
+    ),
+    Row(
+        "AG-31",
+        "whoever can read an outcome can read its history",
+        tests=(
+            "tests/test_delegation.py::test_everything_beyond_the_boundary_is_refused_with_its_reason",
+            "tests/test_outcomes.py::test_the_history_tells_who_did_what_when_and_why",
+            "tests/test_outcomes.py::test_the_document_tells_state_reason_and_relations",
+            "tests/test_outcomes.py::test_a_document_is_read_by_those_who_may_read_the_outcome",
+        ),
+    ),
+    Row(
+        "AG-32",
+        "view an outcome with neighbours, owner and history",
+        tests=("tests/test_outcomes.py::test_a_view_shows_why_how_owner_and_history",),
+    ),
+    Row(
+        "AG-33",
+        "view every path from an outcome to the top",
+        tests=(
+            "tests/test_outcomes.py::test_every_chain_of_reasons_is_shown",
+            "tests/test_outcomes.py::test_sixteen_stacked_diamonds_show_200_chains_and_say_that_there_are_more",
+        ),
+    ),
+    Row(
+        "AG-34",
+        "view an outcome with all its descendants",
+        tests=(
+            "tests/test_outcomes.py::test_sixteen_stacked_diamonds_show_200_chains_and_say_that_there_are_more",
+            "tests/test_outcomes.py::test_a_subtree_is_shown_down_to_a_depth",
+        ),
+    ),
+    Row(
+        "AG-35",
+        "create an outcome below another and own it",
+        tests=(
+            "tests/test_outcomes.py::test_whoever_creates_a_part_owns_it",
+            "tests/test_outcomes.py::test_what_a_person_creates_belongs_to_the_owner_of_what_it_is_for",
+        ),
+    ),
+    Row(
+        "AG-36",
+        "update an outcome's text, state and relations",
+        tests=(
+            "tests/test_delegation.py::test_a_boss_reads_all_and_changes_and_judges_what_it_delegated",
+            "tests/test_outcomes.py::test_text_rank_and_relations_are_changed_and_recorded",
+            "tests/test_outcomes.py::test_a_change_needs_the_version_it_was_made_for",
+            "tests/test_outcomes.py::test_one_of_many_changes_at_once_wins",
+            "tests/test_outcomes.py::test_an_outcome_keeps_at_least_one_reason_unless_it_is_a_mandate",
+        ),
+    ),
+    Row(
+        "AG-37",
+        "complete an outcome",
+        tests=(
+            "tests/test_outcomes.py::test_an_outcome_is_completed_once_its_parts_are",
+            "tests/test_outcomes.py::test_a_perpetual_outcome_is_never_completed",
+        ),
+    ),
+    Row(
+        "AG-38",
+        "close an outcome with a reason that its file keeps",
+        tests=(
+            "tests/test_outcomes.py::test_the_document_tells_state_reason_and_relations",
+            "tests/test_outcomes.py::test_closing_takes_a_reason_and_what_was_only_for_it",
+        ),
+    ),
+    Row(
+        "AG-39",
+        "every outcome operation is decided first",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_everything_beyond_the_boundary_is_refused_with_its_reason",
+            "tests/test_outcomes.py::test_a_document_follows_its_outcome_and_is_written_by_nothing_else",
+            "tests/test_outcomes.py::test_a_document_is_read_by_those_who_may_read_the_outcome",
+            "tests/test_outcomes.py::test_a_walk_goes_no_further_than_the_caller_may_read",
+        ),
+    ),
+    Row(
+        "AG-40",
+        "a dead end is closed and replaced by another outcome",
+        tests=("tests/test_outcomes.py::test_a_dead_end_is_closed_and_replaced",),
+    ),
     Row(
         "AG-41",
         "files, outcomes and mail ask one authority",
@@ -421,7 +536,7 @@ ROWS = (
             "tests/test_capabilities.py::test_what_is_revoked_takes_everything_along_that_was_passed_on_from_it",
             "tests/test_capabilities.py::test_a_grant_ends_with_its_outcome_at_every_level_below",
             "tests/test_capabilities.py::test_nothing_can_be_given_for_an_outcome_that_is_finished",
-            "tests/test_capabilities.py::test_an_agent_whose_outcome_is_finished_can_still_be_terminated",
+            "tests/test_capabilities.py::test_finishing_a_mandate_ends_its_agent_and_keeps_the_verdict",
         ),
     ),
     Row(
@@ -490,10 +605,47 @@ ROWS = (
     Row("AG-65", "secrets are decrypted at start and stay in memory", deferred=RUNTIME),
     Row("AG-66", "a run gets the secrets of its MCP servers only", deferred=RUNTIME),
     Row("AG-67", "an agent uses a server without handling its secret", deferred=RUNTIME),
-    Row("AG-68", "an agent is durable, with all that belongs to it", deferred=ORGANISATION),
-    Row("AG-69", "agents form a tree with one boss each", deferred=ORGANISATION),
-    Row("AG-70", "an agent reads its mandate and writes what is below", deferred=ORGANISATION),
-    Row("AG-71", "an agent has at most one live run", deferred=ORGANISATION),
+    Row(
+        "AG-68",
+        "an agent is durable, with all that belongs to it",
+        tests=(
+            "tests/test_delegation.py::test_delegating_makes_an_agent_with_the_id_of_the_outcome",
+            "tests/test_delegation.py::test_judging_a_mandate_shuts_its_agents_down_at_every_level",
+            "tests/test_organisation.py::test_an_agent_has_a_plain_name_that_is_free_to_use",
+            "tests/test_organisation.py::test_a_name_is_unique_among_the_living_whatever_its_case",
+            "tests/test_organisation.py::test_a_state_document_is_written_by_its_agent_and_read_by_its_bosses",
+            "tests/test_organisation.py::test_an_activity_log_is_appended_by_submitting_and_by_nothing_else",
+            "tests/test_organisation.py::test_an_agent_that_left_is_kept_with_all_that_it_was",
+        ),
+    ),
+    Row(
+        "AG-69",
+        "agents form a tree with one boss each",
+        tests=(
+            "tests/test_delegation.py::test_delegating_makes_an_agent_with_the_id_of_the_outcome",
+            "tests/test_delegation.py::test_a_report_can_be_given_more_and_keeps_what_it_had",
+            "tests/test_organisation.py::test_everybody_has_one_boss_an_agent_or_a_user",
+            "tests/test_organisation.py::test_no_configuration_moves_an_agent_and_no_move_touches_its_configuration",
+            "tests/test_organisation.py::test_a_damaged_tree_gives_nobody_a_say_and_hangs_nothing",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+            "tests/test_reorganise.py::test_a_moved_agent_works_for_its_new_boss",
+            "tests/test_reorganise.py::test_no_move_makes_a_cycle_also_not_two_at_once",
+        ),
+    ),
+    Row(
+        "AG-70",
+        "an agent reads its mandate and writes what is below",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_who_reads_and_writes_what_after_a_delegation",
+            "tests/test_outcomes.py::test_what_is_delegated_is_worked_on_by_its_agent_and_not_by_the_delegator",
+        ),
+    ),
+    Row(
+        "AG-71",
+        "an agent has at most one live run",
+        tests=("tests/test_organisation.py::test_an_agent_has_at_most_one_live_run",),
+    ),
     Row("AG-72", "an actionable outcome without a live run starts one", deferred=RUNTIME),
     Row("AG-73", "a run's workspace is destroyed with it", deferred=RUNTIME),
     Row("AG-74", "what a run did not save is gone", deferred=RUNTIME),
@@ -507,44 +659,245 @@ ROWS = (
     Row("AG-82", "the state document is read first and saved last", deferred=RUNTIME),
     Row("AG-83", "the state document is short; history rebuilds the rest", deferred=RUNTIME),
     Row("AG-84", "Remit alone appends to the activity log", deferred=RUNTIME),
-    Row("AG-85", "a company starts with a lasting mandate and a root agent", deferred=ORGANISATION),
-    Row("AG-86", "a user is the root agent's boss and has an inbox", deferred=ORGANISATION),
-    Row("AG-87", "a user's message wakes the root agent", deferred=ORGANISATION),
-    Row("AG-88", "a boss may be a person, a program or another instance", deferred=ORGANISATION),
+    Row(
+        "AG-85",
+        "a company starts with a lasting mandate and a root agent",
+        tests=(
+            "tests/test_organisation.py::test_a_company_begins_with_a_lasting_mandate_and_a_root_agent_below_a_user",
+            "tests/test_outcomes.py::test_a_perpetual_outcome_is_never_completed",
+        ),
+    ),
+    Row("AG-86", "a user is the root agent's boss and has an inbox", deferred=MAIL),
+    Row("AG-87", "a user's message wakes the root agent", deferred=MAIL),
+    Row(
+        "AG-88",
+        "a boss may be a person, a program or another instance",
+        tests=(
+            "tests/test_organisation.py::test_the_boss_of_an_agent_may_be_a_person_or_a_program",
+        ),
+    ),
     Row("AG-89", "an agent can be tested alone by mail", deferred=SIMULATION),
-    Row("AG-90", "a layer can come and go without touching the reports", deferred=SIMULATION),
+    Row(
+        "AG-90",
+        "a layer can come and go without touching the reports",
+        tests=(
+            "tests/test_reorganise.py::test_a_layer_comes_between_and_its_reports_stay_as_they_are",
+            "tests/test_reorganise.py::test_a_layer_goes_and_leaves_its_work_and_reports_to_its_boss",
+        ),
+    ),
     Row("AG-91", "subtrees federate and several users take part", deferred=FEDERATION),
     Row("AG-92", "the CLI reads and sends mail of the root agent", deferred=MAIL),
     Row("AG-93", "agents, outcomes, runs, inboxes and logs can be seen", deferred=DASHBOARD),
     Row("AG-94", "a user can message any agent and inspect everything", deferred=MAIL),
     Row("AG-95", "other clients use the same protocol", deferred=DASHBOARD),
-    Row("AG-96", "delegating makes an agent with the outcome's id", deferred=ORGANISATION),
-    Row("AG-97", "the delegator names what to grant with the outcome", deferred=ORGANISATION),
-    Row("AG-98", "the new agent owns the outcome's descendants", deferred=ORGANISATION),
-    Row("AG-99", "the boss no longer writes inside the subtree", deferred=ORGANISATION),
-    Row("AG-100", "the boss still writes the delegated outcome", deferred=ORGANISATION),
-    Row("AG-101", "the boss still reads the whole subtree", deferred=ORGANISATION),
-    Row("AG-102", "the report only reads its mandate", deferred=ORGANISATION),
-    Row("AG-103", "the report writes all descendants", deferred=ORGANISATION),
-    Row("AG-104", "the report reads every ancestor outcome", deferred=ORGANISATION),
-    Row("AG-105", "the report has mail with its boss and can ask for more", deferred=ORGANISATION),
-    Row("AG-106", "a boss changes no outcome inside the subtree", deferred=ORGANISATION),
-    Row("AG-107", "a boss does not reach past its own reports", deferred=ORGANISATION),
+    Row(
+        "AG-96",
+        "delegating makes an agent with the outcome's id",
+        tests=(
+            "tests/test_delegation.py::test_delegating_makes_an_agent_with_the_id_of_the_outcome",
+            "tests/test_delegation.py::test_what_was_reclaimed_can_be_delegated_again",
+        ),
+    ),
+    Row(
+        "AG-97",
+        "the delegator names what to grant with the outcome",
+        tests=(
+            "tests/test_delegation.py::test_grants_come_with_the_outcome_and_end_with_it",
+            "tests/test_delegation.py::test_nobody_hands_over_more_than_they_hold",
+        ),
+    ),
+    Row(
+        "AG-98",
+        "the new agent owns the outcome's descendants",
+        tests=(
+            "tests/test_delegation.py::test_everything_below_that_is_the_delegators_goes_along",
+            "tests/test_delegation.py::test_what_others_own_or_share_stays_where_it_is",
+            "tests/test_delegation.py::test_what_somebody_elses_work_reaches_through_ones_own_stays_too",
+            "tests/test_delegation.py::test_a_report_can_be_given_more_and_keeps_what_it_had",
+            "tests/test_delegation.py::test_overlapping_parts_delegated_at_once_have_one_owner_each",
+            "tests/test_delegation.py::test_ten_thousand_outcomes_change_hands_in_one_transaction",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
+    Row(
+        "AG-99",
+        "the boss no longer writes inside the subtree",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_everything_beyond_the_boundary_is_refused_with_its_reason",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
+    Row(
+        "AG-100",
+        "the boss still writes the delegated outcome",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_a_boss_reads_all_and_changes_and_judges_what_it_delegated",
+        ),
+    ),
+    Row(
+        "AG-101",
+        "the boss still reads the whole subtree",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_who_reads_and_writes_what_after_a_delegation",
+            "tests/test_delegation.py::test_a_boss_reads_all_and_changes_and_judges_what_it_delegated",
+        ),
+    ),
+    Row(
+        "AG-102",
+        "the report only reads its mandate",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_who_reads_and_writes_what_after_a_delegation",
+            "tests/test_delegation.py::test_everything_beyond_the_boundary_is_refused_with_its_reason",
+            "tests/test_outcomes.py::test_nobody_completes_their_own_mandate",
+        ),
+    ),
+    Row(
+        "AG-103",
+        "the report writes all descendants",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_everything_below_that_is_the_delegators_goes_along",
+            "tests/test_outcomes.py::test_whoever_creates_a_part_owns_it",
+        ),
+    ),
+    Row(
+        "AG-104",
+        "the report reads every ancestor outcome",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_who_reads_and_writes_what_after_a_delegation",
+            "tests/test_outcomes.py::test_a_walk_goes_no_further_than_the_caller_may_read",
+        ),
+    ),
+    Row("AG-105", "the report has mail with its boss and can ask for more", deferred=MAIL),
+    Row(
+        "AG-106",
+        "a boss changes no outcome inside the subtree",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_everything_beyond_the_boundary_is_refused_with_its_reason",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
+    Row(
+        "AG-107",
+        "a boss does not reach past its own reports",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_everything_beyond_the_boundary_is_refused_with_its_reason",
+            "tests/test_delegation.py::test_a_boss_grants_to_its_own_reports_only",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
     Row(
         "AG-108",
         "a boss messages, reads, completes and closes what it delegated",
-        deferred=ORGANISATION,
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_a_boss_reads_all_and_changes_and_judges_what_it_delegated",
+        ),
     ),
-    Row("AG-109", "a boss can stop a run and reclaim the outcome", deferred=ORGANISATION),
-    Row("AG-110", "the boss verifies and completes a mandate", deferred=ORGANISATION),
-    Row("AG-111", "an agent closes its own disproven outcomes", deferred=ORGANISATION),
-    Row("AG-112", "a disproven mandate is reported to the boss", deferred=ORGANISATION),
-    Row("AG-113", "every ending is logged; the reason is in the file", deferred=ORGANISATION),
-    Row("AG-114", "reclaiming stops all runs in the subtree", deferred=ORGANISATION),
-    Row("AG-115", "reclaiming deactivates agents and deletes none", deferred=ORGANISATION),
-    Row("AG-116", "reclaiming gives the boss the outcomes, with write", deferred=ORGANISATION),
-    Row("AG-117", "reclaiming revokes the grants of the outcomes", deferred=ORGANISATION),
-    Row("AG-118", "after reclaiming, documents and histories stay readable", deferred=ORGANISATION),
+    Row(
+        "AG-109",
+        "a boss can stop a run and reclaim the outcome",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_delegation.py::test_what_existing_reports_were_given_comes_back_over_any_number_of_levels",
+            "tests/test_delegation.py::test_only_what_is_delegated_and_open_can_be_reclaimed",
+            "tests/test_delegation.py::test_a_reclaim_and_a_completion_at_the_same_time_take_turns",
+            "tests/test_reorganise.py::test_the_end_of_a_former_boss_does_not_touch_who_moved_away",
+        ),
+    ),
+    Row(
+        "AG-110",
+        "the boss verifies and completes a mandate",
+        tests=(
+            "tests/test_delegation.py::test_judging_a_mandate_shuts_its_agents_down_at_every_level",
+            "tests/test_outcomes.py::test_a_verdict_records_who_judged_and_on_what_evidence",
+            "tests/test_outcomes.py::test_nobody_completes_their_own_mandate",
+        ),
+    ),
+    Row(
+        "AG-111",
+        "an agent closes its own disproven outcomes",
+        tests=(
+            "tests/test_delegation.py::test_an_agent_ends_its_parts_itself_and_never_its_mandate",
+            "tests/test_outcomes.py::test_closing_takes_a_reason_and_what_was_only_for_it",
+        ),
+    ),
+    Row(
+        "AG-112",
+        "a disproven mandate is reported to the boss",
+        tests=(
+            "tests/test_delegation.py::test_an_agent_ends_its_parts_itself_and_never_its_mandate",
+        ),
+    ),
+    Row(
+        "AG-113",
+        "every ending is logged; the reason is in the file",
+        tests=(
+            "tests/test_delegation.py::test_judging_a_mandate_shuts_its_agents_down_at_every_level",
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_history.py::test_the_history_of_an_outcome_outlives_its_agents",
+            "tests/test_outcomes.py::test_the_history_tells_who_did_what_when_and_why",
+            "tests/test_outcomes.py::test_the_document_tells_state_reason_and_relations",
+        ),
+    ),
+    Row(
+        "AG-114",
+        "reclaiming stops all runs in the subtree",
+        tests=(
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_delegation.py::test_what_existing_reports_were_given_comes_back_over_any_number_of_levels",
+        ),
+    ),
+    Row(
+        "AG-115",
+        "reclaiming deactivates agents and deletes none",
+        tests=(
+            "tests/test_delegation.py::test_judging_a_mandate_shuts_its_agents_down_at_every_level",
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_organisation.py::test_an_agent_that_left_is_kept_with_all_that_it_was",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
+    Row(
+        "AG-116",
+        "reclaiming gives the boss the outcomes, with write",
+        tests=(
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_delegation.py::test_a_boss_keeps_what_it_held_for_the_outcome_itself",
+            "tests/test_delegation.py::test_what_existing_reports_were_given_comes_back_over_any_number_of_levels",
+            "tests/test_delegation.py::test_what_was_reclaimed_can_be_delegated_again",
+            "tests/test_delegation.py::test_a_reclaim_and_a_completion_at_the_same_time_take_turns",
+            "tests/test_delegation.py::test_ten_thousand_outcomes_change_hands_in_one_transaction",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
+    Row(
+        "AG-117",
+        "reclaiming revokes the grants of the outcomes",
+        tests=(
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_delegation.py::test_a_boss_keeps_what_it_held_for_the_outcome_itself",
+            "tests/test_delegation.py::test_what_existing_reports_were_given_comes_back_over_any_number_of_levels",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+        ),
+    ),
+    Row(
+        "AG-118",
+        "after reclaiming, documents and histories stay readable",
+        tests=(
+            "tests/test_delegation.py::test_a_reclaim_takes_everything_back",
+            "tests/test_organisation.py::test_a_state_document_is_written_by_its_agent_and_read_by_its_bosses",
+            "tests/test_organisation.py::test_an_agent_that_left_is_kept_with_all_that_it_was",
+        ),
+    ),
     Row("AG-119", "one prompt template covers tools, work and completion", deferred=RUNTIME),
     Row("AG-120", "signs that delegation is due; mail between siblings", deferred=RUNTIME),
     Row("AG-121", "a capability can need approval at each use", deferred=GOVERNANCE),
@@ -577,29 +930,120 @@ ROWS = (
     Row("AW-27", "a name that is taken gives a clear error", deferred=GOVERNANCE),
     Row("AW-28", "the tool is tested without a model", deferred=GOVERNANCE),
     Row("AW-29", "deny makes no agent and approve makes one, seen by a user", deferred=GOVERNANCE),
-    Row("HH-01", "who reports to whom is one record, kept by Remit", deferred=ORGANISATION),
-    Row("HH-02", "an agent without a boss agent is a root agent", deferred=ORGANISATION),
-    Row("HH-03", "a new agent has a default place in the tree", deferred=ORGANISATION),
-    Row("HH-04", "an agent cannot choose its boss by configuration", deferred=ORGANISATION),
-    Row("HH-05", "moving an agent leaves its configuration alone", deferred=ORGANISATION),
-    Row("HH-06", "a missing tree is read safely", deferred=ORGANISATION),
-    Row("HH-07", "reconciling adds new agents and drops removed ones", deferred=ORGANISATION),
-    Row("HH-08", "reconciling keeps the places a user chose", deferred=ORGANISATION),
-    Row("HH-09", "a run learns its boss from the environment", deferred=ORGANISATION),
+    Row(
+        "HH-01",
+        "who reports to whom is one record, kept by Remit",
+        tests=(
+            "tests/test_history.py::test_who_reported_to_whom_at_any_time",
+            "tests/test_organisation.py::test_everybody_has_one_boss_an_agent_or_a_user",
+        ),
+    ),
+    Row(
+        "HH-02",
+        "an agent without a boss agent is a root agent",
+        tests=(
+            "tests/test_organisation.py::test_a_company_begins_with_a_lasting_mandate_and_a_root_agent_below_a_user",
+            "tests/test_organisation.py::test_being_at_the_root_gives_no_right_by_itself",
+        ),
+    ),
+    Row(
+        "HH-03",
+        "a new agent has a default place in the tree",
+        tests=("tests/test_organisation.py::test_everybody_has_one_boss_an_agent_or_a_user",),
+    ),
+    Row(
+        "HH-04",
+        "an agent cannot choose its boss by configuration",
+        tests=(
+            "tests/test_organisation.py::test_no_configuration_moves_an_agent_and_no_move_touches_its_configuration",
+        ),
+    ),
+    Row(
+        "HH-05",
+        "moving an agent leaves its configuration alone",
+        tests=(
+            "tests/test_organisation.py::test_no_configuration_moves_an_agent_and_no_move_touches_its_configuration",
+            "tests/test_reorganise.py::test_a_moved_agent_works_for_its_new_boss",
+        ),
+    ),
+    Row(
+        "HH-06",
+        "a missing tree is read safely",
+        tests=(
+            "tests/test_organisation.py::test_a_damaged_tree_gives_nobody_a_say_and_hangs_nothing",
+        ),
+    ),
+    Row(
+        "HH-07",
+        "reconciling adds new agents and drops removed ones",
+        tests=("tests/test_organisation.py::test_a_second_start_finds_the_tree_as_it_was",),
+    ),
+    Row(
+        "HH-08",
+        "reconciling keeps the places a user chose",
+        tests=("tests/test_organisation.py::test_a_second_start_finds_the_tree_as_it_was",),
+    ),
+    Row("HH-09", "a run learns its boss from the environment", deferred=RUNTIME),
     Row("HH-10", "an agent's view shows its boss and stays current", deferred=DASHBOARD),
     Row("HH-11", "the dashboard draws the tree and moves agents", deferred=DASHBOARD),
-    Row("HH-12", "any ancestor starts, stops and restarts an agent", deferred=ORGANISATION),
+    Row(
+        "HH-12",
+        "any ancestor starts, stops and restarts an agent",
+        tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
+    ),
     Row("HH-13", "any agent may ask for a report of its own", deferred=GOVERNANCE),
     Row("HH-14", "any ancestor proposes a change of configuration", deferred=GOVERNANCE),
-    Row("HH-15", "any ancestor reads an agent's logs", deferred=ORGANISATION),
+    Row(
+        "HH-15",
+        "any ancestor reads an agent's logs",
+        tests=(
+            "tests/test_organisation.py::test_a_state_document_is_written_by_its_agent_and_read_by_its_bosses",
+            "tests/test_organisation.py::test_an_activity_log_is_appended_by_submitting_and_by_nothing_else",
+        ),
+    ),
     Row("HH-16", "any ancestor cancels a question or reminder", deferred=MAIL),
     Row("HH-17", "mail flows among boss, siblings, self and descendants", deferred=MAIL),
     Row("HH-18", "any other pair needs an explicit capability", deferred=MAIL),
-    Row("HH-19", "only root agents ask for an update of shared inputs", deferred=ORGANISATION),
-    Row("HH-20", "a stored cycle cannot hang the walk to the top", deferred=ORGANISATION),
-    Row("HH-21", "the root agent has a stable name and address", deferred=ORGANISATION),
-    Row("HH-22", "renaming the root agent happens once and can be repeated", deferred=ORGANISATION),
-    Row("HH-23", "the root agent exists after start", deferred=ORGANISATION),
+    Row(
+        "HH-19",
+        "only root agents ask for an update of shared inputs",
+        tests=(
+            "tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",
+            "tests/test_organisation.py::test_being_at_the_root_gives_no_right_by_itself",
+        ),
+    ),
+    Row(
+        "HH-20",
+        "a stored cycle cannot hang the walk to the top",
+        tests=(
+            "tests/test_organisation.py::test_a_damaged_tree_gives_nobody_a_say_and_hangs_nothing",
+            "tests/test_outcomes.py::test_a_cycle_written_around_remit_hangs_nothing",
+        ),
+    ),
+    Row(
+        "HH-21",
+        "the root agent has a stable name and address",
+        tests=(
+            "tests/test_organisation.py::test_no_agent_name_and_no_folder_is_special_in_the_code",
+            "tests/test_organisation.py::test_the_root_agent_can_go_and_another_take_its_name",
+        ),
+    ),
+    Row(
+        "HH-22",
+        "renaming the root agent happens once and can be repeated",
+        tests=(
+            "tests/test_organisation.py::test_no_agent_name_and_no_folder_is_special_in_the_code",
+            "tests/test_organisation.py::test_the_root_agent_can_go_and_another_take_its_name",
+        ),
+    ),
+    Row(
+        "HH-23",
+        "the root agent exists after start",
+        tests=(
+            "tests/test_organisation.py::test_a_company_begins_with_a_lasting_mandate_and_a_root_agent_below_a_user",
+            "tests/test_organisation.py::test_a_second_start_finds_the_tree_as_it_was",
+        ),
+    ),
     Row("HH-24", "a new agent's configuration starts from a seed", deferred=GOVERNANCE),
     Row("HH-25", "a change of configuration is submitted for approval", deferred=GOVERNANCE),
     Row("HH-26", "the old way to ask for an agent remains, deprecated", deferred=GOVERNANCE),
@@ -607,17 +1051,37 @@ ROWS = (
     Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
     Row("HH-29", "a report's output can be read", deferred=RUNTIME),
     Row("HH-30", "every agent can wake itself", deferred=RUNTIME),
-    Row("HH-31", "the root agent sees all configurations", deferred=ORGANISATION),
+    Row(
+        "HH-31",
+        "the root agent sees all configurations",
+        tests=(
+            "tests/test_organisation.py::test_no_agent_name_and_no_folder_is_special_in_the_code",
+        ),
+    ),
     Row("HH-32", "an agent writes in its descendants' folders only", deferred=RUNTIME),
     Row("HH-33", "reading shared inputs needs a capability", deferred=RUNTIME),
-    Row("HH-34", "one operation alone writes the shared lock", deferred=ORGANISATION),
+    Row(
+        "HH-34",
+        "one operation alone writes the shared lock",
+        tests=(
+            "tests/test_organisation.py::test_no_agent_name_and_no_folder_is_special_in_the_code",
+        ),
+    ),
     Row("HH-35", "state has one place for every agent", deferred=RUNTIME),
     Row("HH-36", "one prompt is rendered from the capabilities", deferred=GOVERNANCE),
     Row("HH-37", "an agent sees the tools of its capabilities", deferred=GOVERNANCE),
-    Row("HH-38", "an agent sees the loose ends of itself and below", deferred=ORGANISATION),
+    Row(
+        "HH-38",
+        "an agent sees the loose ends of itself and below",
+        tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
+    ),
     Row("HH-39", "a question is cancelled by owner or ancestor", deferred=MAIL),
     Row("HH-40", "a reminder is cancelled by owner or ancestor", deferred=MAIL),
-    Row("HH-41", "an agent removes descendants, never itself or above", deferred=ORGANISATION),
+    Row(
+        "HH-41",
+        "an agent removes descendants, never itself or above",
+        tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
+    ),
     Row("HH-42", "crashed agents are noticed; the root agent restarts", deferred=RUNTIME),
     Row("HH-43", "an agent may use lightweight temporary helpers", deferred=RUNTIME),
     Row("HH-44", "what temporary helpers inherit and share is settled", deferred=RUNTIME),
@@ -647,9 +1111,7 @@ ROWS = (
     Row(
         "HB-04",
         "the name background is reserved",
-        tests=(
-            "tests/test_identity.py::test_reserved_names_are_refused",
-        ),
+        tests=("tests/test_identity.py::test_reserved_names_are_refused",),
     ),
     Row(
         "HB-05",
@@ -754,6 +1216,7 @@ ROWS = (
             "tests/test_capabilities.py::test_a_right_that_needs_approval_is_passed_on_as_such",
             "tests/test_capabilities.py::test_a_holder_gives_up_a_right_with_all_that_rests_on_it",
             "tests/test_knowledge_base.py::test_a_call_under_way_when_its_grant_ends_happened_before_or_is_refused",
+            "tests/test_reorganise.py::test_an_undo_gives_nothing_back_that_could_not_be_given_now",
         ),
     ),
     Row(
@@ -771,6 +1234,9 @@ ROWS = (
             "tests/test_authority.py::test_what_is_passed_down_a_chain_is_inside_of_everything_above",
             "tests/test_authority.py::test_what_cannot_be_given_any_more_is_excessive",
             "tests/test_authority.py::test_more_rights_never_mean_less_and_more_prohibitions_never_mean_more",
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_authority_outcomes.py::test_people_follow_their_role_and_their_part",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
         ),
     ),
     Row(
@@ -787,7 +1253,19 @@ ROWS = (
             "tests/test_events.py::test_why_explains_a_refusal_too",
         ),
     ),
-    Row("BX-04", "the past can be asked: rights, tree and files", deferred=ORGANISATION),
+    Row(
+        "BX-04",
+        "the past can be asked: rights, tree and files",
+        tests=(
+            "tests/test_history.py::test_who_reported_to_whom_at_any_time",
+            "tests/test_history.py::test_who_held_what_at_any_time",
+            "tests/test_history.py::test_an_undone_reorganisation_does_not_rewrite_who_held_what",
+            "tests/test_history.py::test_what_a_file_said_at_any_time",
+            "tests/test_history.py::test_a_moment_belongs_to_what_happened_at_it",
+            "tests/test_history.py::test_the_past_is_for_the_board_and_has_happened",
+            "tests/test_history.py::test_the_history_of_an_outcome_outlives_its_agents",
+        ),
+    ),
     Row(
         "BX-05",
         "a repeated call has one effect and one answer",
@@ -806,11 +1284,47 @@ ROWS = (
         ),
     ),
     Row("BX-06", "killing any process loses and repeats nothing", deferred=RUNTIME),
-    Row("BX-07", "a person can take any seat in the tree", deferred=ORGANISATION),
-    Row("BX-08", "the tree is reorganised in one checked, reversible step", deferred=ORGANISATION),
+    Row(
+        "BX-07",
+        "a person can take any seat in the tree",
+        tests=(
+            "tests/test_reorganise.py::test_a_person_takes_a_seat_acts_in_it_and_leaves_it",
+            "tests/test_reorganise.py::test_a_program_takes_the_place_of_a_person",
+        ),
+    ),
+    Row(
+        "BX-08",
+        "the tree is reorganised in one checked, reversible step",
+        tests=(
+            "tests/test_history.py::test_an_undone_reorganisation_does_not_rewrite_who_held_what",
+            "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
+            "tests/test_reorganise.py::test_a_moved_agent_works_for_its_new_boss",
+            "tests/test_reorganise.py::test_the_end_of_a_former_boss_does_not_touch_who_moved_away",
+            "tests/test_reorganise.py::test_a_layer_comes_between_and_its_reports_stay_as_they_are",
+            "tests/test_reorganise.py::test_a_layer_goes_and_leaves_its_work_and_reports_to_its_boss",
+            "tests/test_reorganise.py::test_a_root_layer_goes_only_when_nothing_would_be_left_without_an_owner",
+            "tests/test_reorganise.py::test_a_dry_run_changes_nothing_and_tells_exactly_what_would",
+            "tests/test_reorganise.py::test_an_undo_restores_exactly_who_had_which_say",
+            "tests/test_reorganise.py::test_one_bad_operation_undoes_all",
+            "tests/test_reorganise.py::test_no_move_makes_a_cycle_also_not_two_at_once",
+            "tests/test_reorganise.py::test_an_undo_is_refused_when_something_it_touched_was_changed_since",
+            "tests/test_reorganise.py::test_an_undo_needs_an_event_that_reorganised_something",
+            "tests/test_reorganise.py::test_an_undo_gives_nothing_back_that_could_not_be_given_now",
+            "tests/test_reorganise.py::test_a_board_member_over_a_part_reorganises_that_part_alone",
+            "tests/test_reorganise.py::test_reorganising_while_everybody_works_breaks_nothing",
+        ),
+    ),
     Row("BX-09", "budgets are reserved down the tree and enforced", deferred=RUNTIME),
     Row("BX-10", "an approval is bound to its content and used once", deferred=GOVERNANCE),
-    Row("BX-11", "somebody else verifies completion, with evidence", deferred=ORGANISATION),
+    Row(
+        "BX-11",
+        "somebody else verifies completion, with evidence",
+        tests=(
+            "tests/test_authority_outcomes.py::test_every_decision_about_an_outcome_follows_the_rules",
+            "tests/test_outcomes.py::test_a_verdict_records_who_judged_and_on_what_evidence",
+            "tests/test_outcomes.py::test_nobody_completes_their_own_mandate",
+        ),
+    ),
     Row("BX-12", "two instances work as one tree and can part", deferred=FEDERATION),
     Row("BX-13", "a company can be simulated, with crashes, in seconds", deferred=SIMULATION),
     Row(
@@ -841,5 +1355,16 @@ ROWS = (
             "tests/test_capabilities.py::test_a_refused_use_is_not_a_use",
         ),
     ),
-    Row("BX-20", "a company exports to text and imports again", deferred=ORGANISATION),
+    Row(
+        "BX-20",
+        "a company exports to text and imports again",
+        tests=(
+            "tests/test_archive.py::test_an_export_is_text_that_says_everything",
+            "tests/test_archive.py::test_no_secret_leaves_with_an_export",
+            "tests/test_archive.py::test_a_company_survives_the_way_there_and_back",
+            "tests/test_archive.py::test_a_damaged_export_is_refused_with_path_and_reason",
+            "tests/test_archive.py::test_a_hostile_archive_is_refused_on_both_sides",
+            "tests/test_archive.py::test_a_folder_is_made_by_one_command_and_read_by_another",
+        ),
+    ),
 )

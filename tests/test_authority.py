@@ -90,9 +90,16 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
-    "grant.read", "event.read", "event.verify",
+    "grant.read", "event.read", "event.verify", "outcome.read",
 }  # fmt: skip
-WHOLE_COMPANY = {"company.change", "user.change", "user.read", "event.read", "event.verify"}
+WHOLE_COMPANY = {
+    "company.change",
+    "company.export",
+    "user.change",
+    "user.read",
+    "event.read",
+    "event.verify",
+}
 
 
 def for_a_person(
@@ -391,7 +398,8 @@ def test_an_agent_grants_only_to_direct_reports_in_every_tree() -> None:
 
 BY_CAPABILITY = {"file.see", "file.read", "file.audit", "file.write"}
 FOR_EVERY_AGENT = {"company.read", "agent.read", "file.create"}
-BY_RELATION = {"grant.give", "grant.revoke", "grant.read"}
+# A log is its agent's own; how agents stand to outcomes is checked in test_authority_outcomes.py.
+BY_RELATION = {"grant.give", "grant.revoke", "grant.read", "log.write"}
 
 
 @pytest.mark.requirement("BX-02", "AG-53")

@@ -33,8 +33,8 @@ from tests.s3_server import S3Server, s3_server
 
 MIB = 1024 * 1024
 LIMIT = 32 * MIB
-FILE = Ids().new()
-OTHER = Ids().new()
+FILE = "01a1de9f-d394-75f1-8180-044a99366167"
+OTHER = "01a1de9f-d39a-773e-ac74-ffd54ca5d440"
 HELLO = b"hello\n"
 HELLO_SHA = hashlib.sha256(HELLO).hexdigest()
 # Far enough ahead that everything stored by a test is old.

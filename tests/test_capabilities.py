@@ -300,16 +300,19 @@ def test_nothing_can_be_given_for_an_outcome_that_is_finished(
             company.give(caller, lead, file, "read")
         with pytest.raises(Conflict):
             company.give(caller, lead, file, "read", scope=lead.id)
-    assert held(company, lead) == []
+    left = company.call(company.board, grants.listing, company=company.id, agent=lead.id)
+    assert left == []
 
 
 @pytest.mark.requirement("AG-47")
-def test_an_agent_whose_outcome_is_finished_can_still_be_terminated(
+def test_finishing_a_mandate_ends_its_agent_and_keeps_the_verdict(
     company: Company, lead: Member
 ) -> None:
     company.call(company.board, outcomes.complete, outcome=lead.id)
-    ended = company.call(company.board, agents.terminate, agent=lead.id)
+    ended = company.call(company.board, agents.show, agent=lead.id)
     assert ended["status"] == "terminated"
+    with pytest.raises(Conflict):
+        company.call(company.board, agents.terminate, agent=lead.id)
     assert company.call(company.board, outcomes.show, outcome=lead.id)["status"] == "completed"
 
 

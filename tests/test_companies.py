@@ -223,6 +223,38 @@ def test_a_person_who_leaves_loses_their_tokens_and_the_last_board_member_stays(
         company.call(company.board, users.remove, company=company.id, user="board")
 
 
+def test_the_beginning_of_an_id_is_enough_wherever_an_id_is(company: Company) -> None:
+    lead = company.agent("lead")
+    file = company.file(company.ceo.caller)
+    person = company.user("ann")
+    for who in (person, company.ceo.caller):
+        assert company.call(who, companies.show, company=company.id[:23])["id"] == company.id
+        assert company.call(who, agents.show, agent=lead.id[:23])["id"] == lead.id
+        assert company.call(who, agents.show, agent=lead.id[:23].upper())["id"] == lead.id
+        assert company.call(who, outcomes.show, outcome=lead.id[:23])["id"] == lead.id
+        assert company.call(who, files.show, file=file["id"][:23])["id"] == file["id"]
+        short = {**file, "id": file["id"][:23]}
+        given = company.give(who, lead, short, "read", scope=lead.id[:23])
+        assert (given["resource"], given["scope"]) == (f"kb_file:{file['id']}", lead.id)
+        answer = company.call(who, grants.revoke, grant=given["id"][:23])
+        assert answer["id"] == given["id"]
+
+
+def test_the_beginning_of_two_ids_is_ambiguous_and_too_short_a_one_is_refused(
+    company: Company,
+) -> None:
+    company.agent("lead")
+    company.file(company.board)
+    company.file(company.board)
+    common = company.ceo.id[:8]
+    with pytest.raises(BadInput, match="Several"):
+        company.call(company.board, files.show, file=company.found(company.board)[0][:8])
+    with pytest.raises(BadInput, match="Several"):
+        company.call(company.board, outcomes.show, outcome=common)
+    with pytest.raises(BadInput):
+        company.call(company.board, files.show, file=common[:7])
+
+
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "x" * 5000, "", "'; DROP TABLE agents; --"])
 def test_hostile_names_and_ids_are_not_found_or_bad_input(company: Company, text: str) -> None:
     file = company.file(company.board)

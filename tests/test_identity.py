@@ -403,7 +403,7 @@ def test_every_event_carries_the_identity_of_the_token(company: Company) -> None
     company.write(run.caller, file, claim.encode() + b"!")
     company.give(run.caller, lead, file, "read")
     with pytest.raises(Refused):
-        company.call(run.caller, outcomes.close, outcome=lead.id, rationale=claim)
+        company.call(run.caller, outcomes.close, outcome=company.ceo.id, rationale=claim)
     log = company.call(company.board, events.listing, company=company.id, limit=4)
     assert [event["action"] for event in log] == [
         "outcome.finish",

@@ -171,7 +171,7 @@ def test_a_token_in_a_traceback_does_not_reach_the_log(tmp_path: Path) -> None:
 
 
 def test_an_address_is_one_that_can_be_opened() -> None:
-    assert serve.address("0.0.0.0", 1) == "http://127.0.0.1:1"
+    assert serve.address("0.0.0.0", 1) == "http://127.0.0.1:1"  # noqa: S104  nothing is bound
     assert serve.address("::", 1) == "http://[::1]:1"
     assert serve.address("192.0.2.1", 1) == "http://192.0.2.1:1"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, RemitError, Unavailable
-from remit.ids import Ids
 from remit.runtime.workspace import (
     create_workspace,
     destroy_workspace,
@@ -23,7 +22,7 @@ from remit.runtime.workspace import (
 )
 
 SECRET = b"secret"
-RUN = Ids().new()
+RUN = "01a1de9f-d38a-7200-a0de-cbf896e352af"
 
 
 @pytest.fixture

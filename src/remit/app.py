@@ -14,8 +14,10 @@ from typing import IO, Self
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
+from remit.runtime import runs
 from remit.runtime.clockwork import Clockwork
 from remit.services import bootstrap, maintenance, users
+from remit.services.archive.archive import Archive
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import LARGEST_FILE, Library
@@ -50,6 +52,7 @@ class App:
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)
+        self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
         self._housekeeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -90,6 +93,7 @@ class App:
             await self.gate(as_system(), bootstrap.renew_board_token, token=token)
         else:
             await self._check_board_token(token)
+        await runs.recover(self.gate)
         return empty
 
     async def _check_board_token(self, token: str) -> None:

@@ -64,6 +64,12 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def looks_like_id(text: str) -> bool:
+    """Whether a text could be meant as an id or the beginning of one."""
+    bare = text.lower().replace("-", "")
+    return SHORTEST_PREFIX <= len(bare) <= 32 and _HEX.fullmatch(bare) is not None
+
+
 def normalise(text: str) -> str:
     """A whole id or a leading part of one, in the form it is stored."""
     bare = text.strip().lower().replace("-", "")

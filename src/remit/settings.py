@@ -23,6 +23,8 @@ class Settings:
     url: str | None
     token: str | None
     company: str | None
+    #: Of an archive that is imported, in MiB; None means Remit's own limit.
+    largest_import: int | None = None
 
     @property
     def board_token_file(self) -> Path:
@@ -56,6 +58,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         url=value("url"),
         token=value("token"),
         company=value("company"),
+        largest_import=_mebibytes(value("largest_import")),
     )
 
 
@@ -77,6 +80,14 @@ def prepare_home(settings: Settings) -> None:
         ) from error
 
 
+def _mebibytes(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or not 0 < len(text) < 8:
+        raise BadInput("largest_import must be a number of MiB.", 'Write it like "4096".')
+    return int(text)
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -85,7 +96,7 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
-    known = ("database_url", "blob_url", "url", "token", "company")
+    known = ("database_url", "blob_url", "url", "token", "company", "largest_import")
     for key, value in found.items():
         if key not in known:
             raise BadInput(

@@ -51,8 +51,7 @@ def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
         and (grant.mode is Mode.ALLOW or (mode is Mode.ASK and grant.mode is Mode.ASK))
     ]
     lasting = [grant for grant in sources if _outlasts(grant.expires_at, wish.expires_at)]
-    parent = strongest(lasting) or strongest(sources)
-    assert parent is not None, "holding() found a source"
+    parent = strongest(lasting or sources)  # there is one, or holding() had said no
     if wish.expires_at is not None and not lasting:
         return Attenuation(
             Decision(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from remit.clock import Micros
 from remit.model.decision import Decision, Effect
@@ -18,42 +18,68 @@ def holding(held: Iterable[Grant], need: Level, now: Micros) -> Decision:
     be taken away: a `deny` of this level or a lower one forbids it, and an `ask` of this level or
     a lower one puts a person in between. So deny beats ask, and ask beats allow.
     """
-    live = [grant for grant in held if grant.live(now)]
-    denied = strongest(grant for grant in live if grant.mode is Mode.DENY and grant.level <= need)
+    denied: list[Grant] = []
+    conferred: list[Grant] = []
+    asked: list[Grant] = []
+    gates: list[Grant] = []
+    for grant in held:
+        if not grant.live(now):
+            continue
+        if grant.mode is Mode.ALLOW:
+            if grant.level >= need:
+                conferred.append(grant)
+        elif grant.mode is Mode.DENY:
+            if grant.level <= need:
+                denied.append(grant)
+        else:
+            if grant.level >= need:
+                asked.append(grant)
+            if grant.level <= need:
+                gates.append(grant)
     if denied:
+        basis = strongest(denied)
         return Decision(
-            Effect.DENY, "denied_by_grant", "This was denied explicitly.", f"grant:{denied.id}"
+            Effect.DENY, "denied_by_grant", "This was denied explicitly.", f"grant:{basis.id}"
         )
-    conferred = strongest(
-        grant for grant in live if grant.mode is Mode.ALLOW and grant.level >= need
-    )
-    asked = strongest(grant for grant in live if grant.mode is Mode.ASK and grant.level >= need)
-    if conferred is None and asked is None:
+    if not conferred and not asked:
         return Decision(
             Effect.DENY,
             "no_capability",
             f"You hold no capability that gives {need.word} here.",
             "rule:nothing_matches",
         )
-    gate = strongest(grant for grant in live if grant.mode is Mode.ASK and grant.level <= need)
-    if conferred is None:
-        gate = asked
-    if gate:
-        return Decision(
-            Effect.ASK,
-            "needs_approval",
-            "Each use of this capability needs a person's approval.",
-            f"grant:{gate.id}",
-        )
-    assert conferred is not None
+    if not conferred:
+        return _ask(strongest(asked))
+    if gates:
+        return _ask(strongest(gates))
+    basis = strongest(conferred)
     return Decision(
-        Effect.ALLOW, "granted", f"A grant gives {conferred.level.word}.", f"grant:{conferred.id}"
+        Effect.ALLOW, "granted", f"A grant gives {basis.level.word}.", f"grant:{basis.id}"
     )
 
 
-def strongest(grants: Iterable[Grant]) -> Grant | None:
-    """The grant to rest on: the most generous, then the longest-lived, then the oldest."""
-    return max(grants, key=_strength, default=None)
+def condition(held: Iterable[Grant], need: Level, now: Micros) -> Decision | None:
+    """The approval that these grants put before `need`, wherever the right itself comes from."""
+    gates = [
+        grant
+        for grant in held
+        if grant.mode is Mode.ASK and grant.level <= need and grant.live(now)
+    ]
+    return _ask(strongest(gates)) if gates else None
+
+
+def _ask(gate: Grant) -> Decision:
+    return Decision(
+        Effect.ASK,
+        "needs_approval",
+        "Each use of this capability needs a person's approval.",
+        f"grant:{gate.id}",
+    )
+
+
+def strongest(grants: Sequence[Grant]) -> Grant:
+    """The grant to rest on: the most generous, then the longest-lived, then the newest."""
+    return grants[0] if len(grants) == 1 else max(grants, key=_strength)
 
 
 def _strength(grant: Grant) -> tuple[bool, int, bool, int, str]:

@@ -23,6 +23,7 @@ class Action(StrEnum):
     COMPANY_CREATE = "company.create"
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
+    COMPANY_EXPORT = "company.export"
     USER_READ = "user.read"
     USER_CHANGE = "user.change"
     AGENT_READ = "agent.read"
@@ -80,6 +81,7 @@ _LOOKING = frozenset(
 _COMPANY_WIDE = frozenset(
     {
         Action.COMPANY_CHANGE,
+        Action.COMPANY_EXPORT,
         Action.USER_CHANGE,
         Action.USER_READ,
         Action.EVENT_READ,
@@ -138,8 +140,10 @@ class Facts:
     delegated: bool = False
     #: The person in the seat of the agent that is acted upon.
     seat_user: UserId | None = None
-    #: A document about an agent rather than by it: its bosses may read it.
+    #: A document about an agent, its memory or its log: it and its bosses may read it.
     about_agent: bool = False
+    #: Its memory, which it also writes.
+    is_memory: bool = False
 
 
 def decide(actor: Principal, action: Action, resource: Resource | None, facts: Facts) -> Decision:
@@ -213,12 +217,11 @@ def _decide_agent(
         if facts.place and facts.place[0] == actor.id:
             return _allow("self", "It is your own log.", "rule:self")
         return _deny("not_your_log", "An agent submits to its own log.")
-    if facts.about_agent and action is not Action.FILE_WRITE and actor.id in facts.place[1:]:
-        return _allow("ancestor", "It is about an agent below you.", "rule:ancestor")
     if action in _LEVEL or action is Action.FILE_SEE:
-        # Only the actor's own grants on this very resource count, whatever was loaded.
-        held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
-        return _decide_file(action, held, facts)
+        held = _own(facts.held, actor, resource)
+        by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
+        given = _decide_file(action, held, facts)
+        return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:
             return _allow("boss", "It is your report.", "rule:boss")
@@ -281,6 +284,16 @@ def _own_to_give_up(actor: Principal, grant: Grant) -> bool:
     return grant.holder_id == actor.id and grant.mode is Mode.ALLOW
 
 
+def _about_agent(actor: Principal, action: Action, facts: Facts) -> Decision | None:
+    """What follows from whom a document is about."""
+    writing = action is Action.FILE_WRITE
+    if facts.place and facts.place[0] == actor.id and (not writing or facts.is_memory):
+        return _allow("self", "It is about you.", "rule:self")
+    if actor.id in facts.place[1:] and not writing:
+        return _allow("ancestor", "It is about an agent below you.", "rule:ancestor")
+    return None
+
+
 def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decision:
     if action is Action.FILE_SEE and facts.listed:
         return _allow("listed", "The file is listed.", "rule:listed")
@@ -296,6 +309,19 @@ def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decis
     if decision.effect is Effect.ASK and action is Action.FILE_SEE:
         return _allow("asked", "You may ask to read it, so you know of it.", decision.basis)
     return decision
+
+
+def _own(held: tuple[Grant, ...], actor: Principal, resource: Resource | None) -> tuple[Grant, ...]:
+    """Only the actor's own grants on this very resource count, whatever was loaded."""
+    if resource is None:
+        return ()
+    return tuple(
+        grant
+        for grant in held
+        if grant.holder_id == actor.id
+        and grant.resource_id == resource.id
+        and grant.kind is resource.kind
+    )
 
 
 def _allow(reason: str, sentence: str, basis: str) -> Decision:

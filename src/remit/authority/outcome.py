@@ -8,9 +8,10 @@ and does not judge it. Explicit grants add to what follows from this.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 
-from remit.authority.capability import holding
+from remit.authority.capability import condition, holding
 from remit.clock import Micros
 from remit.model.decision import Decision, Effect
 from remit.model.grant import Grant, Level
@@ -46,16 +47,27 @@ def decide_outcome(
     """May an agent in this relation do this to an outcome?"""
     need = Level.READ if action == "outcome.read" else Level.WRITE
     granted = holding(held, need, now)
+    known = relation is not Relation.NONE or (
+        holding(held, Level.READ, now).effect is not Effect.DENY
+    )
     if granted.reason == "denied_by_grant":
-        return granted
+        return replace(granted, conceal=not known)
     if relation is Relation.OWNER and delegated and action in _JUDGING:
         # Before any grant: nobody passes judgement on their own mandate.
         return _deny("own_mandate", _JUDGING[action])
     by_rule = _by_rule(action, relation)
-    if by_rule.allowed or action in ("outcome.create", "outcome.delegate", "outcome.reclaim"):
-        return by_rule
-    return granted if granted.effect is not Effect.DENY else by_rule
+    if by_rule.allowed:
+        # What was said explicitly goes before what follows from the tree.
+        return condition(held, need, now) or by_rule
+    if granted.effect is not Effect.DENY and action not in _ONLY_BY_RULE:
+        return granted
+    if by_rule.conceal and known:
+        return _deny("read_only", "You may read it, and no more.")
+    return by_rule
 
+
+#: Working inside an outcome and handing it over come with responsibility, not with a grant.
+_ONLY_BY_RULE = frozenset({"outcome.create", "outcome.delegate", "outcome.reclaim"})
 
 _JUDGING = {
     "outcome.change": "You may read your mandate; whoever delegated it changes it.",

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from remit.clock import Micros
 from remit.errors import BadInput
-from remit.ids import AgentId, CompanyId, FileId, UserId
+from remit.ids import AgentId, CompanyId, FileId, UserId, looks_like_id
 from remit.model.text import clean_name
 
 #: Names that addresses need for themselves.
@@ -90,4 +90,6 @@ def agent_name(text: object) -> str:
     name = clean_name(text)
     if name.casefold() in RESERVED_NAMES:
         raise BadInput(f"The name '{name}' is reserved.", "Choose another name.")
+    if looks_like_id(name):
+        raise BadInput(f"The name '{name}' could be taken for an id.", "Choose another name.")
     return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from remit.errors import BadInput
 
@@ -59,3 +60,13 @@ def search_words(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKD", text).casefold()
     bare = "".join(char for char in folded if not unicodedata.combining(char))
     return [word[:LONGEST_WORD] for word in re.findall(r"[^\W_]+", bare)]
+
+
+def relevance(words: Sequence[str], sought: Sequence[str]) -> float:
+    """How much of a text is about what is sought: whole words count twice as much as beginnings."""
+    if not words:
+        return 0.0
+    hits = sum(
+        2 if word == wanted else 1 for word in words for wanted in sought if word.startswith(wanted)
+    )
+    return hits / len(words)

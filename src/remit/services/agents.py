@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from remit.authority import Action
@@ -13,7 +13,6 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, TokenKind, UserId
 from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
 from remit.model.file import FileKind
-from remit.model.grant import Level
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text, name_key
@@ -106,6 +105,11 @@ def found(
     mandate = open_outcome(ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None)
     agent = appoint(ctx, post, mandate, boss)
     write_document(ctx, mandate, "")
+    ctx.record(
+        "outcome.create",
+        f"outcome:{mandate.id}",
+        {"title": aim, "owner": mandate.owner_id, "parents": [boss.id] if boss else []},
+    )
     if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
         outcomes.connect(ctx, boss.id, mandate.id)
     return agent
@@ -157,12 +161,11 @@ def appoint(ctx: Context, post: Post, mandate: Outcome, boss: Agent | None) -> A
 
 def _keep_books(ctx: Context, agent: Agent) -> None:
     """The agent's working memory, which it writes, and the log of its runs, which it reads."""
-    for file_id, kind, what, level in (
-        (agent.state_file_id, FileKind.STATE, "State", Level.WRITE),
-        (agent.log_file_id, FileKind.LOG, "Activity log", Level.READ),
+    for file_id, kind, what in (
+        (agent.state_file_id, FileKind.STATE, "State"),
+        (agent.log_file_id, FileKind.LOG, "Activity log"),
     ):
         documents.create(ctx, kind, f"{what} of {agent.name}", "", home=agent.id, file_id=file_id)
-        grants.give_by_rule(ctx, agent.id, file_id, level)
 
 
 @query
@@ -243,6 +246,12 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answe
     if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
         raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
     tree.set_status(ctx, found, wanted)
+    if wanted is AgentStatus.IDLE and (
+        ctx.tx.one(statements.LIVE_RUN_OF, agent=found.id) is not None
+    ):
+        # It went on while it was paused.
+        wanted = AgentStatus.RUNNING
+        tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
     ctx.record(action, f"agent:{found.id}", {"name": found.name})
     return {**views.agent(found), "status": wanted.value}
 
@@ -258,11 +267,13 @@ def submit_log(ctx: Context, *, summary: object) -> Answer:
 
 
 @query
-def read_log(ctx: Context, *, agent: str | None = None, limit: int = 50) -> dict[str, Any]:
+def read_log(
+    ctx: Context, *, agent: str | None = None, limit: int = 50, before: int | None = None
+) -> dict[str, Any]:
     """An agent's activity log: its own, or that of somebody below it."""
     found = lookup.agent_anywhere(ctx, agent) if agent else _myself(ctx)
     lookup.file(ctx, found.log_file_id, Action.FILE_READ)
-    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit)}
+    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit, before)}
 
 
 def _myself(ctx: Context) -> Agent:

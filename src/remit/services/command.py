@@ -36,6 +36,7 @@ from remit.store import people
 from remit.store.blobs import BlobStore
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
+from remit.store.statement import SQLITE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,6 +91,7 @@ class Context:
     ids: Ids
     blobs: BlobStore
     kind: Kind
+    caller: Caller | None = None
     #: Set by `enter`.
     company: CompanyId | None = None
     membership: Membership | None = None
@@ -103,16 +105,34 @@ class Context:
     def enter(self, company: str) -> CompanyId:
         """Work in a company. Whoever has no part in it does not learn that it exists."""
         company = CompanyId(company)
+        if self.company is not None and self.company != company:
+            # One call works in one company, also for people who have a part in several.
+            raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
             raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.USER:
             self.membership = self.tx.one(people.MEMBERSHIP, company=company, user=self.actor.id)
             if self.membership is None:
                 raise NotFound("There is no such company.")
+        waited = self._head is None
         self.company = company
         if self.kind is Kind.COMMAND and self.tx.writable:
             self._lock()
+            if waited and self.tx.dialect is not SQLITE:
+                self._look_again()
         return company
+
+    def _look_again(self) -> None:
+        """Whoever waited for their turn may have lost their token or their part meanwhile."""
+        if self.caller is None or self.caller.system:
+            return
+        self.actor = identify(self.tx, self.caller, self.now)
+        if self.actor.kind is ActorKind.USER:
+            self.membership = self.tx.one(
+                people.MEMBERSHIP, company=self.company, user=self.actor.id
+            )
+            if self.membership is None:
+                raise NotFound("There is no such company.")
 
     def place(self, agent: str | None) -> tuple[Any, ...]:
         """The agent and its bosses, upward; empty when the tree cannot be trusted."""
@@ -269,7 +289,7 @@ class Gate:
         self.clock = clock
         self.ids = ids
         self.blobs = blobs
-        #: Called after each commit that recorded events, with the company.
+        #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
     async def __call__(
@@ -325,7 +345,8 @@ class Gate:
         kwargs: dict[str, Any],
     ) -> _Reply[R]:
         now = self.clock.now()
-        ctx = Context(tx, identify(tx, caller, now), now, self.ids, self.blobs, verb.kind)
+        actor = identify(tx, caller, now)
+        ctx = Context(tx, actor, now, self.ids, self.blobs, verb.kind, caller)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
         if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
             return _Reply(first)

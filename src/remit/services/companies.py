@@ -41,7 +41,7 @@ def create(ctx: Context, *, name: object) -> Answer:
         add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)
     ctx.enter(company.id)
     ctx.record("company.create", f"company:{company.id}", {"name": name})
-    return views.company(company)
+    return _with_part(ctx, company)
 
 
 def add_member(
@@ -62,21 +62,29 @@ def add_member(
 
 @query
 def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
-    """The companies the caller has a part in."""
+    """The companies the caller has a part in, and which part that is."""
     if ctx.actor.company_id is not None:
         found = ctx.tx.one(people.COMPANY, company=ctx.actor.company_id)
         return [views.company(found)] if found is not None and found.id > after else []
-    return [
-        views.company(company)
-        for company in ctx.tx.all(
-            people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit
-        )
-    ]
+    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit)
+    return [_with_part(ctx, company) for company in mine]
 
 
 @query
 def show(ctx: Context, *, company: str | None = None) -> dict[str, Any]:
-    return views.company(_entered(ctx, company, Action.COMPANY_READ))
+    return _with_part(ctx, _entered(ctx, company, Action.COMPANY_READ))
+
+
+def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
+    """A company and, for a person, which part they have in it."""
+    part = ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id)
+    if part is None:
+        return views.company(company)
+    return {
+        **views.company(company),
+        "role": part.role.value,
+        "scope_agent_id": part.scope_agent_id,
+    }
 
 
 @command
@@ -107,7 +115,7 @@ def change(ctx: Context, *, company: str, name: object = None, messaging: object
             "was": {"name": found.name, "messaging": found.messaging.value},
         },
     )
-    return views.company(new)
+    return _with_part(ctx, new)
 
 
 def _messaging(text: object) -> Messaging:

@@ -18,7 +18,17 @@ from remit.model.file import FileKind
 from remit.model.grant import Level
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import clean_text
-from remit.services import agents, documents, finishing, grants, lookup, outcomes, tree, views
+from remit.services import (
+    agents,
+    documents,
+    files,
+    finishing,
+    grants,
+    lookup,
+    outcomes,
+    tree,
+    views,
+)
 from remit.services.command import Answer, Context, command
 from remit.services.opening import open_outcome, write_document
 from remit.store import agents as agent_statements
@@ -74,7 +84,7 @@ def delegate(
         decision,
     )
     for wish in given:
-        grants.give_to(ctx, receiver, {"scope": found.id, **wish})
+        grants.give_to(ctx, receiver, {**wish, "scope": found.id})
     return {
         "outcome": views.outcome(_outcome(ctx, found.id), ctx.now),
         "agent": views.agent(receiver),
@@ -98,37 +108,31 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
         )
     boss = _agent(ctx, found.delegator_id)
     worker = _agent(ctx, found.owner_id)
-    returning = ctx.tx.all(statements.OWNED_BELOW, outcome=found.id, owner=worker.id)
-    parts = ctx.tx.all(
-        statements.SUBTREE,
-        company=ctx.company,
-        outcome=found.id,
-        depth=finishing.MOST_AT_ONCE,
-        limit=finishing.MOST_AT_ONCE,
-    )
+    parts = finishing.handed_on(ctx, found)
+    handed_over = [part for part in parts if part.delegated]
     # Whoever was hired for something inside goes; a report that was only given this, stays.
-    gone = finishing.shut_down(ctx, (part.id for part in parts if part.delegated))
+    gone = finishing.shut_down(ctx, (part.id for part in handed_over))
     for agent in gone:
         ctx.tx.run(statements.REOWN_ALL, owner=agent.id, new_owner=boss.id, now=ctx.now)
-    ctx.tx.run(
-        statements.REOWN_BELOW,
-        outcome=found.id,
-        owner=worker.id,
-        new_owner=boss.id,
-        now=ctx.now,
-    )
-    for part in parts:
-        if part.delegated and part.delegator_id == worker.id:
-            # Given to another report of the worker: it comes back as well.
-            ctx.tx.run(
-                statements.REOWN_BELOW,
-                outcome=part.id,
-                owner=part.owner_id,
-                new_owner=boss.id,
-                now=ctx.now,
-            )
-    tree.hand_over(ctx, found.id, boss.id, delegated=False, delegator=None)
-    revoked = ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=found.id, now=ctx.now)
+    for owner in {part.owner_id for part in parts}:
+        ctx.tx.run(
+            statements.REOWN_WITHIN,
+            company=ctx.company,
+            outcome=found.id,
+            owner=owner,
+            new_owner=boss.id,
+            now=ctx.now,
+        )
+    revoked = []
+    for part in handed_over:
+        tree.hand_over(ctx, part.id, boss.id, delegated=False, delegator=None)
+        revoked += ctx.tx.all(
+            grant_statements.REVOKE_SCOPED_TO_OF,
+            outcome=part.id,
+            holder=part.owner_id,
+            now=ctx.now,
+        )
+        finishing.stop(ctx, _agent(ctx, part.owner_id))
     handover = _handover(ctx, found, boss, worker, gone, parts, why)
     ctx.record(
         "outcome.reclaim",
@@ -138,7 +142,7 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
             "from": worker.id,
             "to": boss.id,
             "agents": [agent.id for agent in gone],
-            "outcomes": len(returning),
+            "outcomes": len(parts),
             "revoked": sorted(revoked),
             "handover": handover,
         },
@@ -173,6 +177,11 @@ def _hire(
         )
         write_document(ctx, again, documents.prose(ctx, outcome.id))
         outcomes.insert_below(ctx, outcome, again)
+        ctx.record(
+            "outcome.create",
+            f"outcome:{again.id}",
+            {"title": again.title, "owner": boss.id, "parents": [outcome.id]},
+        )
         outcome = again
     return outcome, agents.appoint(ctx, post, outcome, boss)
 
@@ -218,6 +227,7 @@ def _handover(
         "\n".join(lines) + "\n",
         home=boss.id,
     )
+    files.index(ctx, file.id, file.description)
     grants.give_by_rule(ctx, boss.id, file.id, Level.WRITE)
     return file.id
 

@@ -16,15 +16,19 @@ MOST_OUTCOMES = 200
 
 def rights(ctx: Context, agent: Agent) -> list[dict[str, Any]]:
     """What an agent may do without anybody having granted it, each with the reason."""
-    found = [_right("outcome", agent.id, "read", "it is your mandate; you work below it")]
+    found = [
+        _right("outcome", agent.id, "read", "the mandate; the work is below it"),
+        _right("kb_file", agent.state_file_id, "write", "its memory"),
+        _right("kb_file", agent.log_file_id, "read", "its activity log"),
+    ]
     if agent.boss_id is not None:
-        found.append(_right("message", agent.boss_id, "use", "it is your boss"))
+        found.append(_right("message", agent.boss_id, "use", "its boss"))
     found += [
-        _right("message", report.id, "use", f"{report.name} is your report")
+        _right("message", report.id, "use", f"its report {report.name}")
         for report in ctx.tx.all(statements.REPORTS, agent=agent.id)
     ]
     found += [
-        _right("outcome", outcome.id, "write", "you delegated it and will judge it")
+        _right("outcome", outcome.id, "write", "delegated it, and will judge it")
         for outcome in ctx.tx.all(outcome_statements.DELEGATED_BY, agent=agent.id)
     ]
     for outcome in ctx.tx.all(
@@ -32,12 +36,12 @@ def rights(ctx: Context, agent: Agent) -> list[dict[str, Any]]:
     ):
         if outcome.id != OutcomeId(agent.id):
             level, reason = (
-                ("read", "it was delegated to you; you work below it")
+                ("read", "it was delegated here; the work is below it")
                 if outcome.delegated
-                else ("write", "you own it")
+                else ("write", "owns it")
             )
             found.append(_right("outcome", outcome.id, level, reason))
-    return found
+    return [{**right, "holder_id": agent.id} for right in found]
 
 
 def _right(kind: str, resource_id: str, level: str, reason: str) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from remit.store.statement import row
 _LARGEST = 4 * 1024 * 1024
 #: How much of a log is shown in one reading.
 _SHOWN_ENTRIES = 200
+#: Greater than the number of any event.
+_NEWEST = (1 << 62) - 1
 
 Stored = Mapping[str, Any]
 
@@ -104,6 +106,17 @@ def rewrite(ctx: Context, file: File, text: str) -> File:
     return written
 
 
+def rename(ctx: Context, file_id: str, description: str) -> None:
+    """A document is called what its outcome is called."""
+    ctx.tx.run(
+        statements.DESCRIBE_FILE,
+        file=file_id,
+        new_description=description,
+        new_unlisted=True,
+        now=ctx.now,
+    )
+
+
 def add_version(ctx: Context, file: File, links: Any) -> None:
     ctx.tx.run(
         statements.INSERT_VERSION,
@@ -171,19 +184,26 @@ def activity_log(ctx: Context, file: File) -> str:
     return "\n".join(lines)
 
 
-def log_entries(ctx: Context, agent: str, limit: int) -> list[dict[str, Any]]:
+def log_entries(
+    ctx: Context, agent: str, limit: int, before: int | None = None
+) -> list[dict[str, Any]]:
     """What the runs of an agent submitted, newest first."""
     found = ctx.tx.all(
-        event_log.NEWEST_ON, company=ctx.company, resource=f"log:{agent}", limit=limit
+        event_log.ON_BEFORE,
+        company=ctx.company,
+        resource=f"log:{agent}",
+        before=_NEWEST if before is None else before,
+        refused_too=False,
+        limit=limit,
     )
     return [
         {
             "at": to_iso(event.at),
             "run_id": event.run_id,
             "summary": json.loads(event.details)["summary"],
+            "seq": event.seq,
         }
         for event in found
-        if event.allowed
     ]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import NotFound
+from remit.errors import BadInput, NotFound
 from remit.ids import normalise
 from remit.model.event import Event
 from remit.model.principal import ActorKind
@@ -15,6 +16,7 @@ from remit.store import agents as agent_statements
 from remit.store import events as log
 from remit.store import people
 
+_HASH = re.compile(r"[0-9a-f]{64}")
 #: A walk longer than this means that something is wrong with the data.
 LONGEST_WALK = 100
 
@@ -41,11 +43,17 @@ def listing(
 
 
 @query
-def verify(ctx: Context, *, company: str | None) -> dict[str, Any]:
-    """Whether the company's record is whole; if not, which event shows it."""
+def verify(ctx: Context, *, company: str | None, expect: str | None = None) -> dict[str, Any]:
+    """Whether the company's record is whole; if not, which event shows it.
+
+    Who can write to the database can build a whole new chain. A hash that was kept elsewhere and is
+    expected to be in it shows that too.
+    """
+    if expect is not None and not _HASH.fullmatch(expect):
+        raise BadInput("expect must be 64 hex digits.", "Give a hash that verify printed.")
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_VERIFY, on="events")
-    seen, last, faults = log.verify(ctx.tx, ctx.company or "")
+    seen, last, faults = log.verify(ctx.tx, ctx.company or "", expect)
     return {
         "company_id": ctx.company,
         "ok": not faults,
@@ -59,7 +67,7 @@ def verify(ctx: Context, *, company: str | None) -> dict[str, Any]:
 
 @query
 def why(ctx: Context, *, event: str) -> dict[str, Any]:
-    """The steps from an event (or the newest on a resource) back to a person."""
+    """The steps from an event back to the person who made it possible."""
     found = _find(ctx, event)
     ctx.require(Action.EVENT_READ, on=f"event:{found.id}")
     steps: list[dict[str, Any]] = []

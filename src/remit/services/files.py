@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from remit.authority import Action, holding
+from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, is_id
 from remit.model.decision import Effect
 from remit.model.file import LONGEST_DESCRIPTION, Access, File, FileKind, Version
 from remit.model.grant import Level, kb_file
 from remit.model.principal import ActorKind
-from remit.model.text import clean_text, search_words
+from remit.model.text import clean_text, relevance, search_words
 from remit.services import documents, grants, lookup, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.store import files as statements
 from remit.store.statement import SQLITE, row
 
 MOST_WORDS = 16
+#: More matches than this are not all ranked; the newest are.
+MOST_RANKED = 200
 #: Descriptions are short; this bounds what one of them puts into the index.
 MOST_INDEXED_WORDS = 400
 END_OF_IDS = "g"
@@ -62,7 +64,7 @@ def create(
     )
     ctx.tx.run(statements.INSERT_FILE, **row(new))
     _add_version(ctx, new, links)
-    _index(ctx, new.id, description)
+    index(ctx, new.id, description)
     details: dict[str, Any] = {"description": description, "version": 1, "hash": sha256}
     if ctx.actor.agent_id is not None:
         details["grant"] = grants.give_by_rule(ctx, ctx.actor.agent_id, new.id, Level.WRITE).id
@@ -152,7 +154,7 @@ def describe(
         new_unlisted=hidden,
         now=ctx.now,
     )
-    _index(ctx, found.id, new_description)
+    index(ctx, found.id, new_description)
     ctx.record(
         "file.describe", f"kb_file:{found.id}", {"description": new_description, "unlisted": hidden}
     )
@@ -186,12 +188,9 @@ def show(ctx: Context, *, file: str) -> dict[str, Any]:
     view["linked_from"] = [
         {"id": source.id, "description": source.description}
         for source in ctx.tx.all(
-            statements.BACKLINKS,
-            file=found.id,
-            company=ctx.company,
-            limit=200,
-            **lookup.sight(ctx),
+            statements.BACKLINKS, file=found.id, limit=200, **lookup.sight(ctx)
         )
+        if source.company_id == ctx.company
     ]
     if _may_read(ctx, found):
         view["links"] = ctx.tx.all(statements.LINKS, file=found.id)
@@ -230,15 +229,39 @@ def listing(
     """The files the calling agent can read or write, with the level it has."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
-    found = ctx.tx.all(
-        statements.HELD_FILES,
-        company=ctx.company,
-        holder=ctx.actor.id,
-        after=after,
-        limit=limit,
-    )
-    with_level = ((file, level(ctx, file)) for file in found)
-    return [views.file(file, held) for file, held in with_level if held is not Level.NONE]
+    page = _own_books(ctx)
+    own = [book["id"] for book in page]
+    if after in own:  # the books come first, whatever their ids are
+        page, after = page[own.index(after) + 1 :], ""
+    elif after:
+        page = []
+    while len(page) < limit:
+        found = ctx.tx.all(
+            statements.HELD_FILES,
+            company=ctx.company,
+            holder=ctx.actor.id,
+            after=after,
+            limit=limit,
+        )
+        # What was denied or has expired leaves room for what comes next.
+        with_level = ((file, level(ctx, file)) for file in found)
+        page += [views.file(file, held) for file, held in with_level if held is not Level.NONE]
+        if len(found) < limit:
+            break
+        after = found[-1].id
+    return page[:limit]
+
+
+def _own_books(ctx: Context) -> list[dict[str, Any]]:
+    """The calling agent's memory and log, which nobody had to grant."""
+    me = lookup.agent_row(ctx, ctx.actor.id)
+    if me is None:
+        return []
+    books = [
+        ctx.tx.one(statements.FILE, company=ctx.company, file=file_id)
+        for file_id in (me.state_file_id, me.log_file_id)
+    ]
+    return [views.file(book, level(ctx, book)) for book in books if book is not None]
 
 
 @query
@@ -255,47 +278,51 @@ def browse(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
     if sought := search_words(text)[:MOST_WORDS]:
-        found = ctx.tx.all(
-            statements.SEARCH_FILES,
+        candidates = ctx.tx.all(
+            statements.MATCHING_FILES,
             match=statements.match_all(sought, sqlite=ctx.tx.dialect is SQLITE),
             company=ctx.company,
-            limit=limit,
+            limit=max(MOST_RANKED, limit),
             **lookup.sight(ctx),
         )
-    elif text:
-        found = []
+        # Newest first among equals: the sort keeps the order it finds.
+        candidates.sort(key=lambda file: -relevance(search_words(file.description), sought))
+        found = candidates[:limit]
     else:
-        found = ctx.tx.all(
-            statements.RECENT_FILES,
-            company=ctx.company,
-            before=before,
-            limit=limit,
-            **lookup.sight(ctx),
-        )
+        found = [] if text else _newest(ctx, before, limit)
     return [views.file(file, level(ctx, file)) for file in found]
 
 
+def _newest(ctx: Context, before: str, limit: int) -> list[File]:
+    """What the caller may know of, newest first."""
+    sight = lookup.sight(ctx)
+    page = {"company": ctx.company, "before": before, "limit": limit}
+    if sight["sees_unlisted"]:
+        return ctx.tx.all(statements.NEWEST_FILES, **page)
+    found = ctx.tx.all(statements.NEWEST_LISTED, **page)
+    if sight["holder"]:
+        mine = ctx.tx.all(statements.NEWEST_UNLISTED, holder=sight["holder"], now=ctx.now, **page)
+        found = sorted([*found, *mine], key=lambda file: file.id, reverse=True)
+    return found[:limit]
+
+
 def level(ctx: Context, file: File) -> Level:
-    """The one level the caller has on a file."""
-    if ctx.actor.kind is ActorKind.AGENT:
-        held = ctx.held(ctx.actor.id, kb_file(file.id))
-        for wanted in (Level.WRITE, Level.READ):
-            if holding(held, wanted, ctx.now).effect is not Effect.DENY:
-                return wanted
-        return Level.NONE
+    """The one level the caller has on a file; what needs an approval counts as had."""
+    held = None
+    if ctx.actor.kind is ActorKind.AGENT and file.kind is not FileKind.OUTCOME:
+        held = tuple(ctx.held(ctx.actor.id, kb_file(file.id)))
     for wanted, action in ((Level.WRITE, Action.FILE_WRITE), (Level.READ, Action.FILE_READ)):
-        if ctx.decide(action, kb_file(file.id), home=file.home_agent_id).allowed:
+        asked, resource, facts = lookup.about_file(ctx, file, action)
+        if held is not None:
+            facts["held"] = held
+        if ctx.decide(asked, resource, **facts).effect is not Effect.DENY:
             return wanted
     return Level.NONE
 
 
 def _may_read(ctx: Context, file: File) -> bool:
-    return ctx.decide(
-        Action.FILE_READ,
-        kb_file(file.id),
-        home=file.home_agent_id,
-        listed=not file.unlisted,
-    ).allowed
+    action, resource, facts = lookup.about_file(ctx, file, Action.FILE_READ)
+    return ctx.decide(action, resource, **facts).allowed
 
 
 def _home(ctx: Context) -> AgentId | None:
@@ -365,9 +392,14 @@ def _note_access(ctx: Context, file: FileId, access: Access, version: int) -> No
     )
 
 
-def _index(ctx: Context, file: FileId, description: str) -> None:
+def index(ctx: Context, file: FileId, description: str) -> None:
+    """Let a file be found by the words of its description."""
     words = " ".join(search_words(description)[:MOST_INDEXED_WORDS])
     parameters: dict[str, Any] = {"file": file, "words": words}
     if ctx.tx.dialect is SQLITE:
-        parameters["row"] = statements.search_row(file)
+        row = ctx.tx.one(statements.SEARCH_ROW, file=file)
+        if row is None:
+            row = ctx.tx.one(statements.NEXT_SEARCH_ROW) or 1
+            ctx.tx.run(statements.SET_SEARCH_ROW, file=file, new_row=row)
+        parameters["row"] = row
     ctx.tx.run(statements.INDEX_FILE, **parameters)

@@ -40,7 +40,7 @@ def finish_tree(
         "by": ctx.actor.address,
         "run_id": ctx.actor.run_id,
     }
-    closing = _left_over(ctx, root)
+    closing = _left_over(ctx, root, handed_on(ctx, root))
     ending = [root, *closing]
     gone = shut_down(ctx, (outcome.id for outcome in ending if outcome.delegated))
     revoked = finish_one(ctx, root, status, verdict)
@@ -60,7 +60,7 @@ def finish_tree(
     for outcome in closing:
         finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)
         ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": along["note"]})
-    _find_new_owners(ctx, gone)
+    _find_new_owners(ctx, gone, verdict)
 
 
 def finish_one(
@@ -85,7 +85,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
     _count(ctx, outcome, +1)
     owner = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.owner_id)
     if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
-        heir = outcome.delegator_id or tree.living_boss(ctx, owner)
+        heir = tree.living_boss(ctx, owner)
         if heir is None:
             raise Conflict(
                 "Its agent was shut down and nobody above it works here.",
@@ -108,71 +108,105 @@ def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
     return list(gone.values())
 
 
-def deactivate(ctx: Context, agent: Agent) -> None:
-    """Stop an agent for good: its run, its credentials, what it held for its mandate."""
+def deactivate(ctx: Context, agent: Agent) -> list[str]:
+    """Stop an agent for good: its run, its credentials, what it held for some outcome."""
+    run = cancel_run(ctx, agent)
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
-    live = ctx.tx.one(agent_statements.LIVE_RUN_OF, agent=agent.id)
-    if live is not None:
-        ctx.tx.run(agent_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
-        inbox.run_ended(ctx, live.id, agent.id, well=True)
     inbox.bury(ctx, agent.id)
-    revoked = ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=agent.id, now=ctx.now)
-    revoked += ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now)
+    revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)
     ctx.record(
         "agent.terminate",
         f"agent:{agent.id}",
-        {"name": agent.name, "run": live.id if live else None, "revoked": sorted(revoked)},
+        {"name": agent.name, "run": run, "revoked": revoked},
     )
+    return revoked
 
 
-def _left_over(ctx: Context, root: Outcome) -> list[Outcome]:
-    """Open descendants that are part of nothing which goes on, parents before children."""
-    found = ctx.tx.all(
-        statements.SUBTREE,
-        company=ctx.company,
-        outcome=root.id,
-        depth=MOST_AT_ONCE,
-        limit=MOST_AT_ONCE,
-    )
-    below = {outcome.id: outcome for outcome in found}
-    parents: dict[str, set[str]] = {}
-    for edge in ctx.tx.all(
-        statements.EDGES_INTO_SUBTREE, company=ctx.company, outcome=root.id, depth=MOST_AT_ONCE
-    ):
-        parents.setdefault(edge.child_id, set()).add(edge.parent_id)
-    # A parent outside the subtree counts only while it is open.
-    outside = {parent for above in parents.values() for parent in above} - below.keys()
-    going_on = {
-        parent
-        for parent in outside
+def stop(ctx: Context, agent: Agent) -> None:
+    """Cut an agent's work off where it is; the agent stays, and can be started again."""
+    run = cancel_run(ctx, agent)
+    if run is not None:
+        if agent.status is AgentStatus.RUNNING:
+            tree.set_status(ctx, agent, AgentStatus.IDLE)
+        ctx.record("run.end", f"run:{run}", {"agent_id": agent.id, "status": "cancelled"})
+
+
+def cancel_run(ctx: Context, agent: Agent) -> str | None:
+    """End the run that an agent has under way; its token dies with it."""
+    live = ctx.tx.one(agent_statements.LIVE_RUN_OF, agent=agent.id)
+    if live is None:
+        return None
+    ctx.tx.run(agent_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
+    ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None, now=ctx.now)
+    inbox.run_ended(ctx, live.id, agent.id, well=True)
+    return live.id
+
+
+def handed_on(ctx: Context, root: Outcome) -> list[Outcome]:
+    """An outcome and what belongs to it: the parts of its owner, and of whoever works for that.
+
+    What somebody else owns or judges stays theirs, wherever it hangs in the graph.
+    """
+    by_master: dict[str, list[Outcome]] = {}
+    for part in ctx.tx.all(statements.DESCENDANTS, company=ctx.company, outcome=root.id):
+        if part.id != root.id:
+            master = (part.delegator_id or "") if part.delegated else part.owner_id
+            by_master.setdefault(master, []).append(part)
+    found = [root]
+    pending: list[str] = [root.owner_id]
+    while pending:
+        for part in by_master.pop(pending.pop(), ()):
+            found.append(part)
+            if part.delegated:
+                pending.append(part.owner_id)
+    return found
+
+
+def _left_over(ctx: Context, root: Outcome, parts: Sequence[Outcome]) -> list[Outcome]:
+    """Those parts that are open and part of nothing which goes on."""
+    ours = {outcome.id for outcome in parts}
+    children: dict[str, list[str]] = {}
+    outside: dict[str, list[str]] = {}
+    for edge in ctx.tx.all(statements.EDGES_TO_DESCENDANTS, company=ctx.company, outcome=root.id):
+        if edge.child_id in ours and edge.child_id != root.id:
+            of = children if edge.parent_id in ours else outside
+            of.setdefault(edge.parent_id, []).append(edge.child_id)
+    pending = [
+        child
+        for parent, its in outside.items()
+        # A parent elsewhere counts only while it is open.
         if (other := ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=parent))
         and other.status is OutcomeStatus.OPEN
-    }
+        for child in its
+    ]
     kept: set[str] = set()
-    grown = True
-    while grown:
-        more = {
-            child
-            for child, above in parents.items()
-            if child != root.id and child not in kept and above & (going_on | kept)
-        }
-        kept |= more
-        grown = bool(more)
+    while pending:
+        goes_on = pending.pop()
+        if goes_on not in kept:
+            kept.add(goes_on)
+            pending += children.get(goes_on, ())
     return [
         outcome
-        for outcome in sorted(below.values(), key=lambda one: one.id)
+        for outcome in parts
         if outcome.id != root.id and outcome.id not in kept and outcome.status is OutcomeStatus.OPEN
     ]
 
 
-def _find_new_owners(ctx: Context, gone: Sequence[Agent]) -> None:
-    """What goes on and belonged to an agent that is gone, goes to the boss above."""
+def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any]) -> None:
+    """What goes on and belonged to an agent that is gone, goes to the boss above, if any."""
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:
             ctx.tx.run(statements.REOWN_OPEN, owner=agent.id, new_owner=heir, now=ctx.now)
+            continue
+        owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)
+        nobody = {**verdict, "note": "nobody is left to work on it", "evidence": []}
+        for outcome in owned:
+            if outcome.status is OutcomeStatus.OPEN:
+                finish_one(ctx, outcome, OutcomeStatus.CLOSED, nobody)
+                ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": nobody["note"]})
 
 
 def _count(ctx: Context, outcome: Outcome, step: int) -> None:

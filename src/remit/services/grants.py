@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from remit.authority import Action, Wish, attenuate, excessive, holding
+from remit.authority import Action, Wish, attenuate, covers, excessive, holding
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
@@ -21,7 +22,7 @@ from remit.model.grant import (
     parse_mode,
     parse_resource,
 )
-from remit.model.outcome import OutcomeStatus
+from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
@@ -103,7 +104,7 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
-    """What nobody gave: who makes a file may write it, an agent may read its own log."""
+    """What nobody gave: who makes a file may write it, and may pass that on."""
     return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
 
 
@@ -230,6 +231,46 @@ def _insert(
         revoked_at=None,
         used_at=None,
     )
+    _store(ctx, grant)
+    return grant
+
+
+def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
+    """Give what a reorganisation took, if it could be given now; `source` replaces its own."""
+    holder = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=was.holder_id)
+    scope = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=was.scope_id)
+    new = replace(
+        was,
+        id=GrantId(ctx.ids.new()),
+        parent_id=GrantId(source) if source else was.parent_id,
+        created_at=ctx.now,
+        revoked_at=None,
+        used_at=None,
+    )
+    if (
+        holder is None
+        or holder.status is AgentStatus.TERMINATED
+        or (scope is not None and scope.status is not OutcomeStatus.OPEN)
+        or not new.live(ctx.now)
+        or not _has_source(ctx, new)
+    ):
+        return None
+    _store(ctx, new)
+    return new
+
+
+def _has_source(ctx: Context, grant: Grant) -> bool:
+    if grant.parent_id is None:
+        return True
+    parent = ctx.tx.one(statements.GRANT_ANYWHERE, grant=grant.parent_id)
+    return (
+        parent is not None
+        and parent.live(ctx.now)
+        and covers(ctx.held(parent.holder_id, grant.resource), grant, ctx.now)
+    )
+
+
+def _store(ctx: Context, grant: Grant) -> None:
     ctx.tx.run(
         statements.INSERT_GRANT,
         id=grant.id,
@@ -248,7 +289,6 @@ def _insert(
         revoked_at=None,
         used_at=None,
     )
-    return grant
 
 
 def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None:
@@ -272,15 +312,14 @@ def _resource(ctx: Context, text: object) -> Resource:
     if resource.kind is ResourceKind.MESSAGE:
         return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
     if resource.kind is ResourceKind.OUTCOME:
-        return Resource(resource.kind, _outcome(ctx, resource.id))
+        return Resource(resource.kind, _outcome(ctx, resource.id).id)
     return resource
 
 
-def _outcome(ctx: Context, text: str) -> str:
-    found = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=normalise(text))
-    if found is None:
-        raise NotFound("There is no such outcome.")
-    return found.id
+def _outcome(ctx: Context, text: str) -> Outcome:
+    found = lookup.outcome_anywhere(ctx, text)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
+    return found
 
 
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
@@ -289,13 +328,7 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
         text = receiver.id
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
-    found = ctx.tx.one(
-        outcome_statements.OUTCOME,
-        company=ctx.company,
-        outcome=normalise(text.removeprefix("outcome:")),
-    )
-    if found is None:
-        raise NotFound("There is no such outcome.")
+    found = _outcome(ctx, text)
     if found.status is not OutcomeStatus.OPEN:
         raise Conflict("That outcome is finished.", "Choose an open outcome as scope.")
     return found.id
@@ -308,7 +341,9 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
     if resource.kind is ResourceKind.KB_FILE:
         lookup.file(ctx, resource.id, Action.FILE_READ)
         return
-    home = resource.id if resource.kind in (ResourceKind.MESSAGE, ResourceKind.OUTCOME) else None
+    home = resource.id if resource.kind is ResourceKind.MESSAGE else None
+    if resource.kind is ResourceKind.OUTCOME:
+        home = _outcome(ctx, resource.id).owner_id
     ctx.require(Action.GRANT_GIVE, resource, home=home)
 
 

@@ -1,4 +1,7 @@
-"""Walks through the graph of outcomes: why something is done, and how."""
+"""Walks through the graph of outcomes: why something is done, and how.
+
+A walk shows what is next to an outcome that the caller may read, and goes on only from there.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from remit.store import outcomes as statements
 #: Sixteen stacked diamonds have 65,536 chains; nobody reads more than these.
 MOST_CHAINS = 200
 MOST_NODES = 20_000
-DEEPEST = 1_000
+#: Nested JSON; many readers give up at some hundred levels, each of which is two.
+DEEPEST = 100
 
 
 @query
@@ -23,13 +27,20 @@ def ancestors(ctx: Context, *, outcome: str) -> dict[str, Any]:
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
     above = ctx.tx.all(statements.ANCESTORS, company=ctx.company, outcome=found.id)
-    edges = ctx.tx.all(statements.ANCESTOR_EDGES, company=ctx.company, outcome=found.id)
+    may_read = lookup.reader(ctx)
+    readable = {one.id for one in above if may_read(one)}
+    edges = [
+        edge
+        for edge in ctx.tx.all(statements.ANCESTOR_EDGES, company=ctx.company, outcome=found.id)
+        if edge.child_id in readable
+    ]
+    shown = readable | {edge.parent_id for edge in edges}
     parents: dict[str, list[str]] = {}
     for edge in edges:
         parents.setdefault(edge.child_id, []).append(edge.parent_id)
     chains, more = _chains(found.id, parents)
     return {
-        "outcomes": [_brief(one) for one in above],
+        "outcomes": [_brief(one) for one in above if one.id in shown],
         "edges": [{"parent": edge.parent_id, "child": edge.child_id} for edge in edges],
         "chains": chains,
         "more_chains": more,
@@ -41,13 +52,13 @@ def _chains(start: str, parents: dict[str, list[str]]) -> tuple[list[list[str]],
     pending = [[start]]
     while pending:
         chain = pending.pop()
-        above = parents.get(chain[-1], [])
+        # A visited node cannot come again while the graph has no cycle; do not trust that here.
+        above = [parent for parent in parents.get(chain[-1], ()) if parent not in chain]
         if not above:
             if len(chains) == MOST_CHAINS:
                 return chains, True
             chains.append(chain)
-        # A visited node cannot come again while the graph has no cycle; do not trust that here.
-        pending += [[*chain, parent] for parent in reversed(above) if parent not in chain]
+        pending += [[*chain, parent] for parent in reversed(above)]
     return chains, False
 
 
@@ -58,11 +69,9 @@ def subtree(ctx: Context, *, outcome: str, depth: int | None = None) -> dict[str
         raise BadInput(f"depth must be 0 to {DEEPEST}.", "Leave it out for everything.")
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
-    reach: dict[str, Any] = {
-        "company": ctx.company,
-        "outcome": found.id,
-        "depth": DEEPEST if depth is None else depth,
-    }
+    shown = DEEPEST if depth is None else depth
+    # One level more than is shown, to say where there is more.
+    reach: dict[str, Any] = {"company": ctx.company, "outcome": found.id, "depth": shown + 1}
     below = {one.id: one for one in ctx.tx.all(statements.SUBTREE, limit=MOST_NODES + 1, **reach)}
     edges = ctx.tx.all(statements.SUBTREE_EDGES, limit=10 * MOST_NODES, **reach)
     children: dict[str, list[str]] = {}
@@ -70,28 +79,41 @@ def subtree(ctx: Context, *, outcome: str, depth: int | None = None) -> dict[str
         if edge.child_id in below:
             children.setdefault(edge.parent_id, []).append(edge.child_id)
     return {
-        **_unfold(ctx, found, below, children),
+        **_unfold(ctx, found, below, children, shown),
         "cut_off": len(below) > MOST_NODES,
     }
 
 
 def _unfold(
-    ctx: Context, root: Outcome, below: dict[Any, Outcome], children: dict[str, list[str]]
+    ctx: Context,
+    root: Outcome,
+    below: dict[Any, Outcome],
+    children: dict[str, list[str]],
+    depth: int,
 ) -> dict[str, Any]:
-    """Nested nodes, built without recursion: a chain of outcomes may be long."""
+    """Nested nodes, level by level, so that each is unfolded where it is nearest to the root."""
     tree: dict[str, Any] = {**views.outcome(root, ctx.now), "children": []}
+    may_read = lookup.reader(ctx)
     unfolded = {root.id}
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        for child in children.get(node["id"], ()):
-            if child in unfolded:
-                node["children"].append({**_brief(below[child]), "elsewhere": True})
-                continue
-            unfolded.add(below[child].id)
-            inner: dict[str, Any] = {**views.outcome(below[child], ctx.now), "children": []}
-            node["children"].append(inner)
-            pending.append(inner)
+    level = [tree]
+    for _ in range(depth):
+        next_level = []
+        for node in level:
+            for child in children.get(node["id"], ()):
+                if child in unfolded:
+                    node["children"].append({**_brief(below[child]), "elsewhere": True})
+                    continue
+                if not may_read(below[child]):
+                    node["children"].append({**_brief(below[child]), "hidden": True})
+                    continue
+                unfolded.add(below[child].id)
+                inner: dict[str, Any] = {**views.outcome(below[child], ctx.now), "children": []}
+                node["children"].append(inner)
+                next_level.append(inner)
+        level = next_level
+    for node in level:
+        if more := len(children.get(node["id"], ())):
+            node["more"] = more
     return tree
 
 

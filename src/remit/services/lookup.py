@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from remit.authority import Action, Relation
 from remit.errors import BadInput, NotFound
-from remit.ids import is_id, normalise
+from remit.ids import AgentId, is_id, normalise
 from remit.model.agent import Agent
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
-from remit.model.grant import Resource, ResourceKind, kb_file
+from remit.model.grant import Grant, Resource, ResourceKind, kb_file
 from remit.model.mail import Message
 from remit.model.outcome import Outcome
 from remit.model.principal import ActorKind
@@ -20,6 +22,7 @@ from remit.model.text import name_key
 from remit.services.command import Context, Kind
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
+from remit.store import grants as grant_statements
 from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
@@ -63,6 +66,8 @@ def _company_id(ctx: Context, text: str) -> str:
         prefix = normalise(text)
     except BadInput:
         raise NotFound("There is no such company.") from None
+    if ctx.actor.company_id is not None and ctx.actor.company_id.startswith(prefix):
+        return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
     return only([company for company in mine if company.id.startswith(prefix)], "company").id
 
@@ -70,11 +75,12 @@ def _company_id(ctx: Context, text: str) -> str:
 def agent(ctx: Context, text: str) -> Agent:
     """An agent of the company the caller is in: `agent:<name>`, a name, an id or its beginning."""
     name = text.removeprefix("agent:")
-    named = ctx.tx.one(
-        agent_statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)
-    )
-    if named is not None:
-        return named
+    if not is_id(name):
+        named = ctx.tx.one(
+            agent_statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)
+        )
+        if named is not None:
+            return named
     try:
         prefix = normalise(name)
     except BadInput:
@@ -204,50 +210,97 @@ _AS_OUTCOME = {
 
 
 def _require_file(ctx: Context, file: File, action: Action) -> None:
+    action, resource, facts = about_file(ctx, file, action)
+    ctx.require(action, resource, **facts)
+
+
+def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, dict[str, Any]]:
+    """What is to be decided about a file, and what the decision has to know."""
     if file.kind is FileKind.OUTCOME:
         outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=file.id)
         assert outcome is not None, "an outcome and its document are made together"
-        require_outcome(ctx, _AS_OUTCOME[action], outcome)
-        return
-    about_agent = file.kind in (FileKind.STATE, FileKind.LOG)
-    facts: dict[str, Any] = {"place": ctx.place(file.home_agent_id)} if about_agent else {}
-    ctx.require(
-        action,
-        kb_file(file.id),
-        home=file.home_agent_id,
-        listed=not file.unlisted,
-        about_agent=about_agent,
-        **facts,
-    )
+        return _AS_OUTCOME[action], _resource(outcome), _outcome_facts(ctx, outcome)
+    facts: dict[str, Any] = {"home": file.home_agent_id, "listed": not file.unlisted}
+    if file.kind in (FileKind.STATE, FileKind.LOG):
+        facts |= {
+            "about_agent": True,
+            "is_memory": file.kind is FileKind.STATE,
+            "place": ctx.place(file.home_agent_id),
+        }
+    return action, kb_file(file.id), facts
+
+
+def _resource(outcome: Outcome) -> Resource:
+    return Resource(ResourceKind.OUTCOME, outcome.id)
+
+
+def _outcome_facts(ctx: Context, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "home": outcome.owner_id,
+        "relation": relation(ctx, outcome),
+        "delegated": outcome.delegated,
+        "listed": False,
+    }
 
 
 def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
     """Decide about an outcome, or end the call."""
-    return ctx.require(
-        action,
-        Resource(ResourceKind.OUTCOME, outcome.id),
-        home=outcome.owner_id,
-        relation=relation(ctx, outcome),
-        delegated=outcome.delegated,
-        listed=False,
-    )
+    return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 
 def relation(ctx: Context, outcome: Outcome) -> Relation:
     """How the asking agent stands to an outcome."""
     me = ctx.actor.agent_id
+
+    def is_reason() -> bool:
+        return (
+            ctx.tx.one(outcome_statements.IS_REASON_FOR, agent=me, outcome=outcome.id) is not None
+        )
+
+    return _relation(me, outcome, ctx.place, is_reason)
+
+
+def _relation(
+    me: AgentId | None,
+    outcome: Outcome,
+    place: Callable[[str], tuple[Any, ...]],
+    is_reason: Callable[[], bool],
+) -> Relation:
     if me is None:
         return Relation.NONE
     if outcome.owner_id == me:
         return Relation.OWNER
     if outcome.delegated and outcome.delegator_id == me:
         return Relation.DELEGATOR
-    above = ctx.place(outcome.owner_id)[1:]
+    above = place(outcome.owner_id)[1:]
     if me in above:
         return Relation.BOSS if above[0] == me else Relation.ABOVE
-    if ctx.tx.one(outcome_statements.IS_REASON_FOR, agent=me, outcome=outcome.id) is not None:
-        return Relation.REASON
-    return Relation.NONE
+    return Relation.REASON if is_reason() else Relation.NONE
+
+
+def reader(ctx: Context) -> Callable[[Outcome], bool]:
+    """Whether the caller may read an outcome, for walks that ask it of many."""
+    me = ctx.actor.agent_id
+    place = cache(ctx.place)
+    reasons: frozenset[str] = frozenset()
+    held: dict[str, tuple[Grant, ...]] = {}
+    if me is not None:
+        reasons = frozenset(ctx.tx.all(outcome_statements.REASONS_OF, agent=me))
+        for grant in ctx.tx.all(
+            grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.OUTCOME.value
+        ):
+            held[grant.resource_id] = (*held.get(grant.resource_id, ()), grant)
+
+    def may_read(outcome: Outcome) -> bool:
+        return ctx.decide(
+            Action.OUTCOME_READ,
+            Resource(ResourceKind.OUTCOME, outcome.id),
+            place=place(outcome.owner_id),
+            held=held.get(outcome.id, ()),
+            relation=_relation(me, outcome, place, lambda: outcome.id in reasons),
+        ).allowed
+
+    return may_read
 
 
 def sight(ctx: Context) -> dict[str, object]:

@@ -34,6 +34,7 @@ def create(
     *,
     parent: str,
     title: object,
+    company: str | None = None,
     description: object = "",
     parents: Sequence[str] = (),
     blocked_by: Sequence[str] = (),
@@ -46,7 +47,9 @@ def create(
     """A part of an outcome; whoever creates it owns it."""
     title = clean_line(title, "title", longest=LONGEST_TITLE)
     text = clean_text(description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True)
-    above = [_open_parent(ctx, other) for other in _unique([parent, *parents])]
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    above = _each([_open_parent(ctx, other) for other in _unique([parent, *parents])])
     outcome = open_outcome(
         ctx,
         title=title,
@@ -59,7 +62,8 @@ def create(
     write_document(ctx, outcome, text, new_stored)
     for reason in above:
         _add_edge(ctx, reason, outcome)
-    for other in _unique(blocked_by):
+    waits_for = _each([lookup.outcome_anywhere(ctx, other) for other in _unique(blocked_by)])
+    for other in waits_for:
         _add_blocker(ctx, outcome, other)
     ctx.record(
         "outcome.create",
@@ -68,7 +72,7 @@ def create(
             "title": title,
             "owner": outcome.owner_id,
             "parents": [reason.id for reason in above],
-            "blocked_by": list(blocked_by),
+            "blocked_by": [other.id for other in waits_for],
         },
     )
     return views.outcome(require(ctx, outcome.id), ctx.now)
@@ -102,6 +106,7 @@ def change(
     changed: dict[str, Any] = {}
     if title is not None:
         changed["title"] = clean_line(title, "title", longest=LONGEST_TITLE)
+        documents.rename(ctx, found.id, changed["title"])
     if urgent is not None:
         changed["urgent"] = urgent
     if important is not None:
@@ -149,12 +154,12 @@ def complete(
             f"It still waits for {found.open_prereqs} open outcomes.",
             "Complete or close what is below it first.",
         )
-    seen = []
+    seen = {}
     for reference in _unique(evidence):
         file = lookup.file(ctx, reference, Action.FILE_READ)
-        seen.append({"id": file.id, "version": file.version, "hash": file.sha256})
+        seen[file.id] = {"id": file.id, "version": file.version, "hash": file.sha256}
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    finishing.finish_tree(ctx, found, OutcomeStatus.COMPLETED, text, seen)
+    finishing.finish_tree(ctx, found, OutcomeStatus.COMPLETED, text, list(seen.values()))
     return views.outcome(require(ctx, found.id), ctx.now)
 
 
@@ -189,7 +194,7 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
     """An outcome with what it is for, what it consists of, and what happened to it."""
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
-    history = ctx.tx.all(
+    happened = ctx.tx.all(
         event_log.NEWEST_ON,
         company=ctx.company,
         resource=f"outcome:{found.id}",
@@ -203,8 +208,24 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
             ctx.tx.all(statements.CHILDREN, outcome=found.id, limit=MOST_CHILDREN_SHOWN)
         ),
         "blocked_by": _briefly(ctx.tx.all(statements.BLOCKERS, outcome=found.id)),
-        "history": [views.happening(event) for event in history],
+        "history": [views.happening(event) for event in happened],
     }
+
+
+@query
+def history(ctx: Context, *, outcome: str, before: int, limit: int = 100) -> list[dict[str, Any]]:
+    """What happened to an outcome, newest first."""
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
+    happened = ctx.tx.all(
+        event_log.ON_BEFORE,
+        company=ctx.company,
+        resource=f"outcome:{found.id}",
+        before=before,
+        refused_too=True,
+        limit=limit,
+    )
+    return [{**views.happening(event), "seq": event.seq} for event in happened]
 
 
 @query
@@ -215,15 +236,22 @@ def listing(
     owner: str | None = None,
     status: str | None = None,
     actionable: bool = False,
+    roots: bool = False,
     after: str = "",
     limit: int = 100,
 ) -> list[dict[str, Any]]:
-    """An agent's outcomes (the caller's own by default), or a company's for the board."""
+    """An agent's outcomes (the caller's own by default), or a company's for the board.
+
+    With `roots`, only what is part of nothing else.
+    """
     lookup.company_of_caller(ctx, company)
     if status is not None and status not in set(OutcomeStatus):
         raise BadInput("status must be open, completed or closed.", "Choose one of these.")
     whose = lookup.agent(ctx, owner).id if owner else ctx.actor.agent_id
-    if whose is not None and whose != ctx.actor.agent_id:
+    if ctx.actor.agent_id is None:
+        # Looking, so observers may; whoever has a part of the company names an owner in it.
+        ctx.require(Action.OUTCOME_READ, on="outcomes", home=whose)
+    elif whose != ctx.actor.agent_id:
         ctx.require(Action.AGENT_CONTROL, on=f"agent:{whose}", place=ctx.place(whose))
     else:
         ctx.require(Action.COMPANY_READ, on="outcomes")
@@ -240,6 +268,7 @@ def listing(
             any_owner=whose is None,
             status=status or "",
             any_status=status is None,
+            parts_too=not roots,
             limit=limit,
         )
     return [views.outcome(one, ctx.now) for one in found]
@@ -263,8 +292,7 @@ def _add_edge(ctx: Context, parent: Outcome, child: Outcome) -> None:
         ctx.tx.run(statements.COUNT_PREREQS, outcome=parent.id, step=1)
 
 
-def _add_blocker(ctx: Context, outcome: Outcome, text: str) -> Outcome:
-    blocker = lookup.outcome_anywhere(ctx, text)
+def _add_blocker(ctx: Context, outcome: Outcome, blocker: Outcome) -> None:
     lookup.require_outcome(ctx, Action.OUTCOME_READ, blocker)
     _refuse_cycle(ctx, blocker.id, outcome.id)
     ctx.tx.run(
@@ -275,7 +303,6 @@ def _add_blocker(ctx: Context, outcome: Outcome, text: str) -> Outcome:
     )
     if blocker.status is OutcomeStatus.OPEN:
         ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=1)
-    return blocker
 
 
 def require(ctx: Context, outcome: str) -> Outcome:
@@ -341,13 +368,16 @@ def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> l
     before = {
         blocker.id: blocker for blocker in ctx.tx.all(statements.BLOCKERS, outcome=outcome.id)
     }
-    after = {lookup.outcome_anywhere(ctx, text).id for text in _unique(wanted)}
-    for gone in before.keys() - after:
+    after = {
+        found.id: found
+        for found in (lookup.outcome_anywhere(ctx, text) for text in _unique(wanted))
+    }
+    for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_BLOCKER, outcome=outcome.id, blocker=gone)
         if before[gone].status is OutcomeStatus.OPEN:
             ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=-1)
-    for new in after - before.keys():
-        _add_blocker(ctx, outcome, new)
+    for new in after.keys() - before.keys():
+        _add_blocker(ctx, outcome, after[new])
     return sorted(after)
 
 
@@ -367,6 +397,11 @@ def _unique(texts: Sequence[str]) -> list[str]:
     if len(texts) > MOST_PARENTS:
         raise BadInput(f"At most {MOST_PARENTS} at once.", "Group them under another outcome.")
     return list(dict.fromkeys(texts))
+
+
+def _each(found: Iterable[Outcome]) -> list[Outcome]:
+    """Every outcome once, however it was named."""
+    return list({outcome.id: outcome for outcome in found}.values())
 
 
 def _time(text: object) -> Micros | None:

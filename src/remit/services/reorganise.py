@@ -12,10 +12,10 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
-from remit.ids import is_id
+from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import OutcomeStatus
-from remit.services import agents, authority_map, finishing, lookup, outcomes, tree, users
+from remit.services import agents, authority_map, finishing, lookup, outcomes, users
 from remit.services.command import Answer, Context, command, logged
 from remit.services.steps import Steps
 from remit.store import agents as statements
@@ -49,10 +49,23 @@ def preview(
 def undo(ctx: Context, *, company: str | None, event: str) -> Answer:
     """Take a reorganisation back, provided that nothing it touched was changed since."""
     lookup.company_of_caller(ctx, company)
+    return _take_back(ctx, event)
+
+
+@logged
+def preview_undo(ctx: Context, *, company: str | None, event: str) -> Answer:
+    """Exactly what undoing would change, without changing it."""
+    lookup.company_of_caller(ctx, company)
+    answer = _take_back(ctx, event)
+    ctx.tx.restart()
+    return {**answer, "event_id": None, "dry_run": True}
+
+
+def _take_back(ctx: Context, event: str) -> Answer:
     found = _event(ctx, event)
     ctx.require(Action.ORG_CHANGE, on="org")
     steps = Steps.from_json(ctx, json.loads(found.details)["steps"])
-    before = authority_map.snapshot(ctx, steps.agents())
+    before = authority_map.snapshot(ctx, steps.agents(), steps.bosses())
     undone = steps.undo()
     return _answer(ctx, "org.undo", before, undone, {"undoes": found.id})
 
@@ -66,7 +79,8 @@ def _carry_out(ctx: Context, operations: Sequence[Mapping[str, Any]]) -> Answer:
     for agent in concerned:
         # A board member over a part of the company reorganises that part only.
         ctx.require(Action.ORG_CHANGE, on=f"agent:{agent.id}", home=agent.id)
-    before = authority_map.snapshot(ctx, {agent.id for agent in concerned})
+    bosses = {agent.boss_id for agent in concerned if agent.boss_id is not None}
+    before = authority_map.snapshot(ctx, {agent.id for agent in concerned}, bosses)
     for operation in operations:
         _OPERATIONS[str(operation["op"])](ctx, steps, operation)
     return _answer(ctx, "org.change", before, steps, {"operations": [dict(o) for o in operations]})
@@ -75,7 +89,8 @@ def _carry_out(ctx: Context, operations: Sequence[Mapping[str, Any]]) -> Answer:
 def _answer(
     ctx: Context, action: str, before: authority_map.Map, steps: Steps, details: dict[str, Any]
 ) -> Answer:
-    after = authority_map.snapshot(ctx, before.agents | steps.agents())
+    # Those that were moved come first: whoever is below them need not be looked for again.
+    after = authority_map.snapshot(ctx, [*steps.agents(), *before.agents], before.bosses)
     changes = before.changes(after)
     event = ctx.record(
         action, "org", {**details, "steps": steps.as_json(), "changes": len(changes)}
@@ -103,33 +118,34 @@ def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
     return found
 
 
+def _living(ctx: Context, name: str) -> Agent:
+    """An agent that is still there when its operation comes to its turn."""
+    agent = lookup.agent(ctx, name)
+    if agent.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
+    return agent
+
+
+def _boss_in_reach(ctx: Context, boss: str | None) -> Agent | None:
+    """Whoever is or comes to be the boss; the top of the tree is for the board of the company."""
+    ctx.require(Action.ORG_CHANGE, on=f"agent:{boss}" if boss else "org", home=boss)
+    return lookup.agent(ctx, boss) if boss else None
+
+
 def _move(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> None:
-    agent = lookup.agent(ctx, operation["agent"])
+    agent = _living(ctx, operation["agent"])
     to = operation.get("to")
     if not isinstance(to, str):
         raise BadInput("to must name the new boss.", "Give an agent, or board for the root.")
-    if to == "board":
-        steps.move(agent, None)
-        return
-    boss = lookup.agent(ctx, to)
-    ctx.require(Action.ORG_CHANGE, on=f"agent:{boss.id}", home=boss.id)
-    below = ctx.tx.all(statements.SUBTREE_OF_AGENT, company=ctx.company, agent=agent.id)
-    if boss.id in {other.id for other in below}:
-        raise Conflict(
-            f"{boss.name} works below {agent.name}.", "Choose a boss elsewhere.", code="cycle"
-        )
-    height = max(len(ctx.place(other.id)) for other in below) - len(ctx.place(agent.id)) + 1
-    tree.check_boss(ctx, boss, height)
-    steps.move(agent, boss)
+    steps.move(agent, _boss_in_reach(ctx, None if to == "board" else lookup.agent(ctx, to).id))
 
 
 def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> None:
-    moved = [lookup.agent(ctx, name) for name in operation["agents"]]
+    moved = list({a.id: a for a in (_living(ctx, name) for name in operation["agents"])}.values())
     bosses = {(agent.boss_id, agent.boss_user_id) for agent in moved}
     if len(bosses) != 1:
         raise Conflict("They report to different bosses.", "Insert a layer below one boss.")
-    boss_id = moved[0].boss_id
-    boss = lookup.agent(ctx, boss_id) if boss_id else None
+    boss = _boss_in_reach(ctx, moved[0].boss_id)
     fields = {
         key: operation[key]
         for key in ("name", "role", "title", "adapter_type", "adapter_config", "prompt")
@@ -141,12 +157,11 @@ def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
     steps.created(layer)
     for agent in moved:
         steps.move(agent, layer)
-        steps.add_edge(layer.id, agent.id)
 
 
 def _remove_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> None:
-    layer = lookup.agent(ctx, operation["agent"])
-    boss = lookup.agent(ctx, layer.boss_id) if layer.boss_id else None
+    layer = _living(ctx, operation["agent"])
+    boss = _boss_in_reach(ctx, layer.boss_id)
     reports = ctx.tx.all(statements.REPORTS, agent=layer.id)
     mandate = outcomes.require(ctx, layer.id)
     mine = [
@@ -161,26 +176,29 @@ def _remove_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
             f"{layer.name} has {len(mine)} open outcomes and no agent above takes them over.",
             "Complete, close or delegate them first.",
         )
-    above = ctx.tx.all(outcome_statements.PARENTS, outcome=layer.id)
+    above = [reason.id for reason in ctx.tx.all(outcome_statements.PARENTS, outcome=layer.id)]
+    if boss is not None and not above:
+        above = [OutcomeId(boss.id)]
     for child in ctx.tx.all(
         outcome_statements.CHILDREN, outcome=layer.id, limit=finishing.MOST_AT_ONCE
     ):
         if child.status is OutcomeStatus.OPEN:
             for reason in above:
-                steps.add_edge(reason.id, child.id)
+                steps.add_edge(reason, child.id)
             steps.remove_edge(layer.id, child.id)
     for report in reports:
         steps.move(report, boss)
     for outcome in mine:
         assert boss is not None
-        steps.change_owner(outcome, boss)
+        steps.take_over(outcome, boss)
+    steps.keep_grants(layer)
     steps.close(mandate)
     steps.terminate(layer)
 
 
 def _seat(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> None:
     """Put a person into an agent's seat, or a program in a person's place."""
-    agent = lookup.agent(ctx, operation["agent"])
+    agent = _living(ctx, operation["agent"])
     user = operation.get("user")
     if user is not None:
         steps.seat(agent, "human", "{}", users.member(ctx, str(user)).id)
@@ -199,13 +217,15 @@ _OPERATIONS: dict[str, Callable[[Context, Steps, Mapping[str, Any]], None]] = {
 
 
 def _event(ctx: Context, text: str) -> Any:
-    prefix = text.strip().lower()
+    prefix = normalise(text.removeprefix("event:"))
     found = [
         event
         for event in ctx.tx.all(
             event_log.EVENTS_ON, company=ctx.company, resource="org", limit=100_000
         )
-        if event.id.startswith(prefix) and event.action in ("org.change", "org.undo")
+        if event.allowed
+        and event.id.startswith(prefix)
+        and event.action in ("org.change", "org.undo")
     ]
     if not found or (len(found) > 1 and not is_id(prefix)):
         raise NotFound("There is no such reorganisation.", "List the events of the company.")

@@ -7,13 +7,16 @@ from typing import Any
 
 from remit.errors import Conflict
 from remit.ids import AgentId, UserId
-from remit.model.agent import Agent
+from remit.model.agent import Agent, AgentStatus
+from remit.model.grant import Grant
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import name_key
-from remit.services import finishing, outcomes, tree
+from remit.services import finishing, grants, outcomes, tree
 from remit.services.command import Context
 from remit.store import agents as statements
+from remit.store import grants as grant_statements
 from remit.store import outcomes as outcome_statements
+from remit.store import people
 
 Step = dict[str, Any]
 
@@ -24,6 +27,8 @@ class Steps:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._done: list[Step] = []
+        #: Grants that were given again, by what they had been.
+        self._again: dict[str, str] = {}
 
     @classmethod
     def from_json(cls, ctx: Context, steps: Sequence[Step]) -> Steps:
@@ -37,9 +42,20 @@ class Steps:
     def agents(self) -> set[AgentId]:
         return {AgentId(step["agent"]) for step in self._done if "agent" in step}
 
+    def bosses(self) -> set[AgentId]:
+        """Who took outcomes over, or gave them."""
+        return {
+            AgentId(owner)
+            for step in self._done
+            if step["step"] == "owner"
+            for owner in (step["from"][0], step["to"][0])
+        }
+
     def move(self, agent: Agent, boss: Agent | None) -> None:
-        """Another boss; what the old one delegated to the agent is judged by the new one."""
+        """Another boss, for whose mandate the agent works, and who judges what it was given."""
         user = None if boss else self._ctx.actor.user_id
+        if agent.boss_id is not None and outcomes.has_edge(self._ctx, agent.boss_id, agent.id):
+            self.remove_edge(agent.boss_id, agent.id)
         self._place(
             agent.id,
             (agent.boss_id, agent.boss_user_id),
@@ -48,13 +64,23 @@ class Steps:
         for outcome in self._ctx.tx.all(outcome_statements.DELEGATED_TO, owner=agent.id):
             if outcome.delegator_id == agent.boss_id:
                 self._delegator(outcome.id, agent.boss_id, boss.id if boss else None)
+        if boss is not None:
+            self.add_edge(boss.id, agent.id)
 
     def seat(self, agent: Agent, adapter: str, config: str, user: UserId | None) -> None:
         was = [agent.adapter_type, agent.adapter_config, agent.seat_user_id]
         self._seat(agent.id, was, [adapter, config, user])
 
-    def change_owner(self, outcome: Outcome, owner: Agent) -> None:
-        self._owner(outcome.id, outcome.owner_id, owner.id)
+    def take_over(self, outcome: Outcome, owner: Agent) -> None:
+        was = [outcome.owner_id, outcome.delegated, outcome.delegator_id]
+        self._owner(outcome.id, was, [owner.id, False, None])
+
+    def keep_grants(self, layer: Agent) -> None:
+        """What somebody passed on stays when they go, and rests on where they had it from."""
+        for given in self._ctx.tx.all(grant_statements.GIVEN_BY, granter=layer.id):
+            source = self._grant(given.parent_id or "")
+            if source.scope_id is not None:
+                self._source(given.id, _source_of(given), _source_of(source))
 
     def add_edge(self, parent: str, child: str) -> None:
         if outcomes.has_edge(self._ctx, parent, child):
@@ -63,6 +89,7 @@ class Steps:
         self._done.append({"step": "connect", "parent": parent, "child": child})
 
     def remove_edge(self, parent: str, child: str) -> None:
+        self._expect(outcomes.has_edge(self._ctx, parent, child), True, "What belongs to what")
         outcomes.disconnect(self._ctx, parent, child)
         self._done.append({"step": "disconnect", "parent": parent, "child": child})
 
@@ -70,11 +97,19 @@ class Steps:
         self._done.append({"step": "create", "agent": agent.id})
 
     def terminate(self, agent: Agent) -> None:
-        finishing.deactivate(self._ctx, self._now(agent.id))
-        self._done.append({"step": "terminate", "agent": agent.id})
+        now = self._now(agent.id)
+        revoked = finishing.deactivate(self._ctx, now)
+        self._done.append(
+            {
+                "step": "terminate",
+                "agent": agent.id,
+                "paused": now.status is AgentStatus.PAUSED,
+                "revoked": revoked,
+            }
+        )
 
     def close(self, outcome: Outcome) -> None:
-        finishing.finish_one(
+        revoked = finishing.finish_one(
             self._ctx,
             outcome,
             OutcomeStatus.CLOSED,
@@ -83,7 +118,7 @@ class Steps:
         self._ctx.record(
             "outcome.close", f"outcome:{outcome.id}", {"note": "the layer was removed"}
         )
-        self._done.append({"step": "close", "outcome": outcome.id})
+        self._done.append({"step": "close", "outcome": outcome.id, "revoked": revoked})
 
     def undo(self) -> Steps:
         """Go back step by step; refuses when something was changed since."""
@@ -106,21 +141,39 @@ class Steps:
                 self.remove_edge(step["parent"], step["child"])
             case "disconnect":
                 self.add_edge(step["parent"], step["child"])
+            case "source":
+                self._source(step["grant"], step["to"], step["from"])
+            case "regrant":
+                self._revoke(step["grant"])
+            case "revoke":
+                self._give_again(step["revoked"])
             case "close":
-                found = outcomes.require(self._ctx, step["outcome"])
-                finishing.reopen_outcome(self._ctx, found, keep_owner=True)
-                self._done.append({"step": "reopen", "outcome": step["outcome"]})
+                self._reopen(step["outcome"])
+                self._give_again(step["revoked"])
             case "reopen":
                 self.close(outcomes.require(self._ctx, step["outcome"]))
             case "terminate":
-                self._reinstate(step["agent"])
-            case "create" | "reinstate":
-                agent = self._now(step["agent"])
+                self._reinstate(step["agent"], paused=step["paused"])
+                self._give_again(step["revoked"])
+            case "reinstate":
+                self.terminate(self._with_empty_hands(step["agent"]))
+            case "create":
+                agent = self._with_empty_hands(step["agent"])
                 self.close(outcomes.require(self._ctx, agent.id))
                 self.terminate(agent)
 
-    def _reinstate(self, agent_id: str) -> None:
+    def _reopen(self, outcome: str) -> None:
+        found = outcomes.require(self._ctx, outcome)
+        self._expect(found.status, OutcomeStatus.CLOSED, found.title)
+        finishing.reopen_outcome(self._ctx, found, keep_owner=True)
+        self._ctx.record(
+            "outcome.reopen", f"outcome:{outcome}", {"note": "the layer came back", "was": "closed"}
+        )
+        self._done.append({"step": "reopen", "outcome": outcome})
+
+    def _reinstate(self, agent_id: str, *, paused: bool) -> None:
         agent = self._now(agent_id)
+        self._expect(agent.status, AgentStatus.TERMINATED, agent.name)
         taken = self._ctx.tx.one(
             statements.LIVING_AGENT_BY_NAME,
             company=self._ctx.company,
@@ -128,12 +181,63 @@ class Steps:
         )
         if taken is not None:
             raise Conflict(f"The name {agent.name} was given away since.", "Rename that agent.")
-        tree.reinstate(self._ctx, agent)
+        if agent.boss_id is not None:
+            tree.check_boss(self._ctx, self._now(agent.boss_id))
+        tree.reinstate(self._ctx, agent, paused=paused)
         self._done.append({"step": "reinstate", "agent": agent_id})
+
+    def _with_empty_hands(self, agent_id: str) -> Agent:
+        """An agent that is about to go and has got nothing to do since."""
+        agent = self._now(agent_id)
+        owned = self._ctx.tx.all(
+            outcome_statements.OWNED_BY, owner=agent_id, after="", limit=finishing.MOST_AT_ONCE
+        )
+        busy = any(one.status is OutcomeStatus.OPEN and one.id != agent_id for one in owned)
+        if busy or self._ctx.tx.one(statements.LIVING_REPORT, agent=agent_id) is not None:
+            raise Conflict(
+                f"{agent.name} has work or reports by now.", "Look at the tree, then move by hand."
+            )
+        return agent
+
+    def _source(self, grant: str, was: Sequence[Any], to: Sequence[Any]) -> None:
+        now = self._grant(grant)
+        source = self._again.get(str(to[0]), to[0])
+        if _source_of(now) != list(was) or now.revoked_at is not None:
+            return  # somebody dealt with this grant since
+        if source is not None and self._grant(source).revoked_at is not None:
+            return
+        self._ctx.tx.run(
+            grant_statements.SET_SOURCE,
+            grant=grant,
+            new_parent=source,
+            new_agent=to[1],
+            new_user=to[2],
+        )
+        self._done.append(
+            {"step": "source", "grant": grant, "from": list(was), "to": [source, *to[1:]]}
+        )
+
+    def _give_again(self, revoked: Sequence[str]) -> None:
+        """What was taken along, as far as it could be given now."""
+        for old in sorted(revoked):
+            was = self._grant(old)
+            new = grants.give_again(self._ctx, was, self._again.get(was.parent_id or ""))
+            if new is not None:
+                self._again[old] = new.id
+                self._done.append({"step": "regrant", "grant": new.id})
+
+    def _revoke(self, grant: str) -> None:
+        gone = self._ctx.tx.all(
+            grant_statements.REVOKE_WITH_DERIVED, grant=grant, now=self._ctx.now
+        )
+        self._done.append({"step": "revoke", "revoked": sorted(gone)})
 
     def _place(self, agent: str, was: tuple[Any, Any], to: tuple[Any, Any]) -> None:
         now = self._now(agent)
         self._expect((now.boss_id, now.boss_user_id), was, now.name)
+        self._expect(now.status is AgentStatus.TERMINATED, False, now.name)
+        if to[0] is not None:
+            tree.check_move(self._ctx, now, self._now(to[0]))
         self._ctx.tx.run(
             statements.MOVE_AGENT,
             agent=agent,
@@ -147,6 +251,11 @@ class Steps:
     def _seat(self, agent: str, was: Sequence[Any], to: Sequence[Any]) -> None:
         now = self._now(agent)
         self._expect([now.adapter_type, now.adapter_config, now.seat_user_id], list(was), now.name)
+        # Whoever sat there before does not act for the agent any more.
+        finishing.stop(self._ctx, now)
+        self._ctx.tx.run(
+            people.REVOKE_TOKENS_OF, agent=agent, user=None, run=None, now=self._ctx.now
+        )
         self._ctx.tx.run(
             statements.SEAT_AGENT,
             agent=agent,
@@ -168,13 +277,12 @@ class Steps:
         )
         self._done.append({"step": "delegator", "outcome": outcome, "from": was, "to": to})
 
-    def _owner(self, outcome: str, was: str, to: str) -> None:
+    def _owner(self, outcome: str, was: Sequence[Any], to: Sequence[Any]) -> None:
         found = outcomes.require(self._ctx, outcome)
-        self._expect(found.owner_id, was, found.title)
-        self._ctx.tx.run(
-            outcome_statements.CHANGE_OWNER, outcome=outcome, new_owner=to, now=self._ctx.now
-        )
-        self._done.append({"step": "owner", "outcome": outcome, "from": was, "to": to})
+        self._expect([found.owner_id, found.delegated, found.delegator_id], list(was), found.title)
+        self._expect(self._now(to[0]).status is AgentStatus.TERMINATED, False, found.title)
+        tree.hand_over(self._ctx, outcome, to[0], delegated=to[1], delegator=to[2])
+        self._done.append({"step": "owner", "outcome": outcome, "from": list(was), "to": list(to)})
 
     def _expect(self, now: object, was: object, what: str) -> None:
         if now != was:
@@ -184,3 +292,12 @@ class Steps:
         found = self._ctx.tx.one(statements.AGENT, company=self._ctx.company, agent=agent)
         assert found is not None, "agents are never deleted"
         return found
+
+    def _grant(self, grant: str) -> Grant:
+        found = self._ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=grant)
+        assert found is not None, "grants are never deleted"
+        return found
+
+
+def _source_of(grant: Grant) -> list[Any]:
+    return [grant.parent_id, grant.granted_by_agent, grant.granted_by_user]

@@ -31,14 +31,15 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
     )
 
 
-def reinstate(ctx: Context, agent: Agent) -> None:
+def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
     """Take a termination back. Only undoing a reorganisation does this; its tokens stay dead."""
     assert agent.status is AgentStatus.TERMINATED
+    status = AgentStatus.PAUSED if paused else AgentStatus.IDLE
     ctx.tx.run(
         statements.SET_AGENT_STATUS,
         agent=agent.id,
         was=agent.status.value,
-        new_status=AgentStatus.IDLE.value,
+        new_status=status.value,
         now=ctx.now,
     )
     take_place(ctx, agent.id, agent.boss_id, agent.boss_user_id)
@@ -57,6 +58,18 @@ def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
         raise BadInput(
             f"The tree may be at most {DEEPEST_TREE} agents deep.", "Choose a boss further up."
         )
+
+
+def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
+    """Whether an agent can be put below `boss`, with everybody who works below it."""
+    if agent.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
+    if agent.id in ctx.place(boss.id):
+        raise Conflict(
+            f"{boss.name} works below {agent.name}.", "Choose a boss elsewhere.", code="cycle"
+        )
+    below = ctx.tx.one(statements.LEVELS_BELOW, company=ctx.company, agent=agent.id) or 0
+    check_boss(ctx, boss, height=1 + below)
 
 
 def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:

@@ -12,6 +12,7 @@ from remit.model.text import clean_line, clean_name, name_key
 from remit.model.user import User, UserRole
 from remit.services import companies, lookup, views
 from remit.services.command import Answer, Context, command, query
+from remit.store import agents as agent_statements
 from remit.store import people
 from remit.store.people import Member
 
@@ -93,6 +94,9 @@ def remove(ctx: Context, *, company: str | None, user: str) -> Answer:
             "The company would be left without a board.", "Add another board member first."
         )
     ctx.tx.run(people.DELETE_MEMBERSHIP, company=ctx.company, user=found.id)
+    for seat in ctx.tx.all(agent_statements.SEATS_OF, company=ctx.company, user=found.id):
+        # The keys they made for an agent whose seat they hold go with them.
+        ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None, now=ctx.now)
     if not ctx.tx.all(people.COMPANIES_OF_USER, user=found.id, after="", limit=1):
         ctx.tx.run(people.REVOKE_TOKENS_OF, user=found.id, agent=None, run=None, now=ctx.now)
     ctx.record("user.remove", f"user:{found.id}", {"name": found.name})

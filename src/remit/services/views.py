@@ -17,6 +17,7 @@ from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.principal import Token
 from remit.model.question import Question
 from remit.model.schedule import Schedule
+from remit.services.redaction import without_secrets
 from remit.store.people import Member
 
 View = dict[str, Any]
@@ -106,6 +107,16 @@ def token(value: Token) -> View:
 
 
 def file(value: File, level: Level | None = None) -> View:
+    if level is Level.NONE:
+        # Hash and size would tell something about contents that must not be read.
+        return {
+            "id": value.id,
+            "company_id": value.company_id,
+            "description": value.description,
+            "unlisted": value.unlisted,
+            "level": level.word,
+            "created_at": time(value.created_at),
+        }
     view: View = {
         "id": value.id,
         "company_id": value.company_id,
@@ -254,6 +265,12 @@ def event(value: Event) -> View:
         "allowed": value.allowed,
         "reason": value.reason,
         "basis": value.basis,
-        "details": json.loads(value.details),
+        "details": _shown(value),
         "hash": value.hash,
     }
+
+
+def _shown(value: Event) -> Any:
+    """What a reorganisation keeps so that it can be undone includes adapters' settings."""
+    details = json.loads(value.details)
+    return without_secrets(details)[0] if value.action.startswith("org.") else details

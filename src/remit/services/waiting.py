@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from remit.authority import Action
+from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.mail import Delivery, DeliveryStatus
 from remit.model.principal import ActorKind
@@ -55,35 +56,38 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
     ]
     if membership.role is not UserRole.BOARD:
         return items
-    for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, company=ctx.company, limit=MOST):
-        if _in_reach(ctx, asked.agent_id):
-            items.append(
-                {
-                    "kind": "question",
-                    "id": asked.id,
-                    "company_id": ctx.company,
-                    "title": asked.text.splitlines()[0],
-                    "agent_id": asked.agent_id,
-                    "since": views.time(asked.created_at),
-                }
-            )
+    items += [
+        _about_agent(
+            ctx, "question", asked.id, asked.text.splitlines()[0], asked.agent_id, asked.created_at
+        )
+        for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, company=ctx.company, limit=MOST)
+        if _in_reach(ctx, asked.agent_id)
+    ]
     for delivery in ctx.tx.all(statements.DEAD, company=ctx.company, limit=MOST):
         if delivery.agent_id is not None and _in_reach(ctx, delivery.agent_id):
             title = f"{_subject(ctx, delivery)} ({delivery.ended_why})"
             items.append(_item(ctx, "dead_letter", delivery.message_id, title, delivery))
-    for run in ctx.tx.all(agent_statements.FAILED_RUNS, company=ctx.company, limit=MOST):
-        if _in_reach(ctx, run.agent_id):
-            items.append(
-                {
-                    "kind": "failed_run",
-                    "id": run.id,
-                    "company_id": ctx.company,
-                    "title": f"A run {run.status.value}",
-                    "agent_id": run.agent_id,
-                    "since": views.time(run.ended_at),
-                }
-            )
+    items += [
+        _about_agent(
+            ctx, "failed_run", run.id, f"A run {run.status.value}", run.agent_id, run.ended_at
+        )
+        for run in ctx.tx.all(agent_statements.FAILED_RUNS, company=ctx.company, limit=MOST)
+        if _in_reach(ctx, run.agent_id)
+    ]
     return items
+
+
+def _about_agent(
+    ctx: Context, kind: str, subject: str, title: str, agent: str, since: Micros | None
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "id": subject,
+        "company_id": ctx.company,
+        "title": title,
+        "agent_id": agent,
+        "since": views.time(since),
+    }
 
 
 @query

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import Boolean, and_, exists, insert, literal, or_, select, true, update
+from sqlalchemy import Boolean, and_, exists, func, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
@@ -95,7 +95,8 @@ _seed = (
     .where(agents.c.company_id == bind("company"), agents.c.id == bind("agent"))
     .cte("below", recursive=True)
 )
-_below = _seed.union(
+#: An agent and everybody below it; other statements look at what these have.
+BELOW_AGENT = _seed.union(
     select(agents.c.id, _seed.c.depth + 1).where(
         and_(agents.c.boss_id == _seed.c.id, _seed.c.depth <= DEEPEST_TREE)
     )
@@ -104,15 +105,24 @@ _member = agents.alias("member")
 #: An agent and everybody below it, nearest first.
 SUBTREE_OF_AGENT = Statement(
     select(*(_member.c[column.name] for column in columns(agents, Agent)))
-    .join(_below, _below.c.id == _member.c.id)
-    .order_by(_below.c.depth, _member.c.id),
+    .join(BELOW_AGENT, BELOW_AGENT.c.id == _member.c.id)
+    .order_by(BELOW_AGENT.c.depth, _member.c.id),
     into(Agent),
 )
+#: How many levels there are below an agent.
+LEVELS_BELOW = Statement(select(func.max(BELOW_AGENT.c.depth)), scalar)
 REPORTS = Statement(
     select(*columns(agents, Agent))
     .where(agents.c.boss_id == bind("agent"), agents.c.status != literal("terminated"))
     .order_by(agents.c.id),
     into(Agent),
+)
+#: The agents whose seats a person holds.
+SEATS_OF = Statement(
+    select(agents.c.id).where(
+        agents.c.company_id == bind("company"), agents.c.seat_user_id == bind("user")
+    ),
+    scalar,
 )
 MOVE_AGENT = change(
     update(agents)

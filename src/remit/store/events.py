@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from sqlalchemy import Boolean, delete, func, insert, or_, select, true, update
 from sqlalchemy import bindparam as bind
-from sqlalchemy import delete, func, insert, select, update
 
 from remit.model.event import GENESIS, Event, event_hash
 from remit.store.database import Transaction
@@ -70,6 +70,18 @@ NEWEST_ON = Statement(
     .limit(bind("limit")),
     into(Event),
 )
+ON_BEFORE = Statement(
+    select(*_all)
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.resource == bind("resource"),
+        events.c.seq < bind("before"),
+        or_(bind("refused_too", type_=Boolean) == true(), events.c.allowed == true()),
+    )
+    .order_by(events.c.seq.desc())
+    .limit(bind("limit")),
+    into(Event),
+)
 EVENTS_BY_PREFIX = Statement(
     select(*_all)
     .where(
@@ -127,9 +139,12 @@ _PAGE = 1_000
 _MOST_FAULTS = 100
 
 
-def verify(transaction: Transaction, company_id: str) -> tuple[int, str, list[Fault]]:
+def verify(
+    transaction: Transaction, company_id: str, expected: str | None = None
+) -> tuple[int, str, list[Fault]]:
     """Walk a company's whole chain: events seen, hash of the last one, what is wrong."""
     faults: list[Fault] = []
+    found_expected = expected is None or expected == GENESIS
     expected_seq, previous = 1, GENESIS
     for event in _walk(transaction, company_id):
         if len(faults) >= _MOST_FAULTS:
@@ -152,6 +167,7 @@ def verify(transaction: Transaction, company_id: str) -> tuple[int, str, list[Fa
         if event_hash(event) != event.hash:
             faults.append(Fault(event.seq, "changed", f"event {event.seq} was changed."))
         expected_seq, previous = event.seq + 1, event.hash
+        found_expected = found_expected or event.hash == expected
     head = transaction.one(READ_HEAD, company=company_id) or Head(0, GENESIS)
     seen = expected_seq - 1
     if len(faults) < _MOST_FAULTS and (head.seq, head.hash) != (seen, previous):
@@ -162,6 +178,8 @@ def verify(transaction: Transaction, company_id: str) -> tuple[int, str, list[Fa
                 f"the chain ends at event {seen}, but its head says {head.seq}.",
             )
         )
+    if not found_expected and not faults:
+        faults.append(Fault(seen, "replaced", "the expected hash is nowhere in the chain."))
     return seen, previous, faults
 
 

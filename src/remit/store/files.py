@@ -12,6 +12,7 @@ from sqlalchemy import (
     false,
     insert,
     literal,
+    literal_column,
     or_,
     select,
     text,
@@ -25,7 +26,11 @@ from remit.model.grant import Level, Mode
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import access_log, file_links, file_versions, files, grants
 
-INSERT_FILE = change(insert(files))
+INSERT_FILE = change(
+    insert(files).values(
+        {column.name: bind(column.name) for column in files.c if column.name != "search_row"}
+    )
+)
 FILE = Statement(
     select(*columns(files, File)).where(
         files.c.company_id == bind("company"), files.c.id == bind("file")
@@ -155,48 +160,82 @@ FILES_BY_PREFIX = Statement(
     .limit(2),
     into(File),
 )
-RECENT_FILES = Statement(
-    select(*columns(files, File))
-    .where(files.c.company_id == bind("company"), files.c.id < bind("before"), _visible)
-    .order_by(files.c.id.desc())
-    .limit(bind("limit")),
-    into(File),
-)
-BACKLINKS = Statement(
-    select(*columns(files, File))
-    .join(file_links, file_links.c.file_id == files.c.id)
-    .where(file_links.c.target_id == bind("file"), files.c.company_id == bind("company"), _visible)
-    .order_by(files.c.id)
-    .limit(bind("limit")),
-    into(File),
-)
-_held = grants.alias("held")
-#: Files an agent holds something on; the caller's levels are then decided one by one.
-HELD_FILES = Statement(
+# The newest files: everything for who sees everything; for others what is listed, and apart from
+# that what is not listed and yet theirs. Each is a walk down one index.
+_newest = (
     select(*columns(files, File))
     .where(
         files.c.company_id == bind("company"),
-        files.c.id > bind("after"),
-        files.c.id.in_(
-            select(_held.c.resource_id).where(
-                _held.c.holder_id == bind("holder"),
-                _held.c.kind == literal("kb_file"),
-                _held.c.revoked_at.is_(None),
-                _held.c.level >= literal(int(Level.READ)),
-                _held.c.mode != literal(Mode.DENY.value),
-                _held.c.resource_id > bind("after"),
-            )
-        ),
+        files.c.id < bind("before"),
+        # What Remit keeps itself is found through its outcome or agent.
+        files.c.kind == literal_column("'file'"),
     )
-    .order_by(files.c.id)
+    .order_by(files.c.id.desc())
+    .limit(bind("limit"))
+)
+NEWEST_FILES = Statement(_newest, into(File))
+NEWEST_LISTED = Statement(
+    _newest.where(files.c.unlisted == literal_column("false")),
+    into(File),
+    sqlite=_newest.where(files.c.unlisted == literal_column("0")),
+)
+# Bounded, and so computed first: walking the files instead would pass over all that are hidden.
+_mine = (
+    select(grants.c.resource_id)
+    .where(
+        grants.c.holder_id == bind("holder"),
+        grants.c.kind == literal("kb_file"),
+        grants.c.revoked_at.is_(None),
+        grants.c.resource_id < bind("before"),
+    )
+    .distinct()
+    .order_by(grants.c.resource_id.desc())
+    .limit(literal_column("10000"))
+    .subquery("mine")
+)
+NEWEST_UNLISTED = Statement(
+    select(*columns(files, File))
+    .join(_mine, _mine.c.resource_id == files.c.id)
+    .where(files.c.unlisted == true(), files.c.kind == literal("file"), _readable)
+    .order_by(_mine.c.resource_id.desc())
     .limit(bind("limit")),
     into(File),
 )
+#: Links come from the same company or are of no concern; the caller leaves out the others.
+BACKLINKS = Statement(
+    select(*columns(files, File))
+    .join(file_links, file_links.c.file_id == files.c.id)
+    .where(file_links.c.target_id == bind("file"), _visible)
+    .order_by(file_links.c.file_id)
+    .limit(bind("limit")),
+    into(File),
+)
+_held = (
+    select(grants.c.resource_id)
+    .where(
+        grants.c.holder_id == bind("holder"),
+        grants.c.kind == literal("kb_file"),
+        grants.c.revoked_at.is_(None),
+        grants.c.level >= literal(int(Level.READ)),
+        grants.c.mode != literal(Mode.DENY.value),
+        grants.c.resource_id > bind("after"),
+    )
+    .distinct()
+    .order_by(grants.c.resource_id)
+    .limit(bind("limit"))
+    .subquery("held")
+)
+#: Files an agent holds something on; the caller's levels are then decided one by one.
+HELD_FILES = Statement(
+    select(*columns(files, File))
+    .join(_held, _held.c.resource_id == files.c.id)
+    .order_by(files.c.id),
+    into(File),
+)
 
-# Search. Words are folded before they come here, so that both databases find the same. Ranking is
-# done over a bounded number of candidates: a very common word must not cost a scan of everything.
+# Search. Words are folded before they come here, so that both databases find the same. What is
+# found are candidates, the newest ones if there are very many; ranking them is the caller's.
 
-_CANDIDATES = 1_000
 _FILE_COLUMNS = ", ".join(f"f.{column.name}" for column in columns(files, File))
 _ON_FILE_TEXT = """
     SELECT 1 FROM grants g WHERE g.holder_id = :holder AND g.kind = 'kb_file'
@@ -208,28 +247,30 @@ _VISIBLE_TEXT = f"""
         EXISTS ({_ON_FILE_TEXT} AND g.level >= {int(Level.READ)} AND g.mode <> 'deny')
         AND NOT EXISTS ({_ON_FILE_TEXT} AND g.level <= {int(Level.READ)} AND g.mode = 'deny')))
 """
-SEARCH_FILES = Statement(
+MATCHING_FILES = Statement(
+    # Only our own column names and constants are put together here.
     text(f"""
-        SELECT {_FILE_COLUMNS} FROM (
-            SELECT s.file_id, ts_rank(s.words, q.words) AS score
-            FROM to_tsquery('simple', :match) AS q(words)
-            JOIN file_search s ON s.words @@ q.words
-            JOIN files f ON f.id = s.file_id
-            WHERE {_VISIBLE_TEXT}
-            LIMIT {_CANDIDATES}
-        ) best JOIN files f ON f.id = best.file_id
-        ORDER BY best.score DESC, f.id DESC LIMIT :limit
-    """).bindparams(no=False, yes=True),
+        SELECT {_FILE_COLUMNS} FROM to_tsquery('simple', :match) AS q(words)
+        JOIN file_search s ON s.words @@ q.words JOIN files f ON f.id = s.file_id
+        WHERE {_VISIBLE_TEXT} ORDER BY f.id DESC LIMIT :limit
+    """).bindparams(no=False, yes=True),  # noqa: S608
     into(File),
+    # CROSS JOIN, so that SQLite walks the matches and not the files.
     sqlite=text(f"""
-        SELECT {_FILE_COLUMNS} FROM (
-            SELECT s.file_id, bm25(file_search) AS score
-            FROM file_search s JOIN files f ON f.id = s.file_id
-            WHERE file_search MATCH :match AND {_VISIBLE_TEXT}
-            LIMIT {_CANDIDATES}
-        ) best JOIN files f ON f.id = best.file_id
-        ORDER BY best.score, f.id DESC LIMIT :limit
-    """).bindparams(no=False, yes=True),
+        SELECT {_FILE_COLUMNS} FROM file_search s CROSS JOIN files f ON f.id = s.file_id
+        WHERE file_search MATCH :match AND {_VISIBLE_TEXT}
+        ORDER BY s.rowid DESC LIMIT :limit
+    """).bindparams(no=False, yes=True),  # noqa: S608
+)
+#: SQLite's index knows a file by a number that grows, so that the newest come first.
+NEXT_SEARCH_ROW = Statement(
+    text("SELECT 0 WHERE FALSE"),
+    scalar,
+    sqlite=text("SELECT rowid + 1 FROM file_search ORDER BY rowid DESC LIMIT 1"),
+)
+SEARCH_ROW = Statement(select(files.c.search_row).where(files.c.id == bind("file")), scalar)
+SET_SEARCH_ROW = change(
+    update(files).where(files.c.id == bind("file")).values(search_row=bind("new_row"))
 )
 INDEX_FILE = change(
     text(
@@ -240,11 +281,6 @@ INDEX_FILE = change(
         "INSERT OR REPLACE INTO file_search (rowid, file_id, words) VALUES (:row, :file, :words)"
     ),
 )
-
-
-def search_row(file_id: str) -> int:
-    """The number under which SQLite's index knows a file: the random half of its id."""
-    return int(file_id.replace("-", "")[16:], 16) & (1 << 62) - 1
 
 
 def match_all(words: Sequence[str], *, sqlite: bool) -> str:

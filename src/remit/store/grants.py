@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, and_, exists, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
+from sqlalchemy.sql import ColumnElement
 
 from remit.model.grant import Grant
+from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import grants
 
@@ -47,12 +49,40 @@ GIVEN = Statement(
     ),
     into(Grant),
 )
+#: Everything that one agent has passed on.
+GIVEN_BY = Statement(
+    select(*_all)
+    .where(grants.c.granted_by_agent == bind("granter"), grants.c.revoked_at.is_(None))
+    .order_by(grants.c.id),
+    into(Grant),
+)
+SET_SOURCE = change(
+    update(grants)
+    .where(grants.c.id == bind("grant"))
+    .values(
+        parent_id=bind("new_parent"),
+        granted_by_agent=bind("new_agent"),
+        granted_by_user=bind("new_user"),
+    )
+)
+HELD_OF_KIND = Statement(
+    select(*_all).where(
+        grants.c.holder_id == bind("holder"),
+        grants.c.kind == bind("kind"),
+        grants.c.revoked_at.is_(None),
+    ),
+    into(Grant),
+)
 HELD_BY = Statement(
     select(*_all)
     .where(grants.c.holder_id == bind("holder"), grants.c.id > bind("after"), _live)
     .order_by(grants.c.id)
     .limit(bind("limit")),
     into(Grant),
+)
+#: What an agent and everybody below it hold.
+HELD_BELOW_AGENT = Statement(
+    select(*_all).where(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), _live), into(Grant)
 )
 LIVE_IN_COMPANY = Statement(
     select(*_all)
@@ -96,58 +126,32 @@ UNUSED = Statement(_unused, into(Grant))
 UNUSED_BY = Statement(_unused.where(grants.c.holder_id == bind("holder")), into(Grant))
 MARK_USED = change(update(grants).where(grants.c.id == bind("grant")).values(used_at=bind("now")))
 
-_first = (
-    select(grants.c.id)
-    .where(grants.c.id == bind("grant"), grants.c.revoked_at.is_(None))
-    .cte("doomed", recursive=True)
-)
-_doomed = _first.union(
-    select(grants.c.id).where(grants.c.parent_id == _first.c.id, grants.c.revoked_at.is_(None))
-)
-#: Revoke a grant and everything that rests on it.
-REVOKE_WITH_DERIVED = Statement(
-    update(grants)
-    .where(grants.c.id.in_(select(_doomed.c.id)))
-    .values(revoked_at=bind("now"))
-    .returning(grants.c.id),
-    scalar,
-)
-_scoped = (
-    select(grants.c.id)
-    .where(grants.c.scope_id == bind("outcome"), grants.c.revoked_at.is_(None))
-    .cte("doomed", recursive=True)
-)
-_all_scoped = _scoped.union(
-    select(grants.c.id).where(grants.c.parent_id == _scoped.c.id, grants.c.revoked_at.is_(None))
-)
-#: Revoke whatever was meant to last as long as an outcome, and everything that rests on it.
-REVOKE_SCOPED_TO = Statement(
-    update(grants)
-    .where(grants.c.id.in_(select(_all_scoped.c.id)))
-    .values(revoked_at=bind("now"))
-    .returning(grants.c.id),
-    scalar,
-)
 
-_held_scoped = (
-    select(grants.c.id)
-    .where(
-        grants.c.holder_id == bind("holder"),
-        grants.c.scope_id.is_not(None),
-        grants.c.revoked_at.is_(None),
+def _revoke(*first: ColumnElement[bool]) -> Statement[str]:
+    """Revoke the live grants that this says, and everything that rests on them."""
+    start = (
+        select(grants.c.id)
+        .where(*first, grants.c.revoked_at.is_(None))
+        .cte("doomed", recursive=True)
     )
-    .cte("doomed", recursive=True)
-)
-_all_held_scoped = _held_scoped.union(
-    select(grants.c.id).where(
-        grants.c.parent_id == _held_scoped.c.id, grants.c.revoked_at.is_(None)
+    doomed = start.union(
+        select(grants.c.id).where(grants.c.parent_id == start.c.id, grants.c.revoked_at.is_(None))
     )
+    return Statement(
+        update(grants)
+        .where(grants.c.id.in_(select(doomed.c.id)))
+        .values(revoked_at=bind("now"))
+        .returning(grants.c.id),
+        scalar,
+    )
+
+
+REVOKE_WITH_DERIVED = _revoke(grants.c.id == bind("grant"))
+#: What was meant to last as long as an outcome.
+REVOKE_SCOPED_TO = _revoke(grants.c.scope_id == bind("outcome"))
+#: The same, of one agent only.
+REVOKE_SCOPED_TO_OF = _revoke(
+    grants.c.scope_id == bind("outcome"), grants.c.holder_id == bind("holder")
 )
-#: Revoke whatever an agent held for some outcome, and everything that rests on it.
-REVOKE_SCOPED_OF = Statement(
-    update(grants)
-    .where(grants.c.id.in_(select(_all_held_scoped.c.id)))
-    .values(revoked_at=bind("now"))
-    .returning(grants.c.id),
-    scalar,
-)
+#: Whatever an agent held for some outcome.
+REVOKE_SCOPED_OF = _revoke(grants.c.holder_id == bind("holder"), grants.c.scope_id.is_not(None))

@@ -28,6 +28,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.ids import OutcomeId
 from remit.model.outcome import Outcome
+from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import outcome_blockers, outcome_edges, outcomes
 
@@ -57,6 +58,10 @@ OUTCOMES = Statement(
         outcomes.c.id > bind("after"),
         or_(bind("any_owner", type_=Boolean) == true(), outcomes.c.owner_id == bind("owner")),
         or_(bind("any_status", type_=Boolean) == true(), outcomes.c.status == bind("status")),
+        or_(
+            bind("parts_too", type_=Boolean) == true(),
+            outcomes.c.id.not_in(select(outcome_edges.c.child_id)),
+        ),
     )
     .order_by(outcomes.c.id)
     .limit(bind("limit")),
@@ -252,7 +257,9 @@ _mine = (
     .cte("why", recursive=True)
 )
 _why = _mine.union(select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _mine.c.id))
-#: Whether an outcome is a reason for what was delegated to an agent.
+#: Everything that is a reason for what was delegated to an agent.
+REASONS_OF = Statement(select(_why.c.id), scalar)
+#: Whether an outcome is one of these.
 IS_REASON_FOR = Statement(select(_why.c.id).where(_why.c.id == bind("outcome")).limit(1), scalar)
 
 
@@ -288,16 +295,27 @@ SUBTREE_EDGES = Statement(
     into(Edge),
 )
 
-#: All edges into the subtree, also from outside it.
-EDGES_INTO_SUBTREE = Statement(
-    select(outcome_edges.c.parent_id, outcome_edges.c.child_id).where(
-        outcome_edges.c.child_id.in_(select(_below.c.id))
-    ),
+# Without a depth each node is walked once, however many ways lead to it.
+_whole = (
+    select(outcomes.c.id)
+    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
+    .cte("whole", recursive=True)
+)
+_parts = _whole.union(
+    select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _whole.c.id)
+)
+#: The outcome and all its descendants.
+DESCENDANTS = Statement(select(*_all).where(outcomes.c.id.in_(select(_parts.c.id))), into(Outcome))
+#: All edges to them, also from outside.
+EDGES_TO_DESCENDANTS = Statement(
+    select(outcome_edges.c.parent_id, outcome_edges.c.child_id)
+    .where(outcome_edges.c.child_id.in_(select(_parts.c.id)))
+    .order_by(outcome_edges.c.child_id),
     into(Edge),
 )
 
 # What moves with a delegation: what lies below and is the delegator's own, except what is also
-# part of somebody else's work, and whatever lies below that.
+# part of somebody else's work, and whatever of the delegator's lies below that.
 
 _child = outcomes.alias("child")
 _root = select(outcomes.c.id).where(outcomes.c.id == bind("outcome")).cte("moving", recursive=True)
@@ -311,17 +329,22 @@ _moving = _root.union(
     )
 )
 _foreign = outcomes.alias("foreign_parent")
+_own = and_(
+    _child.c.owner_id == bind("delegator"),
+    _child.c.delegated == false(),
+    _child.c.id != bind("outcome"),
+)
 _first_shared = (
-    select(_moving.c.id)
-    .join(outcome_edges, outcome_edges.c.child_id == _moving.c.id)
+    select(_child.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
     .join(_foreign, _foreign.c.id == outcome_edges.c.parent_id)
-    .where(_moving.c.id != bind("outcome"), _foreign.c.owner_id != bind("delegator"))
+    .where(_own, _foreign.c.owner_id != bind("delegator"))
     .cte("shared", recursive=True)
 )
 _shared = _first_shared.union(
-    select(_moving.c.id)
-    .join(outcome_edges, outcome_edges.c.child_id == _moving.c.id)
-    .where(outcome_edges.c.parent_id == _first_shared.c.id)
+    select(_child.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
+    .where(_own, outcome_edges.c.parent_id == _first_shared.c.id)
 )
 MOVE_SUBTREE = Statement(
     update(outcomes)
@@ -344,12 +367,12 @@ OWNED_BY = Statement(
     .limit(bind("limit")),
     into(Outcome),
 )
+#: What an agent and everybody below it own.
+OWNED_BELOW_AGENT = Statement(
+    select(*_all).where(outcomes.c.owner_id.in_(select(BELOW_AGENT.c.id))), into(Outcome)
+)
 DELEGATED_TO = Statement(
-    select(*_all).where(
-        outcomes.c.owner_id == bind("owner"),
-        outcomes.c.delegated == true(),
-        outcomes.c.status == literal("open"),
-    ),
+    select(*_all).where(outcomes.c.owner_id == bind("owner"), outcomes.c.delegated == true()),
     into(Outcome),
 )
 REOWN_ALL = change(
@@ -370,26 +393,15 @@ REOWN_OPEN = change(
         owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
     )
 )
-_sub = outcomes.alias("sub")
-_start = (
-    select(outcomes.c.id).where(outcomes.c.id == bind("outcome")).cte("coming_back", recursive=True)
-)
-_returning = _start.union(
-    select(_sub.c.id)
-    .join(outcome_edges, outcome_edges.c.child_id == _sub.c.id)
-    .where(outcome_edges.c.parent_id == _start.c.id, _sub.c.owner_id == bind("owner"))
-)
-#: What lies below an outcome and belongs to one owner, over that owner's own outcomes.
-OWNED_BELOW = Statement(
-    select(*_all).where(outcomes.c.id.in_(select(_returning.c.id))).order_by(outcomes.c.id),
-    into(Outcome),
-)
-REOWN_BELOW = change(
+#: Of the outcome and its descendants, what is an owner's own.
+REOWN_WITHIN = change(
     update(outcomes)
-    .where(outcomes.c.id.in_(select(_returning.c.id)))
-    .values(
-        owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
+    .where(
+        outcomes.c.id.in_(select(_parts.c.id)),
+        outcomes.c.owner_id == bind("owner"),
+        outcomes.c.delegated == false(),
     )
+    .values(owner_id=bind("new_owner"), updated_at=bind("now"))
 )
 DELEGATED_BY = Statement(
     select(*_all).where(outcomes.c.delegator_id == bind("agent"), outcomes.c.delegated == true()),
@@ -399,9 +411,4 @@ CHANGE_DELEGATOR = change(
     update(outcomes)
     .where(outcomes.c.id == bind("outcome"))
     .values(delegator_id=bind("new_delegator"), updated_at=bind("now"))
-)
-CHANGE_OWNER = change(
-    update(outcomes)
-    .where(outcomes.c.id == bind("outcome"))
-    .values(owner_id=bind("new_owner"), updated_at=bind("now"))
 )

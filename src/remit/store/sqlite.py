@@ -60,9 +60,10 @@ class SqliteDatabase(Database):
         self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._write_loop, name="sqlite-writer", daemon=True),
+            # Connected here, so that a database which cannot be opened fails the start.
+            _thread("sqlite-writer", self._write_loop, connect(path)),
             *(
-                threading.Thread(target=self._read_loop, name=f"sqlite-reader-{n}", daemon=True)
+                _thread(f"sqlite-reader-{n}", self._read_loop, connect(path))
                 for n in range(READERS)
             ),
         ]
@@ -95,8 +96,7 @@ class SqliteDatabase(Database):
             for thread in self._threads:
                 thread.join()
 
-    def _write_loop(self) -> None:
-        connection = connect(self.path)
+    def _write_loop(self, connection: sqlite3.Connection) -> None:
         transaction = SqliteTransaction(connection, writable=True)
         stopping = False
         while not stopping:
@@ -116,8 +116,7 @@ class SqliteDatabase(Database):
             _commit_together(connection, transaction, batch)
         connection.close()
 
-    def _read_loop(self) -> None:
-        connection = connect(self.path)
+    def _read_loop(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA query_only=ON")
         transaction = SqliteTransaction(connection, writable=False)
         while job := self._reads.get():
@@ -134,6 +133,12 @@ class SqliteDatabase(Database):
             else:
                 job.future.set_result(result)
         connection.close()
+
+
+def _thread(
+    name: str, loop: Callable[[sqlite3.Connection], None], connection: sqlite3.Connection
+) -> threading.Thread:
+    return threading.Thread(target=loop, args=(connection,), name=name, daemon=True)
 
 
 def _commit_together(

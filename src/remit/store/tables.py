@@ -61,9 +61,9 @@ companies = Table(
     Column("name", Text, nullable=False),
     Column("name_key", Text, nullable=False, unique=True),
     # Who may write to whom besides bosses and reports.
-    Column("messaging", Text, nullable=False),
+    Column("messaging", Text, nullable=False, server_default="chain"),
     # The last place in line that was given to a message.
-    Column("mail_position", BigInteger, nullable=False),
+    Column("mail_position", BigInteger, nullable=False, server_default="0"),
     Column("created_at", Time, nullable=False),
     _one_of("messaging", "chain", "team", "subtree", "open"),
 )
@@ -96,7 +96,7 @@ outcomes = Table(
     metadata,
     Column("id", Id, primary_key=True),
     Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", Text, nullable=False, server_default="work"),
     Column("title", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("perpetual", Boolean, nullable=False),
@@ -135,16 +135,21 @@ outcomes = Table(
     Index("ix_outcomes_company_id", "company_id", "id"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     Index(
+        # All of it is in the condition too; with fewer columns SQLite prefers the index above.
         "ix_outcomes_actionable",
         "owner_id",
+        "status",
+        "open_prereqs",
         sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),
+    Index("ix_outcomes_delegator_id", "delegator_id"),
+    # What was handed to an agent, among the many that it may own.
     Index(
-        "ix_outcomes_delegated",
-        "delegator_id",
-        sqlite_where=text("delegated"),
-        postgresql_where=text("delegated"),
+        "ix_outcomes_handed_over",
+        "owner_id",
+        sqlite_where=text("delegated = 1"),
+        postgresql_where=text("delegated = true"),
     ),
 )
 
@@ -204,6 +209,9 @@ agents = Table(
     _one_of("status", "pending_approval", "idle", "running", "paused", "error", "terminated"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
+    # SQLite looks a deferred reference up from both sides; without these it reads every agent.
+    Index("ix_agents_state_file_id", "state_file_id"),
+    Index("ix_agents_log_file_id", "log_file_id"),
     Index(
         "uq_agents_living_name",
         "company_id",
@@ -300,13 +308,28 @@ files = Table(
     Column("size", BigInteger, nullable=False),
     Column("is_text", Boolean, nullable=False),
     Column("links", Integer, nullable=False),
+    # Where SQLite's full-text index has it; PostgreSQL does without.
+    Column("search_row", BigInteger),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
     UniqueConstraint("id", "company_id"),
     _within_company("home_agent_id", "agents"),
     CheckConstraint("version >= 1", name="version"),
     _one_of("kind", "file", "outcome", "state", "log"),
-    Index("ix_files_company_id", "company_id", "id"),
+    Index(
+        "ix_files_company_id",
+        "company_id",
+        "id",
+        sqlite_where=text("kind = 'file'"),
+        postgresql_where=text("kind = 'file'"),
+    ),
+    Index(
+        "ix_files_listed",
+        "company_id",
+        "id",
+        sqlite_where=text("unlisted = 0 AND kind = 'file'"),
+        postgresql_where=text("unlisted = false AND kind = 'file'"),
+    ),
 )
 
 file_versions = Table(
@@ -393,6 +416,7 @@ grants = Table(
         sqlite_where=_LIVE,
         postgresql_where=_LIVE,
     ),
+    Index("ix_grants_holder_id", "holder_id", "id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_grants_parent_id", "parent_id"),
     Index("ix_grants_scope_id", "scope_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_grants_company_id", "company_id", "id"),

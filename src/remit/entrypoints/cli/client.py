@@ -71,7 +71,7 @@ class Client:
         )
 
     def get(self, target: str, **query: object) -> Any:
-        return self._whole("GET", _with_query(target, query))[1]
+        return self._whole("GET", with_query(target, query))[1]
 
     def send(self, method: str, target: str, body: Mapping[str, Any] | None = None) -> Any:
         """Change something; sent again once, under the same key, when the connection breaks."""
@@ -86,7 +86,7 @@ class Client:
     def each(self, target: str, most: int | None = None, **query: object) -> Iterator[Any]:
         """The entries of a list, page after page."""
         page = PAGE if most is None else min(PAGE, most)
-        here: str | None = _with_query(target, {**query, "limit": page})
+        here: str | None = with_query(target, {**query, "limit": page})
         seen = 0
         while here is not None:
             response, entries = self._whole("GET", here)
@@ -176,7 +176,7 @@ class Client:
         return Unreachable(f"The instance at {self.url} cannot be reached ({what}).")
 
 
-def _with_query(target: str, query: Mapping[str, object]) -> str:
+def with_query(target: str, query: Mapping[str, object]) -> str:
     given = {name: value for name, value in query.items() if value is not None}
     return f"{target}?{urlencode(given)}" if given else target
 

@@ -40,6 +40,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "company": Entry("company", "Companies."),
         "user": Entry("user", "People with a part in a company, and their tokens."),
         "agent": Entry("agent", "Agents and their keys."),
+        "org": Entry("org", "The tree of agents, and changes to it."),
         "outcome": Entry("outcome", "Outcomes, such as an agent's mandate."),
         "kb": Entry("kb", "The knowledge base: files with versions."),
         "grant": Entry("grant", "Capabilities that agents hold."),
@@ -47,6 +48,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     "Record": {
         "event": Entry("event", "What happened, in a record that shows changes to it."),
         "why": Entry("event", "Walk from an event back to the person who authorised it."),
+        "as-of": Entry("as_of", "Show the tree, the grants or a file as they were at a time."),
     },
     "Agents' side": {
         "mcp-stdio": Entry("mcp", "Serve MCP on standard input and output."),

@@ -20,7 +20,7 @@ from remit.entrypoints.http.fields import (
     new_router,
 )
 from remit.entrypoints.http.grants import Wish
-from remit.entrypoints.http.paging import Paged, by_id
+from remit.entrypoints.http.paging import LARGEST, Paged, by_id
 from remit.services import agents
 
 MOST_GRANTS = 100
@@ -89,6 +89,26 @@ def router(app: App) -> APIRouter:
     @routes.post("/agents/{id}/terminate")
     async def terminate_agent(request: Request, agent: Id) -> Response:
         return reply(await app.gate(caller(request), agents.terminate, agent=agent))
+
+    @routes.post("/agents/{id}/pause")
+    async def pause_agent(request: Request, agent: Id) -> Response:
+        return reply(await app.gate(caller(request), agents.pause, agent=agent))
+
+    @routes.post("/agents/{id}/resume")
+    async def resume_agent(request: Request, agent: Id) -> Response:
+        return reply(await app.gate(caller(request), agents.resume, agent=agent))
+
+    @routes.get("/agents/{id}/log")
+    async def list_log(request: Request, agent: Id, page: Paged) -> Response:
+        """What its runs said they did, newest first."""
+        answer = await app.gate(
+            caller(request),
+            agents.read_log,
+            agent=agent,
+            before=page.before_number(LARGEST),
+            limit=page.limit,
+        )
+        return page.reply(answer["entries"], lambda entry: entry["seq"])
 
     @routes.get("/agents/{id}/keys")
     async def list_keys(request: Request, agent: Id, page: Paged) -> Response:

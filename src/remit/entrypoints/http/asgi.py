@@ -16,12 +16,14 @@ from remit.app import App
 from remit.entrypoints.http import (
     agents,
     answers,
+    archive,
     companies,
     events,
     files,
     grants,
     health,
     openapi,
+    org,
     outcomes,
     pages,
     signin,
@@ -95,11 +97,13 @@ class Instance:
         for router in (
             health.router(app, self._guard.answered, lambda: self.announcer.open_streams),
             companies.router(app),
+            archive.router(app),
             agents.router(app),
             users.router(app),
             files.router(app),
             grants.router(app),
             outcomes.router(app),
+            org.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

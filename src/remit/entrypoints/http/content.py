@@ -19,6 +19,7 @@ from remit.entrypoints.http import document
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.fields import LONGEST_REFERENCE, Body
 from remit.errors import BadInput
+from remit.services import history
 from remit.services.library import PIECE, SMALL, Library, Source
 
 _HARMLESS: Final = {
@@ -77,11 +78,14 @@ class ContentRoutes:
 
 
 async def _read(library: Library, request: Request) -> Response:
-    view, stream = await library.open(
-        caller(request),
-        file=request.path_params["id"],
-        version=_number(request.query_params.get("version")),
-    )
+    who, file = caller(request), request.path_params["id"]
+    version = _number(request.query_params.get("version"))
+    at = request.query_params.get("at")
+    if at is not None:
+        if version is not None:
+            raise BadInput("version and at exclude each other.", "Give one of the two.")
+        version = await library.gate(who, history.version_at, file=file, at=at)
+    view, stream = await library.open(who, file=file, version=version)
     headers = {**_HARMLESS, "ETag": _tag(view)}
     kind = "text/plain; charset=utf-8" if view["is_text"] else "application/octet-stream"
     if view["size"] <= SMALL:

@@ -41,21 +41,26 @@ def router(app: App, announcer: Announcer) -> APIRouter:
             return await stream_events(app, announcer, request, company, after)
         if after is not None and before is not None:
             raise BadInput("after and before exclude each other.", "Give one of the two.")
-        seen = page.cursor and page.before_number(0)
+        seen = None if page.cursor is None else page.before_number(0)
         rows = await app.gate(
             caller(request),
             events.listing,
             company=company,
-            after=after if after is None or seen is None else int(seen),
-            before=before if after is not None or seen is None else int(seen),
+            after=after if after is None or seen is None else seen,
+            before=before if after is not None or seen is None else seen,
             limit=page.limit,
         )
         return page.reply(rows, lambda row: row["seq"])
 
     @routes.get(in_company + "/verify")
-    async def verify_events(request: Request, company: CompanyId) -> Response:
-        """Whether the record is whole; if not, which event shows it."""
-        return reply(await app.gate(caller(request), events.verify, company=company))
+    async def verify_events(
+        request: Request, company: CompanyId, expect: Annotated[str | None, Query()] = None
+    ) -> Response:
+        """Whether the record is whole; if not, which event shows it.
+
+        `expect` is a hash that an earlier check answered; the record must still contain it.
+        """
+        return reply(await app.gate(caller(request), events.verify, company=company, expect=expect))
 
     @routes.get("/events/{id}/why")
     async def explain_event(request: Request, event: Id) -> Response:

@@ -66,7 +66,7 @@ def router(app: App) -> APIRouter:
             before=page.before_number(files.LAST),
             limit=page.limit,
         )
-        return page.reply(rows, lambda row: row["version"])
+        return page.reply(rows, lambda row: row["number"])
 
     @routes.get("/files/{id}/log")
     async def list_accesses(request: Request, file: Id, page: Paged) -> Response:

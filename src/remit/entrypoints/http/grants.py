@@ -43,17 +43,21 @@ def router(app: App) -> APIRouter:
         page: Paged,
         agent: Annotated[Reference | None, Query()] = None,
         unused: bool = False,
+        derived: bool = False,
     ) -> Response:
+        """With `derived` and one agent, also what follows from the tree and has no grant."""
         rows = await app.gate(
             caller(request),
             grants.listing,
             company=company,
             agent=agent,
             unused=unused,
+            derived=derived,
             after=page.after_id(),
             limit=page.limit,
         )
-        return page.reply(rows, by_id)
+        # What follows from the tree comes before the first page and has no id to go on at.
+        return page.reply(rows, by_id if rows and rows[-1]["id"] else None)
 
     @routes.post(in_company, status_code=201)
     async def give_grant(request: Request, company: CompanyId, body: GrantBody) -> Response:

@@ -28,7 +28,6 @@ class LazyEndpoint:
     def __init__(self, load: Callable[[], Endpoint]) -> None:
         self._load = load
         self._endpoint: Endpoint | None = None
-        self._failed = False
         self._settled = asyncio.Event()
         self._stop = asyncio.Event()
 

@@ -92,6 +92,12 @@ def _plain() -> dict[str, Any]:
                         "in": "query",
                         "schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
                     },
+                    {
+                        "name": "at",
+                        "in": "query",
+                        "description": "What it said at this time (ISO 8601).",
+                        "schema": {"type": "string"},
+                    },
                 ],
                 "responses": {
                     "200": {

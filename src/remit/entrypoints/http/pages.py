@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from remit.app import App
 from remit.entrypoints.http.caller import session
-from remit.errors import Refused, Unauthenticated
+from remit.errors import Unauthenticated
 from remit.services import agents, companies, events, files, users
 from remit.services.identity import Caller
 
@@ -52,6 +52,8 @@ class Section:
     files: list[dict[str, Any]]
     #: None when the person has a say in a part only, and the record is of the whole.
     events: list[dict[str, Any]] | None
+    #: How those who act are called, by what the record has of them.
+    names: dict[str, str]
 
 
 def routes(app: App) -> list[Route]:
@@ -67,7 +69,7 @@ def routes(app: App) -> list[Route]:
         except Unauthenticated:
             return page("welcome.html")
         found = await app.gate(who, companies.listing, limit=MOST_COMPANIES)
-        sections = [await _section(app, who, company) for company in found]
+        sections = [await _section(app, who, me, company) for company in found]
         return page("index.html", me=me, sections=sections)
 
     async def stylesheet(_: Request) -> Response:
@@ -90,17 +92,20 @@ def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     )
 
 
-async def _section(app: App, who: Caller, company: dict[str, Any]) -> Section:
+async def _section(app: App, who: Caller, me: dict[str, Any], company: dict[str, Any]) -> Section:
     own: dict[str, Any] = {"company": company["id"]}
-    try:
+    record = None
+    if company["scope_agent_id"] is None:  # asking in vain would be on record as a refusal
         record = await app.gate(who, events.listing, **own, limit=NEWEST)
-    except Refused:
-        record = None
+    staff = await app.gate(who, agents.listing, **own, limit=MOST_AGENTS)
+    names = {f"agent:{agent['id']}": f"agent:{agent['name']}" for agent in staff}
+    names[f"user:{me['id']}"] = f"user:{me['name']}"
     return Section(
         company,
-        _tree(await app.gate(who, agents.listing, **own, limit=MOST_AGENTS)),
+        _tree(staff),
         await app.gate(who, files.browse, **own, limit=NEWEST),
         record,
+        names,
     )
 
 

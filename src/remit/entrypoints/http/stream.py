@@ -35,6 +35,7 @@ class Announcer:
 
     def __init__(self, app: App) -> None:
         self.closing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self.poll = POLL_SECONDS if app.database.dialect.name == "postgresql" else None
         app.gate.listeners.append(self._announce)
@@ -45,6 +46,7 @@ class Announcer:
 
     @contextlib.contextmanager
     def subscribe(self, company: str) -> Iterator[asyncio.Event]:
+        self._loop = asyncio.get_running_loop()
         grown = asyncio.Event()
         waiting = self._waiting.setdefault(company, set())
         waiting.add(grown)
@@ -63,6 +65,12 @@ class Announcer:
                 grown.set()
 
     def _announce(self, company: str) -> None:
+        """Called in whatever thread a command was committed from."""
+        if self._loop is not None and company in self._waiting:
+            with contextlib.suppress(RuntimeError):  # the loop may be gone by now
+                self._loop.call_soon_threadsafe(self._wake, company)
+
+    def _wake(self, company: str) -> None:
         for grown in self._waiting.get(company, ()):
             grown.set()
 

@@ -97,7 +97,7 @@ def build(app: App) -> tuple[Tool, ...]:
         """A read-only copy in the run's workspace, made once per version."""
         name = f"{file['id']}.v{file['version']}"
         place = Path(folder, ".kb", name)
-        if not os.path.lexists(place):
+        if not await library.run(os.path.lexists, place):
             try:
                 _, stream = await library.open(
                     caller, file=file["id"], version=file["version"], access="copy"

@@ -23,7 +23,7 @@ class ViewArguments(Arguments):
 
 class SubtreeArguments(Arguments):
     id: OutcomeRef
-    depth: Annotated[int | None, Field(ge=0, le=1000)] = None
+    depth: Annotated[int | None, Field(ge=0, le=100)] = None
 
 
 class ListArguments(Arguments):

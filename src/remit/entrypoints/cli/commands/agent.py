@@ -7,9 +7,13 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import output, tokens
+from remit.entrypoints.cli import output, reorganisation, tokens, trees
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+
+depth_option = click.option(
+    "--depth", type=click.IntRange(min=1), help="So many levels; everything otherwise."
+)
 
 
 @click.group(cls=Group)
@@ -49,37 +53,12 @@ def list_(session: Session, everybody: bool, limit: int) -> None:
 
 
 @agent.command()
+@depth_option
 @pass_session
-def tree(session: Session) -> None:
+def tree(session: Session, depth: int | None) -> None:
     """Draw who reports to whom."""
-    reports: dict[str | None, list[dict[str, Any]]] = {}
-    known = {one["id"] for one in session.agents}
-    for one in session.agents:
-        # Whoever may see only a part of the tree sees it hang from the top.
-        boss = one["reportsTo"] if one["reportsTo"] in known else None
-        reports.setdefault(boss, []).append(one)
-
-    def nested(boss: str | None) -> list[dict[str, Any]]:
-        return [{**one, "reports": nested(one["id"])} for one in reports.get(boss, [])]
-
-    def draw(forest: list[dict[str, Any]]) -> None:
-        output.say(session.company["name"])
-        if not forest:
-            output.say("  The company has no agents.")
-        _draw_branch(forest, "")
-
-    session.show(nested(None), draw)
-
-
-def _draw_branch(branch: list[dict[str, Any]], indent: str) -> None:
-    for one in branch:
-        last = one is branch[-1]
-        title = f", {one['title']}" if one["title"] else ""
-        print(
-            f"{indent}{'└── ' if last else '├── '}"
-            + output.clean(f"{one['name']} ({one['role']}{title}) {one['status']}")
-        )
-        _draw_branch(one["reports"], indent + ("    " if last else "│   "))
+    found = session.client.get(session.under_company("org"))
+    session.show(found, lambda all_: trees.draw_agents(session.company["name"], all_, depth))
 
 
 @agent.command()
@@ -115,7 +94,7 @@ def create(
     if boss is not None:
         body["reportsTo"] = session.agent_id(boss)
     if config is not None:
-        body["adapterConfig"] = _json_object(config)
+        body["adapterConfig"] = json_object(config)
     if purpose is not None:
         body["purpose"] = purpose
     made = session.client.send("POST", session.under_company("agents"), body)
@@ -134,6 +113,56 @@ def terminate(session: Session, name: str) -> None:
 
 @agent.command()
 @click.argument("name")
+@pass_session
+def pause(session: Session, name: str) -> None:
+    """Keep an agent from being started until it is resumed."""
+    _control(session, name, "pause")
+
+
+@agent.command()
+@click.argument("name")
+@pass_session
+def resume(session: Session, name: str) -> None:
+    """Let a paused agent be started again."""
+    _control(session, name, "resume")
+
+
+def _control(session: Session, name: str, verb: str) -> None:
+    answer = session.client.send("POST", path("agents", session.agent_id(name), verb))
+    session.show(answer, lambda one: output.say(f"{one['name']} is {one['status']}."))
+
+
+@agent.command()
+@click.argument("name")
+@click.argument("boss", metavar="BOSS|board")
+@reorganisation.dry_run_option
+@pass_session
+def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
+    """Give an agent another boss; it brings along everybody below it."""
+    reorganisation.move(session, name, boss, dry_run)
+
+
+@agent.command()
+@click.argument("name")
+@limit_option
+@pass_session
+def logs(session: Session, name: str, limit: int) -> None:
+    """Show what an agent's runs said they did, the newest first."""
+    found = session.listed(path("agents", session.agent_id(name), "log"), limit)
+
+    def draw(entries: list[dict[str, Any]]) -> None:
+        if not entries:
+            output.say("Its runs have said nothing yet.")
+        for entry in entries:
+            run = f"  run {entry['runId']}" if entry["runId"] else ""
+            output.say(f"{output.when(entry['at'])}{run}")
+            output.say(*(f"  {line}" for line in entry["summary"].splitlines()))
+
+    session.show(found, draw)
+
+
+@agent.command()
+@click.argument("name")
 @tokens.token_options
 @pass_session
 def token(session: Session, /, name: str, **options: Any) -> None:
@@ -141,7 +170,7 @@ def token(session: Session, /, name: str, **options: Any) -> None:
     tokens.carry_out(session, path("agents", session.agent_id(name), "keys"), **options)
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -162,6 +191,9 @@ def _draw(session: Session, one: dict[str, Any]) -> None:
             "status": one["status"],
             "boss": session.agent_name(boss) if boss else "board",
             "adapter": one["adapterType"],
+            "seat": one["seatUserId"] and session.names.get(one["seatUserId"], one["seatUserId"]),
+            "state": f"kb://{one['stateFileId']}",
+            "log": f"kb://{one['logFileId']}",
             "created": output.when(one["createdAt"]),
             "updated": output.when(one["updatedAt"]),
         }

@@ -8,6 +8,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands.archive import export, import_
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 
 
@@ -62,3 +63,7 @@ def _draw(one: dict[str, Any]) -> None:
     output.fields(
         {"name": one["name"], "id": one["id"], "created": output.when(one.get("createdAt"))}
     )
+
+
+company.add_command(export)
+company.add_command(import_)

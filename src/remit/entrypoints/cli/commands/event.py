@@ -104,10 +104,11 @@ def _follow(session: Session, last: int | None) -> Iterator[dict[str, Any]]:
 
 
 @event.command()
+@click.option("--expect", metavar="HASH", help="A hash from an earlier check; it must be there.")
 @pass_session
-def verify(session: Session) -> int:
+def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
-    answer = session.client.get(session.under_company("events", "verify"))
+    answer = session.client.get(session.under_company("events", "verify"), expect=expect)
 
     def draw(found: dict[str, Any]) -> None:
         if found["ok"]:

@@ -22,9 +22,9 @@ def grant() -> None:
 @limit_option
 @pass_session
 def list_(session: Session, agent: str | None, limit: int) -> None:
-    """List the grants in force."""
+    """List the grants in force; of one agent, also what it may without one."""
     holder = session.agent_id(agent) if agent else None
-    found = session.listed(session.under_company("grants"), limit, agent=holder)
+    found = session.listed(session.under_company("grants"), limit, agent=holder, derived="1")
     session.show(found, lambda grants: _draw_list(session, grants, "No grants are in force."))
 
 
@@ -106,7 +106,7 @@ def _count(number: int) -> str:
 
 
 def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> None:
-    ids = output.short_ids(one["id"] for one in grants)
+    ids = output.short_ids(one["id"] for one in grants if one["id"])
     resources = output.short_resources([one["resource"] for one in grants])
     rows = [
         (
@@ -115,9 +115,9 @@ def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> No
             one["level"],
             one["mode"],
             one.get("reason") or "",
-            output.when(one["expiresAt"]),
-            output.when(one["usedAt"]) or "never",
-            ids[one["id"]],
+            output.when(one.get("expiresAt")),
+            "" if one.get("derived") else output.when(one["usedAt"]) or "never",
+            "by rule" if one.get("derived") else ids[one["id"]],
         )
         for one, resource in zip(grants, resources, strict=True)
     ]

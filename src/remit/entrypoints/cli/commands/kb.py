@@ -15,7 +15,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.client import PIECE, Unreachable
+from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
 from remit.errors import TooLarge
 from remit.ids import is_id
@@ -67,8 +67,13 @@ def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
 @pass_session
 def cat(session: Session, id_: str, version: int | None) -> None:
     """Write a file's bytes to standard output."""
-    target = path("files", _file_id(session, id_), "content")
-    response = session.client.open(f"{target}?version={version}" if version else target)
+    write_out(session, id_, version=version)
+
+
+def write_out(session: Session, id_: str, **query: object) -> None:
+    """A file's bytes, of the version that the query asks for."""
+    target = with_query(path("files", _file_id(session, id_), "content"), query)
+    response = session.client.open(target)
     expected = int(response.getheader("Content-Length") or -1)
     if session.as_json:
         seen = (response.getheader("ETag") or "").strip('"').partition(":")

@@ -1,4 +1,4 @@
-"""`remit outcome`: show, complete, close."""
+"""`remit outcome`: what is to be accomplished, by whom, and how far it is."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
+from remit.entrypoints.cli import outcome_view as view
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.options import Group, Session, pass_session
-from remit.ids import is_id
+from remit.entrypoints.cli.commands.agent import json_object
+from remit.entrypoints.cli.commands.outcome_graph import graph
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+
+id_argument = click.argument("id_", metavar="ID")
 
 
 @click.group(cls=Group)
@@ -20,51 +24,236 @@ def outcome() -> None:
     """
 
 
+@outcome.command("list")
+@click.option("--owner", metavar="AGENT", help="Only what this agent owns.")
+@click.option("--status", type=click.Choice(["open", "completed", "closed"]))
+@click.option("--actionable", is_flag=True, help="Only what the owner can work on now.")
+@limit_option
+@pass_session
+def list_(
+    session: Session, owner: str | None, status: str | None, actionable: bool, limit: int
+) -> None:
+    """List outcomes: the company's, or your own if you are an agent."""
+    found = session.listed(
+        session.under_company("outcomes"),
+        limit,
+        owner=session.agent_id(owner) if owner else None,
+        status=status,
+        actionable="1" if actionable else None,
+    )
+    session.show(found, lambda all_: view.draw_list(session, all_, "There are no outcomes."))
+
+
 @outcome.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="[ID]", required=False)
+@click.option("--depth", type=click.IntRange(0, 100), help="So many levels below.")
+@click.option("--open", "open_only", is_flag=True, help="Only what is not finished.")
+@click.option("--ids", is_flag=True, help="With whole ids.")
+@pass_session
+def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
+    """Draw what consists of what; everything, or what is below one."""
+    forest = view.fetch_forest(session, id_, depth)
+    if open_only:
+        forest = [node for node in map(view.only_open, forest) if node is not None]
+
+    def draw(roots: list[dict[str, Any]]) -> None:
+        if not roots:
+            output.say("There are no outcomes.")
+        elif id_ is None and len(roots) > 1:
+            below = None if depth is None else depth + 1
+            view.draw_tree(session, session.company["name"], roots, below, ids=ids)
+        else:
+            view.draw_tree(session, None, roots, depth, ids=ids)
+
+    session.show(forest, draw)
+
+
+@outcome.command()
+@id_argument
 @pass_session
 def show(session: Session, id_: str) -> None:
-    """Show one outcome."""
-    session.show(session.client.get(path("outcomes", _id(session, id_))), _draw)
+    """Show one outcome: why, how, and what happened to it."""
+    answer = session.client.get(path("outcomes", view.outcome_id(session, id_)))
+    session.show(answer, lambda one: view.draw_whole(session, one))
 
 
 @outcome.command()
-@click.argument("id_", metavar="ID")
+@click.argument("title")
+@click.option("--parent", metavar="ID", required=True, help="What it is a part of.")
+@click.option("--also", metavar="ID", multiple=True, help="What else it is for.")
+@click.option("--blocked-by", metavar="ID", multiple=True, help="What it waits for.")
+@click.option("--description", default="", help="More about it, in Markdown.")
+@click.option("--urgent", is_flag=True, help="It is urgent.")
+@click.option("--important", is_flag=True, help="It is important.")
+@click.option("--defer", metavar="TIME", help="Not before this time (ISO 8601).")
+@pass_session
+def create(
+    session: Session,
+    title: str,
+    parent: str,
+    also: tuple[str, ...],
+    blocked_by: tuple[str, ...],
+    description: str,
+    urgent: bool,
+    important: bool,
+    defer: str | None,
+) -> None:
+    """Create a part of an outcome."""
+    body = {
+        "parentId": view.outcome_id(session, parent),
+        "title": title,
+        "description": description,
+        "parents": [view.outcome_id(session, other) for other in also],
+        "blockedBy": [view.outcome_id(session, other) for other in blocked_by],
+        "urgent": urgent,
+        "important": important,
+        "deferredUntil": defer,
+    }
+    answer = session.client.send("POST", session.under_company("outcomes"), body)
+    session.show(answer, lambda one: view.draw(session, one))
+
+
+@outcome.command()
+@id_argument
+@click.option("--title", help="A new title.")
+@click.option("--description", help="A new description, in Markdown.")
+@click.option("--urgent/--not-urgent", default=None, help="Whether it is urgent.")
+@click.option("--important/--not-important", default=None, help="Whether it is important.")
+@click.option("--defer", metavar="TIME|never", help="Not before this time, or no longer deferred.")
+@click.option("--parent", metavar="ID", multiple=True, help="What it is for, instead of before.")
+@click.option("--blocked-by", metavar="ID", multiple=True, help="What it waits for, instead.")
+@click.option("--unblock", is_flag=True, help="It waits for nothing any more.")
+@click.option("--version", type=int, help="Only if this is its version; otherwise whichever is.")
+@pass_session
+def update(
+    session: Session,
+    /,
+    id_: str,
+    parent: tuple[str, ...],
+    blocked_by: tuple[str, ...],
+    unblock: bool,
+    defer: str | None,
+    version: int | None,
+    **given: Any,
+) -> None:
+    """Change what an outcome is, how it ranks, what it is for or waits for."""
+    if unblock and blocked_by:
+        raise click.UsageError("--unblock and --blocked-by exclude each other.")
+    body = {name: value for name, value in given.items() if value is not None}
+    if parent:
+        body["parents"] = [view.outcome_id(session, other) for other in parent]
+    if blocked_by or unblock:
+        body["blockedBy"] = [view.outcome_id(session, other) for other in blocked_by]
+    if defer is not None:
+        body["deferredUntil"] = None if defer == "never" else defer
+    if not body:
+        raise click.UsageError("Nothing is to be changed.")
+    target = path("outcomes", view.outcome_id(session, id_))
+    body["version"] = session.client.get(target)["version"] if version is None else version
+    answer = session.client.send("PATCH", target, body)
+    session.show(answer, lambda one: view.draw(session, one))
+
+
+@outcome.command()
+@id_argument
+@click.option("--evidence", metavar="FILE_ID", multiple=True, help="A file that shows it.")
 @click.option("--note", default="", help="What to remember about it.")
 @pass_session
-def complete(session: Session, id_: str, note: str) -> None:
-    """Say that an outcome is accomplished; grants that were to last as long end."""
-    target = path("outcomes", _id(session, id_), "complete")
-    session.show(session.client.send("POST", target, {"note": note}), _draw)
+def complete(session: Session, id_: str, evidence: tuple[str, ...], note: str) -> None:
+    """Say that an outcome is accomplished; whose mandate it was is shut down."""
+    files = [file.removeprefix("kb://").removeprefix("kb_file:") for file in evidence]
+    _finish(session, id_, "complete", {"note": note, "evidence": files})
 
 
 @outcome.command()
-@click.argument("id_", metavar="ID")
+@id_argument
 @click.argument("rationale")
 @pass_session
 def close(session: Session, id_: str, rationale: str) -> None:
     """End an outcome that is not wanted any more, and say why."""
-    target = path("outcomes", _id(session, id_), "close")
-    session.show(session.client.send("POST", target, {"rationale": rationale}), _draw)
+    _finish(session, id_, "close", {"rationale": rationale})
 
 
-def _id(session: Session, text: str) -> str:
-    text = text.removeprefix("outcome:")
-    if is_id(text):
-        return text
-    # A mandate has the id of its agent.
-    return str(session.client.get(path("agents", session.agent_id(text)))["id"])
+@outcome.command()
+@id_argument
+@click.option("--note", default="", help="Why.")
+@pass_session
+def reopen(session: Session, id_: str, note: str) -> None:
+    """Take a completion or closure back."""
+    _finish(session, id_, "reopen", {"note": note})
 
 
-def _draw(one: dict[str, Any]) -> None:
-    output.fields(
-        {
-            "title": one["title"],
-            "id": one["id"],
-            "status": one["status"],
-            "perpetual": "yes" if one["perpetual"] else "no",
-            "owner": one["ownerId"],
-            "created": output.when(one["createdAt"]),
-            "finished": output.when(one["finishedAt"]),
-        }
-    )
+@outcome.command()
+@id_argument
+@click.option("--to", metavar="AGENT", help="A report of its owner.")
+@click.option("--hire", metavar="NAME", help="Or a new agent of this name.")
+@click.option("--role", help="The new agent's role.")
+@click.option("--title", help="What the new agent is called.")
+@click.option("--adapter", help="How the new agent is executed.")
+@click.option("--config", metavar="JSON", help="Settings of the adapter.")
+@click.option("--prompt", help="Instructions for the new agent.")
+@click.option(
+    "--grant", nargs=2, metavar="RESOURCE LEVEL", multiple=True, help="What it will need."
+)
+@pass_session
+def delegate(
+    session: Session,
+    /,
+    id_: str,
+    to: str | None,
+    hire: str | None,
+    config: str | None,
+    adapter: str | None,
+    grant: tuple[tuple[str, str], ...],
+    **given: str | None,
+) -> None:
+    """Hand an outcome to a report, or to an agent that is hired for it."""
+    if (to is None) == (hire is None):
+        raise click.UsageError("Give either --to or --hire.")
+    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if adapter is not None:
+        fields["adapterType"] = adapter
+    if config is not None:
+        fields["adapterConfig"] = json_object(config)
+    if to is not None and fields:
+        raise click.UsageError("Only a new agent (--hire) is described.")
+    body: dict[str, Any] = {
+        "grants": [{"resource": resource, "level": level} for resource, level in grant]
+    }
+    body |= {"to": session.agent_id(to)} if to is not None else {"hire": {"name": hire, **fields}}
+    target = path("outcomes", view.outcome_id(session, id_), "delegate")
+
+    def draw(answer: dict[str, Any]) -> None:
+        moved = answer["moved"]
+        along = f", with {moved} below it" if moved else ""
+        output.say(f"{answer['agent']['name']} is responsible for it{along}.")
+        view.draw(session, answer["outcome"])
+
+    session.show(session.client.send("POST", target, body), draw)
+
+
+@outcome.command()
+@id_argument
+@click.argument("reason")
+@pass_session
+def reclaim(session: Session, id_: str, reason: str) -> None:
+    """Take a delegated outcome back by force; the agents below it stop."""
+    target = path("outcomes", view.outcome_id(session, id_), "reclaim")
+    answer = session.client.send("POST", target, {"reason": reason})
+
+    def draw(answer: dict[str, Any]) -> None:
+        names = view.owner_names(session)
+        gone = ", ".join(names.get(agent, agent) for agent in answer["agents"]) or "nobody"
+        output.say(f"Reclaimed; shut down: {gone}.")
+        output.say(f"What was left behind: `remit kb cat {answer['handoverFileId']}`.")
+        view.draw(session, answer["outcome"])
+
+    session.show(answer, draw)
+
+
+def _finish(session: Session, id_: str, verb: str, body: dict[str, Any]) -> None:
+    target = path("outcomes", view.outcome_id(session, id_), verb)
+    session.show(session.client.send("POST", target, body), lambda one: view.draw(session, one))
+
+
+outcome.add_command(graph)

@@ -1,0 +1,51 @@
+"""Run the measurements that were named, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks import harness
+
+#: Each is a module with `measure`, and what its table is about.
+MEASUREMENTS = {
+    "decide": "Decisions a second, facts in memory",
+    "services": "Service calls against the bare disk, one caller",
+    "postgres": "The same service calls on PostgreSQL",
+    "tools": "Knowledge base through MCP against a tool that does nothing",
+    "content": "File contents over HTTP",
+    "scale": "100,000 files and grants against 1,000",
+    "organisation": "Outcomes and the tree of agents",
+    "startup": "Starting, idling, and what an agent pays before it begins",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASUREMENTS))
+    parser.add_argument("--quick", action="store_true", help="less exact, under a minute")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in MEASUREMENTS]
+    if unknown:
+        parser.error(f"no measurement named {unknown[0]}; there are {', '.join(MEASUREMENTS)}")
+    began = time.monotonic()
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="remit-bench-") as folder:
+        print(harness.machine(Path(folder)))
+        for name in given.names or MEASUREMENTS:
+            harness.print_heading(f"{name}: {MEASUREMENTS[name]}")
+            measure: harness.Measurement = import_module(f"benchmarks.{name}").measure
+            for row in measure(harness.Plan(Path(folder), given.quick)):
+                harness.print_row(row)
+                missed += row.ok is False
+    over = f"{missed} over budget" if missed else "everything within budget"
+    print(f"\n{over}; took {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+"""Many rows at once, as if they had come one by one: all that the database checks holds."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, insert, text
+
+from benchmarks.harness import KIB_4
+from benchmarks.office import Office
+from remit.model.file import FileKind
+from remit.model.grant import Level, Mode, ResourceKind
+from remit.model.text import name_key, search_words
+from remit.store import tables
+
+COMMON_WORD, RARE_WORD = "report", "needle"
+_AT_ONCE = 5_000
+
+_INDEX = text("INSERT INTO file_search (rowid, file_id, words) VALUES (:row, :file, :words)")
+_PREREQS = text("""
+    UPDATE outcomes SET open_prereqs = (
+        SELECT count(*) FROM outcome_edges e JOIN outcomes part ON part.id = e.child_id
+        WHERE e.parent_id = outcomes.id AND part.status = 'open'
+    ) + (
+        SELECT count(*) FROM outcome_blockers b JOIN outcomes other ON other.id = b.blocker_id
+        WHERE b.outcome_id = outcomes.id AND other.status = 'open'
+    ) WHERE company_id = :company
+""")
+
+
+def fill(here: Office, count: int) -> list[str]:
+    """Files of the root agent, the younger half unlisted, each with the grant of its author."""
+    ids = [here.app.ids.new() for _ in range(count)]
+    with _connected(here) as connection:
+        for start in range(0, count, _AT_ONCE):
+            numbered = list(enumerate(ids))[start : start + _AT_ONCE]
+            some = [_file(here, number, file, number >= count // 2) for number, file in numbered]
+            connection.execute(insert(tables.files), some)
+            connection.execute(insert(tables.file_versions), [_version(row) for row in some])
+            connection.execute(insert(tables.grants), [_grant(here, row) for row in some])
+            connection.execute(_INDEX, [_index(row) for row in some])
+    return ids
+
+
+def fill_agents(here: Office, count: int) -> None:
+    """Agents that report to the root agent, each with its mandate, its memory and its log."""
+    fill_tree(here, [None] * count)
+
+
+def fill_tree(here: Office, bosses: Sequence[int | None]) -> list[str]:
+    """Agents below one another: each names the number of its boss, None for the root agent."""
+    ids = [here.app.ids.new() for _ in bosses]
+    now = here.app.clock.now()
+    above = [here.agent_id if boss is None else ids[boss] for boss in bosses]
+    with _connected(here) as connection:
+        for start in range(0, len(ids), _AT_ONCE):
+            some = range(start, min(start + _AT_ONCE, len(ids)))
+            books = {number: (here.app.ids.new(), here.app.ids.new()) for number in some}
+            mandates = [
+                _outcome(here, ids[number], f"Mandate {number}", ids[number], above[number])
+                for number in some
+            ]
+            people = [
+                _agent(here, number, ids[number], above[number], *books[number]) for number in some
+            ]
+            papers = [
+                _paper(here, file, ids[number], kind)
+                for number in some
+                for kind, file in zip(
+                    ("outcome", "state", "log"), (ids[number], *books[number]), strict=True
+                )
+            ]
+            places = [
+                {
+                    "company_id": here.company,
+                    "agent_id": ids[number],
+                    "boss_id": above[number],
+                    "boss_user_id": None,
+                    "since": now,
+                    "until": None,
+                }
+                for number in some
+            ]
+            connection.execute(insert(tables.outcomes), mandates)
+            connection.execute(insert(tables.agents), people)
+            connection.execute(insert(tables.files), papers)
+            connection.execute(insert(tables.file_versions), [_version(paper) for paper in papers])
+            connection.execute(insert(tables.agent_places), places)
+            connection.execute(
+                insert(tables.outcome_edges),
+                [_edge(here, above[number], ids[number]) for number in some],
+            )
+        _count_prereqs(connection, here)
+    return ids
+
+
+def fill_outcomes(here: Office, parent: str, count: int, wide: int = 10) -> list[str]:
+    """Outcomes of the root agent below one of its own, at most `wide` below each."""
+    ids = [here.app.ids.new() for _ in range(count)]
+    above = [parent if number == 0 else ids[(number - 1) // wide] for number in range(count)]
+    rows = [
+        _outcome(here, own, f"Part {number}", here.agent_id, None) for number, own in enumerate(ids)
+    ]
+    papers = [_paper(here, own, here.agent_id, "outcome") for own in ids]
+    with _connected(here) as connection:
+        connection.execute(insert(tables.outcomes), rows)
+        connection.execute(insert(tables.files), papers)
+        connection.execute(insert(tables.file_versions), [_version(paper) for paper in papers])
+        edges = [_edge(here, whole, part) for whole, part in zip(above, ids, strict=True)]
+        connection.execute(insert(tables.outcome_edges), edges)
+        _count_prereqs(connection, here)
+    return ids
+
+
+def _outcome(
+    here: Office, own: str, title: str, owner: str, delegator: str | None
+) -> dict[str, Any]:
+    now = here.app.clock.now()
+    return {
+        "id": own,
+        "company_id": here.company,
+        "title": title,
+        "status": "open",
+        "perpetual": False,
+        "owner_id": owner,
+        "delegated": delegator is not None,
+        "delegator_id": delegator,
+        "urgent": False,
+        "important": False,
+        "deferred_until": None,
+        "open_prereqs": 0,
+        "verdict": None,
+        "version": 1,
+        "created_at": now,
+        "updated_at": now,
+        "finished_at": None,
+    }
+
+
+def _agent(here: Office, number: int, own: str, boss: str, state: str, log: str) -> dict[str, Any]:
+    now = here.app.clock.now()
+    return {
+        "id": own,
+        "company_id": here.company,
+        "name": f"idle-{number}",
+        "name_key": name_key(f"idle-{number}"),
+        "role": "general",
+        "title": "",
+        "status": "idle",
+        "boss_id": boss,
+        "boss_user_id": None,
+        "adapter_type": "scripted",
+        "adapter_config": "{}",
+        "seat_user_id": None,
+        "prompt": "",
+        "state_file_id": state,
+        "log_file_id": log,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _paper(here: Office, file: str, home: str, kind: str) -> dict[str, Any]:
+    """The document of an outcome, or an agent's memory or log; not in the index of words."""
+    found = _file(here, 0, file, unlisted=False)
+    return {**found, "kind": kind, "home_agent_id": home, "description": kind, "search_row": None}
+
+
+def _edge(here: Office, whole: str, part: str) -> dict[str, Any]:
+    return {"company_id": here.company, "parent_id": whole, "child_id": part}
+
+
+def _count_prereqs(connection: Connection, here: Office) -> None:
+    """As the services keep it: how much of what an outcome consists of is open."""
+    connection.execute(_PREREQS, {"company": here.company})
+
+
+@contextlib.contextmanager
+def _connected(here: Office) -> Iterator[Connection]:
+    """One transaction on the instance's database; that all keys lead somewhere is checked at once.
+
+    Row by row SQLite would look for what waits for each new row, in tables without an index for it.
+    """
+    engine = create_engine(here.app.settings.database_url)
+    try:
+        with engine.begin() as connection:
+            yield connection
+            astray = connection.execute(text("PRAGMA foreign_key_check")).first()
+            assert astray is None, astray
+    finally:
+        engine.dispose()
+
+
+def _file(here: Office, number: int, file: str, unlisted: bool) -> dict[str, Any]:
+    rare = f" {RARE_WORD}" if number == 17 else ""
+    now = here.app.clock.now()
+    return {
+        "id": file,
+        "company_id": here.company,
+        "kind": FileKind.FILE.value,
+        "description": f"{COMMON_WORD} number {number}{rare} about topic {number % 97}",
+        "unlisted": unlisted,
+        "home_agent_id": here.agent_id,
+        "version": 1,
+        "sha256": hashlib.sha256(KIB_4).hexdigest(),
+        "size": len(KIB_4),
+        "is_text": True,
+        "links": 0,
+        # Above whatever the services have numbered so far.
+        "search_row": 1_000_000 + number,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _version(file: dict[str, Any]) -> dict[str, Any]:
+    same = {name: file[name] for name in ("sha256", "size", "is_text")}
+    author = {"agent_id": file["home_agent_id"], "user_id": None, "run_id": None}
+    return {"file_id": file["id"], "number": 1, "at": file["created_at"], **same, **author}
+
+
+def _grant(here: Office, file: dict[str, Any]) -> dict[str, Any]:
+    nothing = ("scope_id", "parent_id", "granted_by_agent", "granted_by_user", "expires_at")
+    return {
+        "id": here.app.ids.new(),
+        "company_id": here.company,
+        "holder_id": here.agent_id,
+        "kind": ResourceKind.KB_FILE.value,
+        "resource_id": file["id"],
+        "level": int(Level.WRITE),
+        "mode": Mode.ALLOW.value,
+        "created_at": file["created_at"],
+        "revoked_at": None,
+        "used_at": None,
+        **dict.fromkeys(nothing),
+    }
+
+
+def _index(file: dict[str, Any]) -> dict[str, Any]:
+    words = " ".join(search_words(file["description"]))
+    return {"row": file["search_row"], "file": file["id"], "words": words}

@@ -1,0 +1,133 @@
+"""An instance in a process of its own, as `remit up` runs it, plus one tool that does nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from remit.app import App
+    from remit.entrypoints.mcp.registry import Tool
+
+    Build = Callable[[App], Callable[[str], Awaitable[Sequence[Tool]]]]
+
+ROOT = Path(__file__).resolve().parent.parent
+NOOP = "noop"
+
+
+@dataclass(frozen=True)
+class Instance:
+    url: str
+    board: str
+    company: str
+    pid: int
+
+    def ask(self, method: str, path: str, document: Any = None, *, token: str | None = None) -> Any:
+        place = urlsplit(self.url)
+        connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+        headers = {"Authorization": f"Bearer {token or self.board}"}
+        body = None
+        if document is not None:
+            body, headers["Content-Type"] = json.dumps(document), "application/json"
+        headers["Accept"] = "application/json, text/event-stream"
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = response.read()
+        finally:
+            connection.close()
+        if response.status >= 300:
+            raise AssertionError(f"{method} {path}: {response.status} {answer[:500]!r}")
+        return json.loads(answer)
+
+    def agent(self, name: str) -> str:
+        """A new agent; answers its key."""
+        path = f"/api/companies/{self.company}/agents"
+        made = self.ask("POST", path, {"name": name, "adapterType": "scripted"})
+        key: str = self.ask("POST", f"/api/agents/{made['id']}/keys")["token"]
+        return key
+
+    def file(self, token: str, content: bytes) -> dict[str, Any]:
+        """A new file; what a writer has to know of it."""
+        path = f"/api/companies/{self.company}/files"
+        document = {"description": "Measured", "content": content.decode()}
+        made = self.ask("POST", path, document, token=token)
+        return {name: made[name] for name in ("id", "version", "hash")}
+
+
+def environment(home: Path) -> dict[str, str]:
+    """This process's, with nothing in it that points to another instance."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return {**kept, "REMIT_HOME": str(home), "PYTHONPATH": path}
+
+
+@contextlib.contextmanager
+def started(home: Path) -> Iterator[Instance]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.instance"],
+        env=environment(home),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            if not url:
+                raise AssertionError("the instance did not start")
+            board = (home / "board.token").read_text().strip()
+            bare = Instance(url, board, "", process.pid)
+            company = bare.ask("GET", "/api/companies")[0]["id"]
+            yield Instance(url, board, company, process.pid)
+        finally:
+            process.terminate()
+
+
+def main() -> int:
+    from remit.entrypoints import serve
+    from remit.entrypoints.mcp import tools
+    from remit.settings import load
+
+    # The endpoint imports it when it is built.
+    tools.build_tools = _with_noop(tools.build_tools)  # type: ignore[assignment]  # only renamed
+    return serve.run(
+        load(),
+        host="127.0.0.1",
+        port=0,
+        ready=lambda url: print(url, flush=True),
+        log_to_stderr=False,
+    )
+
+
+def _with_noop(build: Build) -> Build:
+    from remit.entrypoints.mcp.arguments import Arguments
+    from remit.entrypoints.mcp.registry import Tool
+
+    async def noop(_token: str, _arguments: Arguments) -> dict[str, Any]:
+        return {}
+
+    extra = Tool(NOOP, "Do nothing.", Arguments, noop)
+
+    def build_with_noop(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
+        real = build(app)
+
+        async def tools(token: str) -> Sequence[Tool]:
+            return (*await real(token), extra)
+
+        return tools
+
+    return build_with_noop
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""Writing a company down.
+
+    decide and record ─► an outline, from one snapshot of the database ─► the tar, as it is read
+
+The outline is a temporary file: texts as they will be, and where the bytes of each version are.
+Versions never change and are never deleted, so their bytes can be fetched while the caller reads;
+nobody waits for a slow caller, and nothing but a page of rows and a piece of a file is in memory.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, Self
+
+from remit.authority import Action
+from remit.errors import NotFound, Unavailable
+from remit.model.event import Event
+from remit.model.file import FileKind
+from remit.services import lookup
+from remit.services.archive import layout, tar
+from remit.services.archive.text import dump, line, with_prose
+from remit.services.command import Answer, Context, command, query
+from remit.services.library import PIECE
+from remit.store import events as event_log
+from remit.store import people, whole
+from remit.store.blobs import BlobStore
+from remit.store.files import FILE
+from remit.store.outcomes import OUTCOME
+
+_TEXT, _BLOB = b"T", b"B"
+_LENGTH = struct.Struct(">Q")
+_EVENTS_AT_ONCE = 1_000
+
+
+@command
+def begin(ctx: Context, *, company: str) -> Answer:
+    """Leave to take a whole company along; that it was taken is part of its record."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
+    ctx.record("company.export", f"company:{ctx.company}", {"format": layout.FORMAT})
+    return {"id": ctx.company}
+
+
+@query
+def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
+    """Everything that is true of the company now, in the order of the archive."""
+    outline = new_outline.afresh()
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
+    found = ctx.tx.one(people.COMPANY, company=ctx.company)
+    if found is None:
+        raise NotFound("There is no such company.")
+    here = {"company": ctx.company}
+    agents = list(whole.each(ctx.tx, whole.AGENTS, **here))
+    names: dict[str, str] = {agent.id: agent.name for agent in agents}
+    members = ctx.tx.all(people.MEMBERS, after="", limit=100_000, **here)
+    seats = {agent.name: agent.seat_user_id for agent in agents if agent.seat_user_id}
+
+    outline.text(layout.README, layout.README_TEXT)
+    outline.text(layout.ATTRIBUTES, layout.ATTRIBUTES_TEXT)
+    outline.text(layout.COMPANY, dump(layout.company(found, members, seats)).encode())
+    for agent in agents:
+        mandate = ctx.tx.one(OUTCOME, outcome=agent.id, **here)
+        assert mandate is not None, "an agent has a mandate"
+        places = ctx.tx.all(whole.PLACES, agent=agent.id)
+        head, prompt = layout.agent(agent, mandate.title, names, places)
+        prose = f"\n{prompt}\n".encode() if prompt else b""
+        outline.text(layout.agent_path(agent), with_prose(head) + prose)
+    for outcome in whole.each(ctx.tx, whole.OUTCOMES, **here):
+        head = layout.outcome(
+            outcome,
+            names,
+            ctx.tx.all(whole.PARENTS, outcome=outcome.id),
+            ctx.tx.all(whole.BLOCKERS, outcome=outcome.id),
+        )
+        document = ctx.tx.one(FILE, file=outcome.id, **here)
+        assert document is not None, "an outcome and its document are made together"
+        path = layout.outcome_path(outcome.id)
+        outline.prose(path, with_prose(head), document.id, document.sha256, document.size)
+    for file in whole.each(ctx.tx, whole.FILES, **here):
+        versions = ctx.tx.all(whole.VERSIONS, file=file.id)
+        meta = layout.file(file, names, versions)
+        outline.text(layout.meta_path(file.id), dump(meta).encode())
+        for version in versions:
+            if file.kind is not FileKind.OUTCOME or version.number != file.version:
+                path = layout.version_path(file, version.number)
+                outline.blob(path, file.id, version.sha256, version.size)
+    grants = whole.each(ctx.tx, whole.LIVE_GRANTS, now=ctx.now, **here)
+    outline.lines(layout.GRANTS, (line(layout.grant(grant)) for grant in grants))
+    outline.lines(layout.EVENTS, (line(layout.event(event)) for event in _events(ctx)))
+    outline.end()
+
+
+def _events(ctx: Context) -> Iterator[Event]:
+    after = 0
+    while page := ctx.tx.all(
+        event_log.EVENTS_AFTER, company=ctx.company, after=after, limit=_EVENTS_AT_ONCE
+    ):
+        yield from page
+        after = page[-1].seq
+
+
+class Outline:
+    """The archive before its bytes are fetched, in a temporary file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  until close()
+        #: Of the whole archive.
+        self.size = 0
+
+    def afresh(self) -> Self:
+        """Begin again: a database may try a read more than once."""
+        self._file.seek(0)
+        self._file.truncate()
+        self.size = 0
+        return self
+
+    def text(self, path: str, content: bytes) -> None:
+        self._head(path, len(content))
+        self._plain(content + bytes(tar.padding(len(content))))
+
+    def blob(self, path: str, file_id: str, sha256: str, size: int) -> None:
+        self._head(path, size)
+        self._blob(file_id, sha256, size)
+        self._plain(bytes(tar.padding(size)))
+
+    def prose(self, path: str, head: bytes, file_id: str, sha256: str, size: int) -> None:
+        """A head, and below it the prose as it was written."""
+        if not size:
+            self.text(path, head)
+            return
+        whole_size = len(head) + size + 2
+        self._head(path, whole_size)
+        self._plain(head + b"\n")
+        self._blob(file_id, sha256, size)
+        self._plain(b"\n" + bytes(tar.padding(whole_size)))
+
+    def lines(self, path: str, rows: Iterable[bytes]) -> None:
+        """A text of a size that is known when it is written."""
+        start = self._file.tell()
+        self._plain(bytes(tar.BLOCK))
+        size = 0
+        for row in rows:
+            self._plain(row)
+            size += len(row)
+        self._plain(bytes(tar.padding(size)))
+        end = self._file.tell()
+        self._file.seek(start + 1 + _LENGTH.size)
+        self._file.write(tar.header(path, size))
+        self._file.seek(end)
+
+    def end(self) -> None:
+        self._plain(tar.END)
+        self._file.flush()
+
+    def pieces(self, blobs: BlobStore) -> Iterator[bytes]:
+        """The archive, in pieces of a useful size."""
+        self._file.seek(0)
+        waiting = bytearray()
+        for chunk in self._chunks(blobs):
+            waiting += chunk
+            if len(waiting) >= PIECE:
+                yield bytes(waiting)
+                waiting.clear()
+        if waiting:
+            yield bytes(waiting)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _chunks(self, blobs: BlobStore) -> Iterator[bytes]:
+        while kind := self._file.read(1):
+            (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+            if kind == _TEXT:
+                yield from _exactly(self._file, length, "outline")
+                continue
+            file_id, sha256 = self._file.read(36).decode(), self._file.read(64).decode()
+            with blobs.open(file_id, sha256) as stream:
+                yield from _exactly(stream, length, file_id)
+
+    def _head(self, path: str, size: int) -> None:
+        self._plain(tar.header(path, size))
+
+    def _plain(self, content: bytes) -> None:
+        if content:
+            self._file.write(_TEXT + _LENGTH.pack(len(content)) + content)
+            self.size += len(content)
+
+    def _blob(self, file_id: str, sha256: str, size: int) -> None:
+        if size:
+            pointer = file_id.encode() + sha256.encode()
+            self._file.write(_BLOB + _LENGTH.pack(size) + pointer)
+            self.size += size
+
+
+def _exactly(stream: IO[bytes] | BinaryIO, length: int, what: str) -> Iterator[bytes]:
+    while length:
+        piece = stream.read(min(length, PIECE))
+        if not piece:
+            raise Unavailable(f"The content of {what} ends too early.", "Run `remit doctor`.")
+        length -= len(piece)
+        yield piece

@@ -1,0 +1,162 @@
+"""Making a company from an export: all of its rows in one transaction, under the ids they had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from remit.authority import Action
+from remit.errors import AlreadyExists, Conflict, NotFound
+from remit.ids import FileId, UserId
+from remit.model.company import company_name
+from remit.model.event import GENESIS
+from remit.model.file import FileKind
+from remit.model.principal import ActorKind
+from remit.model.text import name_key
+from remit.model.user import UserRole
+from remit.services import companies, files, views
+from remit.services.archive import checking, layout
+from remit.services.archive.reading import Plan, Stored
+from remit.services.command import Answer, Context, command, query
+from remit.store import agents as agent_statements
+from remit.store import files as file_statements
+from remit.store import grants as grant_statements
+from remit.store import outcomes as outcome_statements
+from remit.store import people, whole
+from remit.store.statement import Statement, row
+
+
+class Known(NamedTuple):
+    """What storing a content told about it."""
+
+    is_text: bool
+    links: tuple[str, ...]
+
+
+#: By file and hash.
+Contents = Mapping[tuple[FileId, str], Known]
+
+
+@query
+def may_import(ctx: Context) -> str:
+    """Leave to make a company, before anything is received. Answers who will be its board."""
+    return _importer(ctx)
+
+
+@query
+def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
+    """Refuse early what would be refused late, before any bytes are stored."""
+    _importer(ctx)
+    _check_free(ctx, new_plan, name)
+
+
+@command
+def create(
+    ctx: Context, *, sha256: str, name: object = None, new_plan: Plan, new_contents: Contents
+) -> Answer:
+    """The company, with the caller as its board. The archive is named by its hash."""
+    plan = new_plan
+    importer = _importer(ctx)
+    assert importer == plan.importer, "the plan was read for whoever asks now"
+    company = replace(plan.company, name=_check_free(ctx, plan, name))
+    ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(company.name)))
+    ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
+    companies.add_member(ctx, company.id, importer, UserRole.BOARD, None)
+    ctx.enter(company.id)
+    _insert_organisation(ctx, plan)
+    for stored in plan.files.values():
+        _insert_file(ctx, stored, new_contents)
+    _insert_grants(ctx, plan)
+    counted = {
+        "agents": len(plan.agents),
+        "outcomes": len(plan.outcomes),
+        "files": len(plan.files),
+        "grants": len(plan.grants),
+    }
+    details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
+    ctx.record("company.import", f"company:{company.id}", details)
+    _record_origins(ctx, plan)
+    return {**views.company(company), **counted, "removed": plan.removed}
+
+
+def _importer(ctx: Context) -> UserId:
+    ctx.require(Action.COMPANY_CREATE, on="company")
+    if ctx.actor.kind is not ActorKind.USER:
+        raise NotFound("There is nothing here with that id.")
+    return UserId(ctx.actor.id)
+
+
+def _check_free(ctx: Context, plan: Plan, name: object) -> str:
+    """The name it will have, provided that neither that nor any id is taken."""
+    wanted = plan.company.name if name is None else company_name(name)
+    if ctx.tx.one(people.COMPANY, company=plan.company.id) is not None:
+        raise Conflict(
+            f"The company {plan.company.id} is in this instance already.",
+            "Import it into another instance.",
+        )
+    if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(wanted)) is not None:
+        raise AlreadyExists(
+            f"There is a company named {wanted!r} already.", "Give it another name with --name."
+        )
+    _check_ids(ctx, whole.OUTCOME_TAKEN, plan.outcomes, layout.outcome_path)
+    _check_ids(ctx, whole.FILE_TAKEN, plan.files, layout.meta_path)
+    _check_ids(ctx, whole.GRANT_TAKEN, plan.grants, lambda one: plan.where[one])
+    return wanted
+
+
+def _check_ids(
+    ctx: Context, statement: Statement[Any], ids: Iterable[str], where: Callable[[str], str]
+) -> None:
+    for one in ids:
+        if ctx.tx.one(statement, id=one) is not None:
+            raise Conflict(
+                f"{where(one)}: its id, {one}, is in this instance already.",
+                "Import it into another instance.",
+            )
+
+
+def _insert_organisation(ctx: Context, plan: Plan) -> None:
+    here = {"company_id": plan.company.id}
+    for outcome in plan.outcomes.values():
+        ctx.tx.run(outcome_statements.INSERT_OUTCOME, **row(outcome))
+    for agent in checking.bosses_first(plan):
+        ctx.tx.run(agent_statements.INSERT_AGENT, **row(agent, name_key=name_key(agent.name)))
+    for place in plan.places:
+        ctx.tx.run(agent_statements.INSERT_PLACE, **row(place, **here))
+    for child, parents in plan.parents.items():
+        for parent in parents:
+            ctx.tx.run(outcome_statements.INSERT_EDGE, parent_id=parent, child_id=child, **here)
+    for waiting, blockers in plan.blockers.items():
+        for blocker in blockers:
+            ctx.tx.run(
+                outcome_statements.INSERT_BLOCKER, outcome_id=waiting, blocker_id=blocker, **here
+            )
+
+
+def _insert_file(ctx: Context, stored: Stored, contents: Contents) -> None:
+    file = stored.file
+    latest = contents[(file.id, file.sha256)]
+    complete = replace(file, is_text=latest.is_text, links=len(latest.links))
+    ctx.tx.run(file_statements.INSERT_FILE, **row(complete))
+    for version in stored.versions:
+        is_text = contents[(file.id, version.sha256)].is_text
+        ctx.tx.run(file_statements.INSERT_VERSION, **row(version, is_text=is_text))
+    for target in latest.links:
+        ctx.tx.run(file_statements.INSERT_LINK, file_id=file.id, target_id=target)
+    if file.kind is FileKind.FILE:
+        files.index(ctx, file.id, file.description)
+
+
+def _insert_grants(ctx: Context, plan: Plan) -> None:
+    for grant in checking.parents_first(plan):
+        ctx.tx.run(grant_statements.INSERT_GRANT, **row(grant, level=int(grant.level)))
+
+
+def _record_origins(ctx: Context, plan: Plan) -> None:
+    """So that the way from a later event back to a person does not end at the import."""
+    for agent in plan.agents.values():
+        ctx.record("agent.import", f"agent:{agent.id}", {"name": agent.name})
+    for grant in plan.grants.values():
+        if not grant.by_authorship:
+            ctx.record("grant.import", f"grant:{grant.id}", {"holder": grant.holder_id})

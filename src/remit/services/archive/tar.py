@@ -1,0 +1,128 @@
+"""The plain subset of tar in which an export travels: regular files with short relative names.
+
+Everything else that a tar can hold (links, devices, extended headers, sparse files) is refused
+instead of understood, so that reading one needs little memory and writes nowhere unexpected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from remit.errors import BadInput
+
+BLOCK = 512
+END = bytes(2 * BLOCK)
+#: The folder is bytes on their way; the time of day is no part of them.
+_MODE, _TIME = 0o644, 0
+_LONGEST_NAME, _LONGEST_PREFIX = 100, 155
+_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_OCTAL = re.compile(rb" *([0-7]{1,12})[ \0]*")
+_FILE, _FOLDER = (b"0", b"\0"), b"5"
+_REFUSED = {
+    b"1": "a hard link",
+    b"2": "a symbolic link",
+    b"3": "a device",
+    b"4": "a device",
+    b"6": "a pipe",
+    b"x": "an extended header",
+    b"g": "an extended header",
+    b"L": "a long name",
+    b"K": "a long link",
+    b"S": "a sparse file",
+}
+
+
+class Entry(NamedTuple):
+    path: str
+    size: int
+
+
+def header(path: str, size: int) -> bytes:
+    """The block before a file's bytes; the same for the same path and size."""
+    prefix, _, name = path.rpartition("/") if len(path) > _LONGEST_NAME else ("", "", path)
+    assert len(name) <= _LONGEST_NAME, path
+    assert len(prefix) <= _LONGEST_PREFIX, path
+    fields = (
+        name.encode("ascii").ljust(100, b"\0"),
+        b"%07o\0%07o\0%07o\0" % (_MODE, 0, 0),
+        b"%011o\0%011o\0" % (size, _TIME),
+        b" " * 8,
+        b"0".ljust(101, b"\0"),
+        b"ustar\x0000".ljust(72, b"\0"),
+        b"%07o\0%07o\0" % (0, 0),
+        prefix.encode("ascii").ljust(155, b"\0"),
+    )
+    block = b"".join(fields).ljust(BLOCK, b"\0")
+    return block[:148] + b"%06o\0 " % sum(block) + block[156:]
+
+
+def padding(size: int) -> int:
+    """What fills the last block of a file."""
+    return -size % BLOCK
+
+
+def stored_size(size: int) -> int:
+    return BLOCK + size + padding(size)
+
+
+def walk(read: Callable[[int], bytes], skip: Callable[[Entry], None]) -> Iterator[Entry]:
+    """The files of a tar, in order. `skip` goes past the bytes of one, and its padding.
+
+    Reads to the end, so that a tar which was cut off is noticed.
+    """
+    seen: set[str] = set()
+    while True:
+        block = read(BLOCK)
+        if len(block) < BLOCK:
+            raise BadInput("The archive ends too early.", "Get a complete copy of it.")
+        if not block.strip(b"\0"):
+            return
+        found = _entry(block)
+        if found is None:
+            continue
+        if found.path in seen:
+            raise BadInput(f"{found.path}: is in the archive twice.")
+        seen.add(found.path)
+        yield found
+        skip(found)
+
+
+def check_path(path: str) -> str:
+    """A path that stays inside the folder it is unpacked to, whatever it is asked to be."""
+    parts = path.split("/")
+    if not _NAME.fullmatch(path) or any(part in ("", ".", "..") for part in parts):
+        raise BadInput(f"{path[:200]!r}: is not a name that an export has.")
+    return path
+
+
+def _entry(block: bytes) -> Entry | None:
+    """What a header announces; None for a folder, which needs no announcement."""
+    declared = _number(block[148:156], "checksum")
+    if declared != sum(block[:148]) + 8 * 32 + sum(block[156:]):
+        raise BadInput("The archive is damaged: a header does not add up.")
+    name = _text(block[:100])
+    prefix = _text(block[345:500]) if block[257:262] == b"ustar" else ""
+    path = f"{prefix}/{name}" if prefix else name
+    kind, size = block[156:157], _number(block[124:136], "size")
+    if kind == _FOLDER:
+        if size:
+            raise BadInput(f"{path[:200]!r}: is a folder with content.")
+        check_path(path.rstrip("/").removeprefix("./") or "x")
+        return None
+    if kind not in _FILE:
+        what = _REFUSED.get(kind, "not a plain file")
+        raise BadInput(f"{path[:200]!r}: is {what}, which an export does not have.")
+    return Entry(check_path(path.removeprefix("./")), size)
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def _number(field: bytes, what: str) -> int:
+    found = _OCTAL.fullmatch(field)
+    if found is None:
+        raise BadInput(f"The archive is damaged: a {what} is not a number.")
+    return int(found[1], 8)

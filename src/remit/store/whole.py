@@ -1,0 +1,123 @@
+"""Statements that go through a whole company, page after page, in the order of its ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import or_, select
+
+from remit.ids import OutcomeId
+from remit.model.agent import Agent
+from remit.model.file import File, Version
+from remit.model.grant import Grant
+from remit.model.outcome import Outcome
+from remit.store.agents import Place
+from remit.store.database import Transaction
+from remit.store.statement import Statement, columns, into, scalar
+from remit.store.tables import (
+    agent_places,
+    agents,
+    file_versions,
+    files,
+    grants,
+    outcome_blockers,
+    outcome_edges,
+    outcomes,
+)
+
+T = TypeVar("T")
+PAGE = 500
+
+
+def _page(table: Any, value: type[T]) -> Statement[T]:
+    return Statement(
+        select(*columns(table, value))
+        .where(table.c.company_id == bind("company"), table.c.id > bind("after"))
+        .order_by(table.c.id)
+        .limit(bind("limit")),
+        into(value),
+    )
+
+
+AGENTS = _page(agents, Agent)
+OUTCOMES = _page(outcomes, Outcome)
+FILES = _page(files, File)
+LIVE_GRANTS = Statement(
+    select(*columns(grants, Grant))
+    .where(
+        grants.c.company_id == bind("company"),
+        grants.c.id > bind("after"),
+        grants.c.revoked_at.is_(None),
+        or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
+    )
+    .order_by(grants.c.id)
+    .limit(bind("limit")),
+    into(Grant),
+)
+VERSIONS = Statement(
+    select(*columns(file_versions, Version))
+    .where(file_versions.c.file_id == bind("file"))
+    .order_by(file_versions.c.number),
+    into(Version),
+)
+PLACES = Statement(
+    select(*(agent_places.c[field.name] for field in fields(Place)))
+    .where(agent_places.c.agent_id == bind("agent"))
+    .order_by(agent_places.c.since, agent_places.c.id),
+    into(Place),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    id: OutcomeId
+    title: str
+
+
+PARENTS = Statement(
+    select(outcomes.c.id, outcomes.c.title)
+    .join(outcome_edges, outcome_edges.c.parent_id == outcomes.c.id)
+    .where(outcome_edges.c.child_id == bind("outcome"))
+    .order_by(outcomes.c.id),
+    into(Named),
+)
+BLOCKERS = Statement(
+    select(outcomes.c.id, outcomes.c.title)
+    .join(outcome_blockers, outcome_blockers.c.blocker_id == outcomes.c.id)
+    .where(outcome_blockers.c.outcome_id == bind("outcome"))
+    .order_by(outcomes.c.id),
+    into(Named),
+)
+
+
+_top = (
+    select(outcomes.c.id)
+    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
+    .cte("below", recursive=True)
+)
+_below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
+#: An outcome and all that is below it, however deep.
+OUTCOMES_BELOW = Statement(
+    select(*columns(outcomes, Outcome))
+    .where(outcomes.c.id.in_(select(_below.c.id)), outcomes.c.id > bind("after"))
+    .order_by(outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+
+# Whether an id is taken, by any company of the instance. An agent has the id of an outcome.
+
+OUTCOME_TAKEN = Statement(select(outcomes.c.id).where(outcomes.c.id == bind("id")), scalar)
+FILE_TAKEN = Statement(select(files.c.id).where(files.c.id == bind("id")), scalar)
+GRANT_TAKEN = Statement(select(grants.c.id).where(grants.c.id == bind("id")), scalar)
+
+
+def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:
+    """Everything that a paged statement finds, a page in memory at a time."""
+    after = ""
+    while page := transaction.all(statement, after=after, limit=PAGE, **parameters):
+        yield from page
+        after = page[-1].id  # type: ignore[attr-defined]  # what is paged has an id

@@ -1,0 +1,1143 @@
+"""A whole company as a folder of text, and back."""
+
+import io
+import json
+import re
+import tarfile
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.clock import DAY
+from remit.entrypoints.cli.commands import archive as unpacking
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
+from remit.ids import is_id
+from remit.services import (
+    agents,
+    companies,
+    delegation,
+    events,
+    files,
+    grants,
+    outcomes,
+    reorganise,
+)
+from remit.services.archive import checking, reading, tar
+from remit.services.archive.text import dump, load, split_prose, with_prose
+from remit.services.identity import Caller
+from remit.services.redaction import REMOVED, without_secrets
+from remit.settings import load as load_settings
+from tests.company import Company, HandClock, Member, keyed, opened
+from tests.http_client import serving
+from tests.test_cli import Home, refused, remit
+
+__all__ = ["remit"]  # the instance that the command line talks to
+
+pytestmark = pytest.mark.requirement("BX-20")
+
+Folder = dict[str, bytes]
+
+#: Everything that must never be found in an export, wherever it was put.
+CANARIES = {
+    "env": "canary-environment",
+    "flag": "canary-flag",
+    "key": "canary-key",
+    "url": "canary-password",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJjYW5hcnkiOiJqd3QifQ.c2lnbmF0dXJlLW9mLWNhbmFyeQ",
+    "pem": "-----BEGIN RSA PRIVATE KEY-----\ncanarypemcanarypem\n-----END RSA PRIVATE KEY-----",
+    "api": "sk-ant-canaryapi0123456789abcdef",
+    "seat": "canary-seat",
+    "layer": "canary-layer",
+}
+CONFIG = {
+    "command": ["run", "--api-key", CANARIES["flag"], f"--token={CANARIES['flag']}", "--fast"],
+    "env": {"API_KEY": CANARIES["env"], "HOME": CANARIES["env"]},
+    "nested": [{"clientSecret": CANARIES["key"], "model": "m", "max_tokens": 4096}],
+    "endpoint": f"https://user:{CANARIES['url']}@example.org/path",
+    "note": f"use {CANARIES['jwt']} or {CANARIES['api']}",
+    "pem": CANARIES["pem"],
+    "nothing": None,
+    "share": 0.5,
+}
+
+
+async def exported(company: Company, caller: Caller | None = None) -> bytes:
+    outline = await company.app.archive.export(caller or company.board, company.id)
+    found = [piece async for piece in company.app.archive.stream(outline)]
+    assert sum(map(len, found)) == outline.size
+    return b"".join(found)
+
+
+def export(company: Company, caller: Caller | None = None) -> bytes:
+    return company.wait(exported(company, caller))
+
+
+async def pieces(archive: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(archive), 100_000):
+        yield archive[start : start + 100_000]
+
+
+def import_(company: Company, archive: bytes, caller: Caller | None = None, **options: Any) -> Any:
+    return company.wait(
+        company.app.archive.import_(caller or company.board, pieces(archive), **options)
+    )
+
+
+def unpacked(archive: bytes) -> Folder:
+    """As another program reads it."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened_archive:
+        found: Folder = {}
+        for entry in opened_archive:
+            content = opened_archive.extractfile(entry)
+            assert content is not None
+            found[entry.name] = content.read()
+        return found
+
+
+def packed(folder: Folder) -> bytes:
+    found = b""
+    for path, content in folder.items():
+        found += tar.header(path, len(content)) + content + bytes(tar.padding(len(content)))
+    return found + tar.END
+
+
+@dataclass(frozen=True)
+class Built:
+    """A company in which something of everything happened."""
+
+    engineer: Member
+    writer: Member
+    file: str
+    shipped: str
+    waiting: str
+    tokens: tuple[str, ...]
+
+
+def build(company: Company) -> Built:
+    engineer = company.agent(
+        "engineer",
+        title="Engineer é ☃",
+        adapter_type="process",
+        adapter_config=CONFIG,
+        prompt='Be brief.\n+++\n"""\n\nBe kind.',
+    )
+    writer = company.agent("writer", boss="engineer")
+    gone = company.agent("helper")
+    company.call(company.board, agents.terminate, agent=gone.id)
+    company.agent("helper")
+    made = company.file(engineer.caller, bytes(range(256)), 'Numbers & "bytes"\nof a file')
+    made = company.write(engineer.caller, made, f"# See kb://{made['id']}\r\n".encode())
+    company.file(company.board, b"", "an empty one", unlisted=True)
+    ceo = company.ceo.caller
+    shipped = _outcome(company, ceo, "Ship it", "Some *prose*.\n\n+++\n\nMore.")
+    company.call(
+        ceo, outcomes.change, outcome=shipped, version=1, description="+++\nNew\r\n+++ prose"
+    )
+    waiting = _outcome(company, ceo, 'Tell "them" # now', "", blocked_by=[shipped])
+    later = _outcome(company, ceo, "Later", "x", urgent=True, deferred_until="2030-01-01T00:00:00Z")
+    _outcome(company, ceo, "Part", "p", parent=later, blocked_by=[waiting], important=True)
+    company.give(company.board, company.ceo, made, "write")
+    company.give(ceo, engineer, made, "read", expires_at="2035-01-01T00:00:00Z")
+    company.call(
+        company.board,
+        grants.give,
+        company=company.id,
+        to="writer",
+        resource="repo:main",
+        level="use",
+        mode="ask",
+    )
+    company.call(
+        ceo, outcomes.complete, outcome=shipped, note="+++\nDone\n+++", evidence=[made["id"]]
+    )
+    company.call(company.board, outcomes.close, outcome=waiting, rationale="no more")
+    company.call(
+        company.board,
+        reorganise.reorganise,
+        company=company.id,
+        operations=[
+            {
+                "op": "seat",
+                "agent": "writer",
+                "adapter_type": "http",
+                "adapter_config": {"headers": {"X": CANARIES["seat"]}},
+            },
+            {
+                "op": "insert_layer",
+                "agents": ["writer"],
+                "name": "lead",
+                "adapter_config": {"password": CANARIES["layer"]},
+            },
+        ],
+    )
+    _reorganise_much(company, made["id"])
+    run = company.run(engineer)
+    company.call(run.caller, agents.submit_log, summary="I did it.")
+    observer = company.user("eye", role="observer")
+    tokens = (
+        company.board.token,
+        company.ceo.caller.token,
+        engineer.caller.token,
+        run.caller.token,
+        observer.token,
+    )
+    return Built(engineer, writer, made["id"], shipped, waiting, tokens)
+
+
+def _reorganise_much(company: Company, file: str) -> None:
+    """Hand over, take back, remove a layer and undo that: what leaves odd traces."""
+    ceo = company.ceo.caller
+    for title in ("Kept", "Reclaimed"):
+        part = _outcome(company, ceo, title, "p")
+        handed = company.call(
+            ceo,
+            delegation.delegate,
+            outcome=part,
+            hire={"name": f"for-{title}"},
+            given=[{"resource": f"kb_file:{file}", "level": "read"}],
+        )
+        worker = company.call(company.board, agents.create_key, agent=handed["agent"]["id"])
+        inner = _outcome(company, Caller(worker["token"]), "Inner", "i", parent=part)
+        company.call(
+            Caller(worker["token"]),
+            delegation.delegate,
+            outcome=inner,
+            hire={"name": f"below-{title}"},
+            given=[{"resource": f"kb_file:{file}", "level": "read"}],
+        )
+    company.call(ceo, delegation.reclaim, outcome=part, reason="too slow")
+    change = {"company": company.id}
+    removed = company.call(
+        company.board,
+        reorganise.reorganise,
+        operations=[{"op": "remove_layer", "agent": "for-Kept"}],
+        **change,
+    )
+    company.call(company.board, reorganise.undo, event=removed["event_id"], **change)
+    company.call(
+        company.board,
+        reorganise.reorganise,
+        operations=[{"op": "move", "agent": "for-Kept", "to": "helper"}],
+        **change,
+    )
+
+
+def _outcome(
+    company: Company, caller: Caller, title: str, prose: str, *, parent: str = "", **more: Any
+) -> str:
+    made = company.wait(
+        company.app.library.create_outcome(
+            caller,
+            parent=parent or company.ceo.id,
+            title=title,
+            description=prose,
+            **more,
+        )
+    )
+    return str(made["id"])
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The archive of a small company."""
+    home = tmp_path_factory.mktemp("sample")
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        build(company)
+        return export(company)
+
+
+@pytest.fixture
+def other(database_url: str, tmp_path: Path) -> Iterator[Company]:
+    """Another instance, with a company of its own."""
+    with opened(database_url, tmp_path / "other") as company:
+        company.call(company.board, companies.change, company=company.id, name="Theirs")
+        yield company
+
+
+# Out
+
+
+def test_an_export_is_text_that_says_everything(database_url: str, tmp_path: Path) -> None:
+    with opened(database_url, tmp_path) as company:
+        built = build(company)
+        folder = unpacked(export(company))
+        table, prompt = split_prose("", folder["agents/engineer.md"])
+        assert prompt.decode() == 'Be brief.\n+++\n"""\n\nBe kind.'
+        assert (table["boss"], table["status"], table["title"]) == (
+            company.ceo.id,
+            "idle",  # it has a run, and runs stay where they are
+            "Engineer é ☃",
+        )
+        config = json.loads(table["adapter_config"])
+        assert config["nested"] == [{"clientSecret": REMOVED, "model": "m", "max_tokens": 4096}]
+        assert config["env"] == {"API_KEY": REMOVED, "HOME": REMOVED}
+        assert {"env.API_KEY", "nested[0].clientSecret", "command[2]"} <= set(table["removed"])
+        assert split_prose("", folder["agents/ceo.md"])[0]["boss"] == "person"
+        assert any(path.startswith("agents/former/helper/") for path in folder)
+        assert "agents/helper.md" in folder
+
+        table, prose = split_prose("", folder[f"outcomes/{built.shipped}.md"])
+        assert prose == b"+++\nNew\r\n+++ prose"
+        assert table["verdict"]["note"] == "+++\nDone\n+++"
+        assert table["verdict"]["evidence"][0]["file"] == built.file
+        assert table["parents"] == [company.ceo.id]
+        waiting = split_prose("", folder[f"outcomes/{built.waiting}.md"])[0]
+        assert (waiting["status"], waiting["blocked_by"]) == ("closed", [built.shipped])
+        assert waiting["verdict"]["by"] == "person"
+
+        assert folder[f"files/{built.file}/v1"] == bytes(range(256))
+        assert folder[f"files/{built.file}/v2"].endswith(b"\r\n")
+        meta = load("", folder[f"files/{built.file}/meta.toml"])
+        assert meta["description"] == 'Numbers & "bytes"\nof a file'
+        assert meta["versions"][0]["size"] == 256
+        given = [json.loads(line) for line in folder["grants.jsonl"].splitlines()]
+        assert any(grant["mode"] == "ask" and grant["granted_by"] == "person" for grant in given)
+        happened = [json.loads(line) for line in folder["events.jsonl"].splitlines()]
+        assert happened[-1]["action"] == "company.export"
+        assert [event["seq"] for event in happened] == list(range(1, len(happened) + 1))
+        assert b"not" not in folder["company.toml"]
+        assert "README.txt" in folder
+
+
+def test_no_secret_leaves_with_an_export(database_url: str, tmp_path: Path) -> None:
+    with opened(database_url, tmp_path) as company:
+        built = build(company)
+        archive = export(company)
+        digests = [row[0] for row in company.sql("SELECT digest FROM tokens")]
+        assert len(digests) > 5
+    for secret in (*CANARIES.values(), *built.tokens, *digests, "canary", "canarypem"):
+        assert secret.encode() not in archive, secret
+        assert json.dumps(secret)[1:-1].encode() not in archive, secret
+    assert b"rmt_" not in archive
+
+
+def test_the_same_state_is_the_same_bytes(database_url: str, tmp_path: Path) -> None:
+    with opened(database_url, tmp_path) as company:
+        build(company)
+        first, second = unpacked(export(company)), unpacked(export(company))
+    assert list(first) == list(second)
+    assert [path for path in first if first[path] != second[path]] == ["events.jsonl"]
+    assert second["events.jsonl"].startswith(first["events.jsonl"])
+
+
+def test_only_the_board_over_the_whole_company_exports(database_url: str, tmp_path: Path) -> None:
+    with opened(database_url, tmp_path) as company:
+        company.agent("part")
+        scoped = company.user("scoped", scope="part")
+        observer = company.user("observer", role="observer")
+        stranger = company.second_company().board
+        for caller in (scoped, observer, company.ceo.caller):
+            with pytest.raises(Refused):
+                export(company, caller)
+        with pytest.raises(NotFound):
+            export(company, stranger)
+        found = company.call(company.board, events.listing, company=company.id, limit=3)
+        assert {(one["action"], one["allowed"]) for one in found} == {("company.export", False)}
+        export(company)
+        (newest,) = company.call(company.board, events.listing, company=company.id, limit=1)
+        assert (newest["action"], newest["allowed"]) == ("company.export", True)
+
+
+def test_a_large_company_is_not_held_in_memory(tmp_path: Path) -> None:
+    size, count = 1024 * 1024, 24
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path) as company:
+        for number in range(count):
+            company.file(company.board, bytes([number]) * size, f"file {number}")
+
+        async def measure() -> tuple[int, int]:
+            tracemalloc.start()
+            try:
+                total = 0
+                outline = await company.app.archive.export(company.board, company.id)
+                async for piece in company.app.archive.stream(outline):
+                    total += len(piece)
+                return total, tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+        total, peak = company.wait(measure())
+        assert total > count * size
+        assert peak < 6 * size
+
+
+# And back
+
+
+def test_a_company_survives_the_way_there_and_back(
+    database_url: str, other: Company, tmp_path: Path
+) -> None:
+    home = tmp_path / "first"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        built = build(company)
+        archive = export(company)
+        before = company.call(company.board, outcomes.listing, company=company.id)
+    answer = import_(other, archive)
+    assert answer["id"] == company.id
+    assert answer["removed"]["engineer"]
+    after = other.call(other.board, outcomes.listing, company=company.id)
+    assert _without_people(after) == _without_people(before)
+    first, second = unpacked(archive), unpacked(_export_of(other, company.id))
+    assert list(first) == list(second)
+    differ = [path for path in first if first[path] != second[path]]
+    assert differ in (["company.toml", "events.jsonl"], ["events.jsonl"])
+    assert _only_people_differ(first["company.toml"], second["company.toml"])
+
+    # It works as the first one did.
+    key = other.call(other.board, agents.create_key, agent=built.engineer.id)
+    engineer = Caller(key["token"])
+    view, content = other.read(engineer, built.file)
+    assert content.startswith(b"# See kb://")
+    assert other.read(engineer, built.file, 1)[1] == bytes(range(256))
+    assert view["version"] == 2
+    found = other.call(other.board, files.browse, company=company.id, words="numbers")
+    assert [one["id"] for one in found] == [built.file]
+    shown = other.call(other.board, files.show, file=built.file)
+    assert [one["id"] for one in shown["linked_from"]] == [built.file]
+    assert other.call(other.board, events.verify, company=company.id)["ok"]
+    written = other.write(engineer, view, b"new")
+    assert written["version"] == 3
+    last = other.call(other.board, events.listing, company=company.id, limit=1)[0]
+    assert other.call(other.board, events.why, event=last["id"])["authorised_by"] == "user:board"
+    for token in built.tokens[1:]:
+        with pytest.raises(RemitError):
+            other.call(Caller(token), agents.me)
+
+
+def _export_of(company: Company, company_id: str) -> bytes:
+    async def work() -> bytes:
+        outline = await company.app.archive.export(company.board, company_id)
+        return b"".join([piece async for piece in company.app.archive.stream(outline)])
+
+    return company.wait(work())
+
+
+def _without_people(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    text = json.dumps(found)
+    return json.loads(re.sub(r'"user:[0-9a-f-]{36}"', '"person"', text))  # type: ignore[no-any-return]
+
+
+def _only_people_differ(first: bytes, second: bytes) -> bool:
+    one, other = load("", first), load("", second)
+    one.pop("people")
+    other.pop("people")
+    return one == other
+
+
+def test_the_counters_that_make_work_ready_are_worked_out_again(
+    database_url: str, other: Company, tmp_path: Path
+) -> None:
+    home = tmp_path / "first"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        build(company)
+        archive = export(company)
+        query = "SELECT id, open_prereqs FROM outcomes WHERE company_id = ? ORDER BY id"
+        before = company.sql(query, company.id)
+    import_(other, archive)
+    assert other.sql(query, company.id) == before
+    assert any(count for _, count in before)
+
+
+def test_an_import_is_a_command_of_an_operator_and_happens_once(
+    sample: bytes, other: Company
+) -> None:
+    friend = other.user("friend")
+    for caller in (friend, other.ceo.caller):
+        with pytest.raises(RemitError):
+            import_(other, sample, caller)
+    with pytest.raises(AlreadyExists, match="theirs"):
+        import_(other, sample, name="theirs")
+    again = keyed(other.board, "once")
+    first = import_(other, sample, again, name="Renamed")
+    assert first["name"] == "Renamed"
+    assert import_(other, sample, again, name="Renamed") == first
+    with pytest.raises(Conflict, match="in this instance already"):
+        import_(other, sample, name="Third")
+    with pytest.raises(Conflict):
+        import_(other, sample, again, name="Fourth")
+    record = other.call(other.board, events.listing, company=first["id"], after=0, limit=1000)
+    kinds = [event["action"] for event in record]
+    assert kinds[0] == "company.import"
+    assert kinds.count("company.import") == 1
+    assert set(kinds) == {"company.import", "agent.import", "grant.import"}
+
+
+def test_an_id_that_is_taken_elsewhere_is_a_conflict(sample: bytes, other: Company) -> None:
+    company = import_(other, sample)["id"]
+    before = _rows(other)
+    folder = unpacked(sample)
+    for path, what in (("outcomes/", "outcome"), ("files/", "file"), ("grants", "grant")):
+        fresh = {
+            name: content.replace(company.encode(), _uuid("5").encode())
+            for name, content in folder.items()
+        }
+        with pytest.raises(Conflict, match=f"{path}.*: its id, .*, is in this instance already"):
+            import_(other, packed(_with_new_ids(fresh, keep=what)), name="Another")
+    assert _rows(other) == before
+
+
+def _with_new_ids(folder: Folder, keep: str) -> Folder:
+    """The same company under other ids, except for one kind of thing."""
+    outcome_ids = {path[9:-3] for path in folder if path.startswith("outcomes/")}
+    file_ids = {path.split("/")[1] for path in folder if path.startswith("files/")} - outcome_ids
+    grant_ids = {json.loads(line)["id"] for line in folder["grants.jsonl"].splitlines()}
+    changed = {"outcome": outcome_ids, "file": file_ids, "grant": grant_ids}
+    changed.pop(keep)
+    text = re.compile(b"|".join(one.encode() for ids in changed.values() for one in ids))
+    content_is_fixed = re.compile(r"^files/.*/v\d+$")
+    return {
+        text.sub(lambda found: found[0][:14] + b"0" + found[0][15:], path.encode()).decode(): (
+            content
+            if content_is_fixed.match(path)
+            else text.sub(lambda found: found[0][:14] + b"0" + found[0][15:], content)
+        )
+        for path, content in folder.items()
+    }
+
+
+def test_what_has_expired_meanwhile_is_left_behind(tmp_path: Path) -> None:
+    clock = HandClock()
+    with opened(f"sqlite:///{tmp_path}/a.db", tmp_path / "a", clock) as company:
+        made = company.file(company.board)
+        soon = "2027-02-01T00:00:00+00:00"
+        company.give(company.board, company.ceo, made, "read", expires_at=soon)
+        worker = company.agent("worker")
+        company.give(company.ceo.caller, worker, made, "read")
+        archive = export(company)
+        assert archive.count(soon[:19].encode()) >= 2
+    later = HandClock(clock.now() + 60 * DAY)
+    with opened(f"sqlite:///{tmp_path}/b.db", tmp_path / "b", later) as other:
+        answer = import_(other, archive, name="Copy")
+        held = other.call(other.board, grants.listing, company=answer["id"], agent="worker")
+        assert held == []
+
+
+# What is not an export
+
+Change = Callable[[Folder], None]
+
+
+def swap(pattern: str, old: str, new: str) -> Change:
+    """Replace a text in the first file whose path and content match."""
+
+    def change(folder: Folder) -> None:
+        for path, content in folder.items():
+            if re.search(pattern, path) and re.search(old.encode(), content):
+                folder[path] = re.sub(old.encode(), new.encode(), content, count=1)
+                return
+        raise AssertionError(f"nothing matches {pattern} with {old}")
+
+    return change
+
+
+def drop(pattern: str) -> Change:
+    def change(folder: Folder) -> None:
+        path = next(path for path in folder if re.search(pattern, path))
+        del folder[path]
+
+    return change
+
+
+def add(path: str, content: bytes = b"") -> Change:
+    return lambda folder: folder.update({path: content})
+
+
+def _boss_circle(folder: Folder) -> None:
+    ceo = split_prose("", folder["agents/ceo.md"])[0]["id"]
+    lead = split_prose("", folder["agents/engineer.md"])[0]["id"]
+    assert ceo != lead
+    folder["agents/ceo.md"] = folder["agents/ceo.md"].replace(b'"person"', f'"{lead}"'.encode(), 1)
+
+
+def _outcome_circle(folder: Folder) -> None:
+    ceo = split_prose("", folder["agents/ceo.md"])[0]["id"]
+    engineer = split_prose("", folder["agents/engineer.md"])[0]["id"]
+    path = f"outcomes/{engineer}.md"
+    folder[path] = folder[path].replace(
+        b"version =", f'blocked_by = ["{ceo}"]\nversion ='.encode(), 1
+    )
+
+
+def _deep_tree(folder: Folder) -> None:
+    table, _ = split_prose("", folder["agents/helper.md"])
+    boss = table["id"]
+    for number in range(33):
+        new, state, log = (_uuid(f"{kind}{number:031x}") for kind in "abc")
+        head = {**table, "id": new, "mandate": new, "name": f"deep{number}", "boss": boss}
+        head |= {"state_file": state, "log_file": log, "places": None}
+        folder[f"agents/deep{number}.md"] = with_prose(head)
+        boss = new
+        for id_, kind in ((new, "outcome"), (state, "state"), (log, "log")):
+            folder[f"files/{id_}/meta.toml"] = dump(
+                {
+                    "kind": kind,
+                    "description": "d",
+                    "home": new,
+                    "created_at": table["created_at"],
+                    "updated_at": table["created_at"],
+                    "versions": [
+                        {
+                            "number": 1,
+                            "sha256": "e3b0c44298fc1c149afbf4c8996fb924"
+                            "27ae41e4649b934ca495991b7852b855",
+                            "size": 0,
+                            "at": table["created_at"],
+                        }
+                    ],
+                }
+            ).encode()
+            if kind != "outcome":
+                folder[f"files/{id_}/v1"] = b""
+        folder[f"outcomes/{new}.md"] = with_prose(
+            {
+                "title": "t",
+                "status": "open",
+                "owner": new,
+                "version": 1,
+                "created_at": table["created_at"],
+                "updated_at": table["created_at"],
+            }
+        )
+
+
+def _uuid(text: str) -> str:
+    bare = text.replace("-", "")[:32].ljust(32, "0")
+    return f"{bare[:8]}-{bare[8:12]}-{bare[12:16]}-{bare[16:20]}-{bare[20:]}"
+
+
+def _grants(change: Callable[[list[dict[str, Any]]], None]) -> Change:
+    def apply(folder: Folder) -> None:
+        rows = [json.loads(line) for line in folder["grants.jsonl"].splitlines()]
+        change(rows)
+        folder["grants.jsonl"] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+    return apply
+
+
+def _derived(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(row for row in rows if row["parent"])
+
+
+DAMAGES: dict[str, tuple[Change, str]] = {
+    "no company": (drop("company.toml"), "company.toml: is missing"),
+    "no grants": (drop("grants.jsonl"), "grants.jsonl: is missing"),
+    "another format": (swap("company", "format = 1", "format = 2"), "format must be 1"),
+    "company id": (swap("company", 'id = "[^"]+"', 'id = "../x"'), "id must be an id"),
+    "company name": (swap("company", 'name = "[^"]+"', 'name = "a\\\\u0007b"'), "name is refused"),
+    "not toml": (swap("company", "format", "= ="), "company.toml: is not TOML"),
+    "not utf-8": (add("company.toml", b"\xff\xfe"), "company.toml: is not TOML"),
+    "deep toml": (add("company.toml", b"a = " + b"[" * 100_000), "company.toml: is not TOML"),
+    "no block": (add("agents/engineer.md", b"hello"), "must begin with a block"),
+    "agent status": (swap("agents/e", '"idle"', '"asleep"'), "status must be one of"),
+    "agent role": (swap("agents/e", '"general"', '"king"'), "role must be one of"),
+    "agent name": (swap("agents/e", '"engineer"', '"../../x"'), "name is refused"),
+    "reserved name": (swap("agents/e", '"engineer"', '"system"'), "name is refused"),
+    "agent elsewhere": (swap("agents/e", '"engineer"', '"designer"'), "belongs at agents/designer"),
+    "adapter": (swap("agents/e", '"process"', '"magic"'), "adapter_type is refused"),
+    "settings": (swap("agents/e", r'(?s)config = """.*?"""', 'config = "[]"'), "a JSON object"),
+    "settings type": (swap("agents/e", r'(?s)config = """.*?"""', "config = 3"), "a JSON object"),
+    "settings number": (
+        swap("agents/e", r'(?s)config = """.*?"""', f"config = '{{\"a\":{'9' * 5000}}}'"),
+        "a JSON object",
+    ),
+    "prompt": (swap("agents/e", "Be brief.", "Be\x00brief."), "the prompt must be"),
+    "no boss": (swap("agents/e", 'boss = "[^"]+"', "boss = 1"), "boss must be an id"),
+    "unknown boss": (
+        swap("agents/e", 'boss = "[^"]{8}', 'boss = "00000000'),
+        "agents/engineer.md: boss, 00000000.*is not here",
+    ),
+    "boss circle": (_boss_circle, "bosses go round in a circle"),
+    "deep tree": (_deep_tree, "more than 32 agents deep"),
+    "mandate": (swap("agents/e", 'mandate = "[^"]+"', 'mandate = "x"'), "mandate must be an id"),
+    "unknown field": (swap("agents/e", "role =", "operator = true\nrole ="), "not a field"),
+    "removed": (
+        swap("agents/e", r"(?s)removed = \[.*?\n\]", "removed = 7"),
+        "removed must be a list",
+    ),
+    "place": (swap("agents/e", 'since = "[^"]+"', 'since = "soon"'), "since is not a time"),
+    "far time": (
+        swap("agents/e", 'created_at = "2', 'created_at = "92'),
+        "created_at is not a time",
+    ),
+    "time type": (swap("agents/e", 'created_at = "[^"]+"', "created_at = 1e400"), "must be a time"),
+    "two of a name": (
+        lambda folder: folder.update(
+            {"agents/HELPER.md": folder["agents/helper.md"].replace(b'"helper"', b'"HELPER"')}
+        ),
+        "has the id of agents/",
+    ),
+    "outcome status": (swap("outcomes/", '"open"', '"maybe"'), "status must be one of"),
+    "finished": (swap("outcomes/", '"completed"', '"open"'), "finished_at belongs"),
+    "not finished": (swap("outcomes/", '"open"', '"closed"'), "finished_at belongs"),
+    "outcome version": (
+        swap("outcomes/", "version = 1\n", "version = 99999999999\n"),
+        "version must be",
+    ),
+    "outcome flag": (swap("outcomes/", "urgent = true", 'urgent = "yes"'), "urgent must be true"),
+    "outcome title": (swap("outcomes/", 'title = "Part"', 'title = " Part"'), "title has blanks"),
+    "outcome owner": (
+        swap("outcomes/", 'owner = "[^"]{8}', 'owner = "00000000'),
+        "owner.*is not here",
+    ),
+    "outcome parent": (
+        swap("outcomes/", r'parents = \[\n  "[^"]{8}', 'parents = [\n  "00000000'),
+        "a parent",
+    ),
+    "outcome twice": (
+        swap("outcomes/", r"(?s)parents = \[(.*?)\n\]", r"parents = [\1\1\n]"),
+        "names something twice",
+    ),
+    "outcome name": (
+        lambda f: f.update(
+            {"outcomes/x.md": f.pop(next(p for p in f if p.startswith("outcomes/")))}
+        ),
+        "named by the outcome's id",
+    ),
+    "outcome circle": (_outcome_circle, "wait for each other"),
+    "no outcome": (drop("^outcomes/"), "is missing|not here"),
+    "prose": (swap("outcomes/", "prose\n$", "PROSE\n"), "was changed; its hash"),
+    "longer prose": (swap("outcomes/", "prose\n$", "prose!\n"), "bytes, and files/"),
+    "verdict": (swap("outcomes/", 'by = "agent:', 'by = "board:'), "by must be person or agent"),
+    "evidence": (swap("outcomes/", 'sha256 = "..', 'sha256 = "zz'), "sha256 must be 64 hex"),
+    "no version": (drop("^files/.*/v1$"), "v1: is missing"),
+    "no meta": (drop("^files/.*/meta.toml$"), "is missing|not part of an export"),
+    "changed content": (swap("^files/.*/v2$", "See", "sEE"), "v2: was changed; its hash"),
+    "cut content": (swap("^files/.*/v2$", "See", ""), "v2: is .* bytes, and"),
+    "file kind": (swap("^files/.*toml", 'kind = "file"', 'kind = "state"'), "is not the state"),
+    "file home": (
+        swap("^files/.*toml", 'home = "[^"]{8}', 'home = "00000000'),
+        "is not here|not a",
+    ),
+    "file author": (
+        swap("^files/.*toml", 'by = "agent:[^"]{8}', 'by = "agent:00000000'),
+        "an author",
+    ),
+    "file size": (swap("^files/.*toml", "size = 256", "size = -1"), "size must be a whole number"),
+    "file number": (swap("^files/.*toml", "number = 2", "number = 3"), "number must be 2"),
+    "huge number": (
+        swap("^files/.*toml", "number = 2", f"number = {'9' * 400}"),
+        "number must be|not TOML",
+    ),
+    "boolean number": (swap("^files/.*toml", "number = 1", "number = true"), "number must be"),
+    "stray file": (add("files/notes.txt", b"hi"), "notes.txt: is not part of an export"),
+    "stray folder": (add("outcome/x.md", b"hi"), "is not part of an export"),
+    "file name": (add("files/x/meta.toml", b'kind = "file"'), "named by the file's id"),
+    "not json": (add("grants.jsonl", b"{"), "grants.jsonl, line 1: is not JSON"),
+    "deep json": (add("grants.jsonl", b"[" * 100_000), "line 1: is not JSON"),
+    "no object": (add("grants.jsonl", b"[]"), "line 1: must be a table"),
+    "grant level": (_grants(lambda rows: rows[0].update(level="all")), "level is refused"),
+    "grant mode": (_grants(lambda rows: rows[0].update(mode=[])), "mode is refused"),
+    "grant resource": (
+        _grants(lambda rows: rows[0].update(resource="kb_file:*")),
+        "resource is refused",
+    ),
+    "grant case": (
+        _grants(lambda rows: rows[0].update(resource=rows[0]["resource"].upper())),
+        "resource is",
+    ),
+    "grant on nothing": (
+        _grants(lambda rows: rows[0].update(resource=f"kb_file:{_uuid('0')}")),
+        "kb_file:.* is not here",
+    ),
+    "grant holder": (_grants(lambda rows: rows[0].update(holder=_uuid("0"))), "holder.*not here"),
+    "grant twice": (_grants(lambda rows: rows.append(rows[0])), "has the id of"),
+    "grant without source": (
+        _grants(lambda rows: _derived(rows).update(parent=None)),
+        "what an agent gives",
+    ),
+    "wider grant": (
+        _grants(lambda rows: _widen(rows)),
+        "exceeds its parent",
+    ),
+    "longer grant": (
+        _grants(lambda rows: _parent(rows).update(expires_at="2034-01-01T00:00:00Z")),
+        "exceeds its parent",
+    ),
+    "freer grant": (_grants(lambda rows: _parent(rows).update(mode="ask")), "exceeds its parent"),
+    "denied source": (
+        _grants(lambda rows: _parent(rows).update(mode="deny")),
+        "exceeds its parent",
+    ),
+    "another's source": (
+        _grants(lambda rows: _derived(rows).update(granted_by=f"agent:{_derived(rows)['holder']}")),
+        "its parent is not a grant of its granter",
+    ),
+    "denied holder": (
+        _grants(
+            lambda rows: rows.append(
+                {**_parent(rows), "id": _uuid("7"), "mode": "deny", "level": "none"}
+            )
+        ),
+        "exceeds what its granter holds",
+    ),
+    "grant circle": (_grants(lambda rows: _circle(rows)), "some grants rest on each other"),
+    "finished scope": (
+        lambda folder: _finish_scope(folder),
+        "its scope is finished",
+    ),
+}
+
+
+def _parent(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(row for row in rows if row["id"] == _derived(rows)["parent"])
+
+
+def _widen(rows: list[dict[str, Any]]) -> None:
+    _parent(rows).update(level="read")
+    _derived(rows).update(level="write")
+
+
+def _circle(rows: list[dict[str, Any]]) -> None:
+    child = _derived(rows)
+    child.update(expires_at=None)
+    _parent(rows).update(
+        parent=child["id"], granted_by=f"agent:{child['holder']}", level=child["level"]
+    )
+
+
+def _finish_scope(folder: Folder) -> None:
+    closed = next(
+        path for path in folder if path.startswith("outcomes/") and b'"closed"' in folder[path]
+    )
+    outcome = closed.removeprefix("outcomes/").removesuffix(".md")
+    _grants(lambda rows: rows[-1].update(scope=outcome))(folder)
+
+
+def check(archive: bytes, folder: Path) -> None:
+    """Read an archive as an import does before it touches a database."""
+    with (folder / "archive.tar").open("w+b") as file:
+        file.write(archive)
+        file.flush()
+        file.seek(0)
+        plan = reading.read(reading.Folder(file), _IMPORTER)
+        checking.check(plan, 1_800_000_000_000_000)
+
+
+_IMPORTER: Any = "00000000-0000-7000-8000-000000000000"
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_export_is_refused_with_path_and_reason(
+    name: str, sample: bytes, tmp_path: Path
+) -> None:
+    change, reason = DAMAGES[name]
+    folder = unpacked(sample)
+    change(folder)
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path) as company:
+        company.call(company.board, companies.change, company=company.id, name="Theirs")
+        before = _rows(company)
+        with pytest.raises(BadInput, match=reason) as caught:
+            import_(company, packed(folder))
+        assert len(caught.value.sentence) < 600
+        assert _rows(company) == before
+
+
+def _rows(company: Company) -> list[Any]:
+    tables = ("companies", "agents", "outcomes", "files", "file_versions", "grants", "memberships")
+    counted = [company.sql(f"SELECT count(*) FROM {table}") for table in tables]  # noqa: S608
+    return [*counted, company.sql("SELECT count(*) FROM events")]
+
+
+def test_a_refused_import_leaves_nothing_but_what_is_swept(sample: bytes, other: Company) -> None:
+    """The last check of all is made when everything else is stored."""
+    folder = unpacked(sample)
+    swap("^files/.*/v2$", "See", "sEE")(folder)
+    before = _rows(other)
+    with pytest.raises(BadInput, match="was changed"):
+        import_(other, packed(folder))
+    assert _rows(other) == before
+    assert import_(other, sample)["agents"] > 3
+
+
+def test_an_undamaged_export_is_fine(sample: bytes, tmp_path: Path) -> None:
+    check(sample, tmp_path)
+    folder = unpacked(sample)
+    check(packed(dict(sorted(folder.items(), reverse=True))), tmp_path)
+    del folder["README.txt"], folder["events.jsonl"], folder[".gitattributes"]
+    check(packed(folder), tmp_path)
+
+
+def entry(name: str, **more: Any) -> bytes:
+    """An entry as another program would write it."""
+    info = tarfile.TarInfo(name)
+    content: bytes = more.pop("content", b"")
+    kind: Any = more.pop("format", tarfile.USTAR_FORMAT)
+    info.size = len(content)
+    for field, value in more.items():
+        setattr(info, field, value)
+    head = info.tobuf(kind)
+    return head + content + bytes(-len(content) % 512)
+
+
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "absolute": (entry("/etc/passwd", content=b"x"), "not a name that an export has"),
+    "upward": (entry("files/../../x", content=b"x"), "not a name that an export has"),
+    "dots": (entry("..", content=b"x"), "not a name that an export has"),
+    "backslash": (entry("files\\..\\x", content=b"x"), "not a name that an export has"),
+    "drive": (entry("C:x", content=b"x"), "not a name that an export has"),
+    "control": (entry("a\x1b[31m", content=b"x"), "not a name that an export has"),
+    "empty": (entry("", content=b"x"), "not a name that an export has"),
+    "slashes": (entry("files//x", content=b"x"), "not a name that an export has"),
+    "hidden": (entry("files/.git/config", content=b"x"), "not a name that an export has"),
+    "symbolic link": (entry("x", type=tarfile.SYMTYPE, linkname="/etc"), "a symbolic link"),
+    "hard link": (entry("x", type=tarfile.LNKTYPE, linkname="/etc/passwd"), "a hard link"),
+    "device": (entry("x", type=tarfile.CHRTYPE), "a device"),
+    "block device": (entry("x", type=tarfile.BLKTYPE), "a device"),
+    "pipe": (entry("x", type=tarfile.FIFOTYPE), "a pipe"),
+    "sparse": (entry("x", type=tarfile.GNUTYPE_SPARSE), "a sparse file"),
+    "long name": (entry("x" * 150, content=b"x", format=tarfile.GNU_FORMAT), "a long name"),
+    "extended": (
+        entry("x", content=b"x", format=tarfile.PAX_FORMAT, pax_headers={"path": "/etc/x"}),
+        "an extended header",
+    ),
+    "twice": (entry("x", content=b"x") * 2, "x: is in the archive twice"),
+    "unknown kind": (entry("x", type=b"Z"), "not a plain file"),
+    "folder with bytes": (entry("x/", type=tarfile.DIRTYPE, size=512), "a folder with content"),
+    "upward folder": (entry("../x/", type=tarfile.DIRTYPE), "not a name that an export has"),
+    "broken sum": (
+        b"x" + entry("x", content=b"x")[1:].replace(b"0", b"1", 3),
+        "archive is damaged",
+    ),
+    "not a tar": (b"PK\x03\x04" * 256, "archive is damaged"),
+    "huge": (tar.header("x", 8 * 1024**3 - 1), "x: is cut off"),
+    "negative": (entry("x")[:124] + b"-0000000001\0" + entry("x")[136:], "archive is damaged"),
+    "base 256": (
+        entry("x")[:124] + b"\x80" + b"\xff" * 11 + entry("x")[136:],
+        "archive is damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_refused_on_both_sides(name: str, tmp_path: Path) -> None:
+    archive, reason = HOSTILE[name]
+    archive += tar.END
+    with pytest.raises(BadInput, match=reason):
+        check(archive, tmp_path)
+    target = tmp_path / "there" / "unpacked"
+    with pytest.raises(BadInput, match=reason if name != "huge" else "ends too early"):
+        unpacking._unpack(io.BytesIO(archive), target)
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+@pytest.mark.parametrize("kept", [0, 100, 512, 700, 5_000, -1024, -512])
+def test_an_archive_that_was_cut_off_is_noticed_on_both_sides(
+    kept: int, sample: bytes, tmp_path: Path
+) -> None:
+    short = sample[:kept] if kept != -512 else sample[:-1000]
+    with pytest.raises(BadInput, match=r"too early|cut off"):
+        check(short, tmp_path)
+    with pytest.raises(BadInput, match="too early"):
+        unpacking._unpack(io.BytesIO(short), tmp_path / "unpacked")
+    assert not (tmp_path / "unpacked").exists()
+
+
+def test_our_tar_is_everybodys_tar(tmp_path: Path) -> None:
+    folder = {"a.txt": b"x" * 700, f"agents/former/{'n' * 64}/{'i' * 36}.md": b"", "b/c": b"y"}
+    assert unpacked(packed(folder)) == folder
+    theirs = io.BytesIO()
+    with tarfile.open(fileobj=theirs, mode="w", format=tarfile.USTAR_FORMAT) as made:
+        for path, content in folder.items():
+            info = tarfile.TarInfo(f"./{path}")
+            info.size = len(content)
+            made.addfile(info, io.BytesIO(content))
+    unpacking._unpack(io.BytesIO(theirs.getvalue()), tmp_path / "there")
+    assert {
+        path.relative_to(tmp_path / "there").as_posix(): path.read_bytes()
+        for path in (tmp_path / "there").rglob("*")
+        if path.is_file()
+    } == folder
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"apiKey": "s3"},
+        {"API-KEY": "s3"},
+        {"x": {"y": [{"access_token": "s3"}]}},
+        {"Authorization": "s3"},
+        {"env": ["A=s3"]},
+        {"ENVIRONMENT": {"A": "s3"}},
+        {"httpHeaders": {"A": "s3"}},
+        {"db_password": "s3"},
+        {"args": ["--password", "s3"]},
+        {"args": ["--client-secret=s3"]},
+        {"line": "OPENAI_API_KEY=s3"},
+        {"inner": json.dumps({"token": "s3"})},
+        {"pin": 1, "privateKey": "s3"},
+        {"key": "s3"},
+        {"url": "postgresql://me:s3@host/db"},
+        {"header": "Bearer s3aaaaaaaaaaaaaaaa"},
+        {"github": "ghp_s3aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+        {"aws": "AKIAS3AAAAAAAAAAAAAA".replace("S3", "S3")},
+        {"ghp_s3aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": 1},
+        {"connection": {"dsn": "s3"}},
+        {"credentials": {"a": "s3"}},
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out_and_named(config: dict[str, Any]) -> None:
+    clean, removed = without_secrets(config)
+    assert "s3" not in json.dumps(clean).lower()
+    assert removed
+    assert "s3" not in json.dumps(removed).lower()
+    assert without_secrets(clean) == (clean, removed)
+
+
+def test_ordinary_settings_stay() -> None:
+    config = {
+        "model": "large",
+        "max_tokens": 4096,
+        "maxTokens": 5,
+        "tokenBudget": 7,
+        "command": ["python", "-m", "worker", "--verbose"],
+        "monkey": "yes",
+        "keyboard": "qwerty",
+        "author": "me",
+        "url": "https://example.org/a?b=c",
+        "secret": False,
+        "token": None,
+        "env": {},
+        "text": "{not json",
+        "nested": {"list": [1, 2.5, None, True, "a=b"]},
+    }
+    assert without_secrets(config) == (config, [])
+
+
+def test_settings_of_any_depth_are_looked_through() -> None:
+    deep: Any = {"password": "s3"}
+    for _ in range(500):
+        deep = [deep]
+    clean, removed = without_secrets(deep)
+    assert "s3" not in str(clean)
+    assert removed
+
+
+# Over HTTP and on the command line
+
+
+def test_a_company_travels_over_http(tmp_path: Path, sample: bytes, database_url: str) -> None:
+    with serving(tmp_path / "home", database_url) as running:
+        board = running.board
+        (mine,) = board.must("GET", "/api/companies")
+        board.must("PATCH", f"/api/companies/{mine['id']}", {"name": "Theirs"})
+        sent = {"Content-Type": "application/x-tar", "Idempotency-Key": "k"}
+        made = board.must("POST", "/api/companies/import", body=sample, headers=sent)
+        assert made["name"] == "My company"
+        assert board.must("POST", "/api/companies/import", body=sample, headers=sent) == made
+        target = f"/api/companies/{made['id']}/export"
+        answer = board("GET", target)
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "application/x-tar"
+        assert int(answer.headers["Content-Length"]) == len(answer.body)
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert unpacked(answer.body)["grants.jsonl"] == unpacked(sample)["grants.jsonl"]
+        chunked = board("POST", "/api/companies/import", body=iter([sample[:5000], sample[5000:]]))
+        assert (chunked.status, chunked.code) == (409, "conflict")
+        assert board("POST", "/api/companies/import", {"a": 1}).status == 422
+        assert board("POST", "/api/companies/import", body=b"").code == "invalid"
+        key = board.must("POST", f"/api/agents/{_root(board, mine['id'])}/keys", {})["token"]
+        assert running.client(key)("GET", target).status == 404
+        own = f"/api/companies/{mine['id']}/export"
+        assert running.client(key)("GET", own).code == "board_only"
+        assert running.client(key)("POST", "/api/companies/import", body=sample).status == 403
+        assert running.client()("GET", target).status == 401
+
+
+def _root(board: Any, company: str) -> str:
+    (agent,) = board.must("GET", f"/api/companies/{company}/agents")
+    return str(agent["id"])
+
+
+def test_an_archive_over_the_limit_is_too_large(tmp_path: Path, sample: bytes) -> None:
+    with serving(tmp_path) as running:
+        running.app.archive.largest = 10_000
+        answer = running.board("POST", "/api/companies/import", body=iter([sample]))
+        assert (answer.status, answer.code) == (413, "too_large")
+
+
+def test_the_limit_of_an_import_is_a_setting(tmp_path: Path) -> None:
+    home = {"REMIT_HOME": str(tmp_path)}
+    assert load_settings(home).largest_import is None
+    assert load_settings({**home, "REMIT_LARGEST_IMPORT": "4096"}).largest_import == 4096
+    for wrong in ("-1", "4 GiB", "²", "9" * 9):
+        with pytest.raises(BadInput, match="largest_import"):
+            load_settings({**home, "REMIT_LARGEST_IMPORT": wrong})
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path) as company:
+        assert company.app.archive.largest == 2 * 1024**3
+
+
+def test_a_file_larger_than_the_instance_takes_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "first"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        made = company.file(company.board, b"x" * 5000, "large")
+        archive = export(company)
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "other") as other:
+        other.app.library.largest = 4000
+        with pytest.raises(TooLarge, match=f"files/{made['id']}/v1"):
+            import_(other, archive, name="Copy")
+
+
+def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_path: Path) -> None:
+    company = remit.json("company", "create", "Acme")
+    remit.json("--company", "Acme", "agent", "create", "lead", "--config", '{"apiKey": "canary"}')
+    folder = tmp_path / "deep" / "acme"
+    done = remit("--company", "Acme", "company", "export", str(folder))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Acme is in {folder} (")
+    assert (folder / "agents" / "lead.md").read_text().startswith("+++\nid = ")
+    assert not any(b"canary" in file.read_bytes() for file in folder.rglob("*") if file.is_file())
+    again = remit("--company", "Acme", "company", "export", str(folder))
+    refused(again, 4, "is not empty")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("x")
+    refused(remit("company", "import", str(folder)), 4, company["id"])
+
+    elsewhere = Home(tmp_path / "home")
+    with elsewhere.start("up", "--port", "0", "--json") as instance:
+        assert instance.stdout is not None
+        while instance.stdout.readline() != b"}\n":
+            pass
+        made = elsewhere("company", "import", str(folder), "--name", "Acme again")
+        assert made.code == 0, made.err
+        assert "give again what was taken out: apiKey" in made.err
+        assert {one["name"] for one in elsewhere.json("company", "list")} >= {"Acme again"}
+        back = tmp_path / "back"
+        answer = elsewhere.json("--company", "Acme again", "company", "export", str(back))
+        assert answer["files"] == len([one for one in back.rglob("*") if one.is_file()])
+        same = (folder / "agents" / "lead.md").read_bytes()
+        assert (back / "agents" / "lead.md").read_bytes() == same
+        instance.terminate()
+        instance.wait(30)
+
+
+def test_the_command_line_takes_no_links_and_no_other_folders(remit: Home, tmp_path: Path) -> None:
+    refused(remit("company", "import", str(tmp_path)), 1, "has no company.toml")
+    (tmp_path / "company.toml").write_text("format = 1\n")
+    (tmp_path / "grants.jsonl").symlink_to("/etc/passwd")
+    refused(remit("company", "import", str(tmp_path)), 1, "is not a plain file")
+    (tmp_path / "grants.jsonl").unlink()
+    refused(remit("company", "import", str(tmp_path)), 1, "company.toml: name is refused")
+    (tmp_path / "ä ö").write_text("x")
+    refused(remit("company", "import", str(tmp_path)), 1, "not a name that an export has")
+
+
+def test_a_drawing_is_written_by_the_command_line(remit: Home, tmp_path: Path) -> None:
+    company = remit.json("company", "create", "Drawn")
+    remit.json("--company", "Drawn", "agent", "create", "lead", "--purpose", "Lead <them>")
+    file = tmp_path / "outcomes.svg"
+    done = remit("--company", "Drawn", "outcome", "graph", "--svg", str(file))
+    assert "1 outcomes (1 open) in Drawn." in done.out
+    assert "Lead &lt;them&gt;" in file.read_text()
+    summary = remit("--company", company["id"], "outcome", "graph", "lead").out
+    assert "--svg FILE" in summary
+    assert "Lead <them>" in summary
+    found = remit.json("--company", "Drawn", "outcome", "graph")
+    assert is_id(found["nodes"][0]["id"])
+    missing = remit("--company", "Drawn", "outcome", "graph", "nobody")
+    assert missing.code == 3

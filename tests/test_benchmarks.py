@@ -1,0 +1,42 @@
+"""The benchmarks run and print their tables. How fast anything is, is not a test's business."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_a_measurement_prints_the_machine_and_its_table() -> None:
+    done = bench("decide", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    machine, _, title, headings, *rows, _, verdict = done.stdout.splitlines()
+    assert re.match(r"\d+ cores, .+, Python 3\.\d+\.\d+, .+, fsync of 4 KiB p50 .+", machine)
+    assert title.startswith("decide: ")
+    assert headings.split()[:2] == ["what", "measured"]
+    for grants, row in zip((1, 5, 50), rows, strict=True):
+        promised = r" ≥ 100,000 +(ok|OVER)" if grants < 50 else r"[\d,]+$"
+        assert re.search(rf"with {grants} grants on it +[\d,]+ a second .+{promised}", row)
+    assert re.fullmatch(r"(everything within budget|\d over budget); took \d+ s", verdict)
+
+
+def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:
+    done = bench("nonsense")
+    assert done.returncode == 2
+    assert "there are decide, " in done.stderr

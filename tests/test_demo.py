@@ -1,0 +1,114 @@
+"""The demonstration as people start it: it tells the truth, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+LONGEST_SECONDS = 20
+CHAPTERS = [
+    "A company of two agents",
+    "Knowledge, and who may read it",
+    "Two writers, no lost update",
+    "A mandate, taken apart",
+    "The hired agents at work",
+    "Who decides what",
+    "Taken back, and verified",
+    "Where it stands",
+    "The record",
+]
+
+
+class Demo:
+    """A demonstration in a process group and with a folder for temporary files of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, sabotage: str = "") -> None:
+        self.folder = folder
+        script = f"{sabotage}\nfrom remit.entrypoints.cli.main import main\nmain()"
+        with subprocess.Popen(
+            # A socket or a file that is left open is an error.
+            [sys.executable, "-W", "error", "-c", script, "demo", *arguments],
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder),
+                "TMPDIR": str(folder),
+                "PYTHONPATH": str(SOURCE),
+                "LANG": "C.UTF-8",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            out, err = process.communicate(timeout=LONGEST_SECONDS)
+        self.group, self.code = process.pid, process.returncode
+        self.out, self.err = out.decode(), err.decode()
+
+    def left_nothing(self) -> bool:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(self.group, 0)
+        return list(self.folder.iterdir()) == []
+
+
+def test_the_demonstration_tells_its_story_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--speed", "fast")
+    assert (demo.code, demo.err) == (0, "")
+    lines = demo.out.splitlines()
+    assert [line for line in lines if line in CHAPTERS] == CHAPTERS
+    assert lines[-1] == "Everything came out as it should."
+    assert "no_capability: " in demo.out
+    assert "conflict: " in demo.out
+    assert demo.left_nothing()
+
+
+def test_the_story_is_there_as_json_too(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--json")
+    assert (demo.code, demo.err) == (0, "")
+    told = json.loads(demo.out)
+    assert told["ok"] is True
+    assert [who for who, _ in told["story"]][:2] == ["board", "board"]
+    assert all(len(line) == 2 for line in told["story"])
+    assert demo.left_nothing()
+
+
+# ── a demonstration that cannot fail shows nothing ──────────────────────────────────────────────
+
+SABOTAGE = {
+    "everything is allowed": """
+from importlib import import_module
+from remit.model.decision import Decision, Effect
+yes = Decision(Effect.ALLOW, "sabotage", "Anything goes.", "rule:sabotage")
+import_module("remit.authority.decide").holding = lambda *_: yes
+""",
+    "updates are lost": """
+from remit.services import files
+files._check_seen = lambda *_: None
+""",
+    "the record does not hold": """
+from remit.services import events
+from remit.services.command import Kind, Verb
+broken = lambda ctx, *, company: {"ok": False, "events": 1}
+events.verify = Verb("events.verify", Kind.QUERY, broken)
+""",
+    "a run's token outlives it": """
+from remit.services import runs
+from remit.services.command import Kind, Verb
+runs.end = Verb("runs.end", Kind.QUERY, lambda ctx, *, run, status: {})
+""",
+}
+
+
+@pytest.mark.parametrize("wrong", SABOTAGE)
+def test_the_demonstration_fails_when_the_instance_is_wrong(tmp_path: Path, wrong: str) -> None:
+    demo = Demo(tmp_path, "--speed", "fast", sabotage=SABOTAGE[wrong])
+    assert demo.code == 1
+    assert CHAPTERS[0] in demo.out
+    assert demo.out.splitlines()[-1] == "Something is wrong."
+    assert demo.err == ""
+    assert demo.left_nothing()

@@ -1,0 +1,70 @@
+"""What the documents claim exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from remit.entrypoints.cli.main import cli
+from tests.test_cli_help import commands
+from tests.test_requirements import all_tests
+
+REPOSITORY = Path(__file__).parent.parent
+DOCUMENTS = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_proof_that_a_document_names_exists(document: Path) -> None:
+    named = set(re.findall(r"tests/\w+\.py::\w+", document.read_text()))
+    known = set(all_tests())
+    assert named <= known, sorted(named - known)
+
+
+def test_the_guarantees_name_proofs() -> None:
+    text = (REPOSITORY / "docs" / "guarantees.md").read_text()
+    assert len(re.findall(r"tests/\w+\.py::\w+", text)) >= 20
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_source_files_that_a_document_names_exist(document: Path) -> None:
+    for name in re.findall(
+        r"`((?:services|authority|store|entrypoints|model)/[\w/]+\.py)`", document.read_text()
+    ):
+        assert (REPOSITORY / "src" / "remit" / name).exists(), f"{document.name} names {name}"
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) < 150
+
+
+def shell_lines(text: str) -> list[list[str]]:
+    """The `remit` command lines in the shell examples of a document."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line.partition(" #")[0] for block in blocks for line in block.splitlines()]
+    return [
+        shlex.split(line.rpartition("| ")[2]) for line in lines if re.search(r"(^|\| )remit ", line)
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_examples_use_commands_and_options_that_exist(document: Path) -> None:
+    known = dict(commands(cli))
+    for _, *words in shell_lines(document.read_text()):
+        paths = [" ".join(["remit", *words[:depth]]) for depth in (2, 1)]
+        path = next(path for path in paths if path in known)
+        options = {name for option in known[path].params for name in option.opts}
+        used = {word for word in words if word.startswith("--")}
+        assert used <= options, f"{document.name}: {' '.join(words)}"
+
+
+def test_the_readme_shows_commands() -> None:
+    assert len(shell_lines((REPOSITORY / "README.md").read_text())) >= 15

@@ -1,0 +1,1235 @@
+"""The HTTP interface, through real sockets, on both databases."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.routing import Route
+
+from remit.clock import SystemClock
+from remit.entrypoints.http import stream
+from remit.entrypoints.http.document import camel
+from remit.entrypoints.http.guard import ALLOWANCE, Hosts
+from remit.ids import Ids
+from remit.store.database import Transaction
+from tests import postgres
+from tests.company import HandClock
+from tests.http_client import Answer, Client, Running, server_sent, serving
+
+LARGEST_FILE = 1024 * 1024
+JSON_TYPE = {"Content-Type": "application/json"}
+STREAM = {"Accept": "text/event-stream"}
+
+
+@dataclass
+class World:
+    """Two companies that must not learn of each other."""
+
+    running: Running
+    board: Client
+    company: str
+    #: A board member of the other company only, and an agent there.
+    stranger: Client
+    strange_agent: Client
+    other: str
+    lead: str
+    lead_client: Client
+    worker: str
+    worker_client: Client
+    key: str
+    file: str
+    grant: str
+    event: str
+    user: str
+    token: str
+    #: A part of the worker's mandate.
+    outcome: str
+
+    def path(self, template: str) -> str:
+        """A route's path with the ids of the first company."""
+        ids = {"companyId": self.company, "user": self.user, "tokenId": self.token}
+        ids |= {"keyId": self.key, "id": self.id_for(template)}
+        return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
+
+    def id_for(self, template: str) -> str:
+        kinds = {"files": self.file, "grants": self.grant, "events": self.event}
+        kinds |= {"agents": self.worker, "outcomes": self.outcome}
+        return next((kinds[part] for part in template.split("/") if part in kinds), "")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    home, url = tmp_path_factory.mktemp("home"), None
+    if request.param == "postgresql":
+        cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
+        url = cluster.create_database()
+    with serving(home, url, largest_file=LARGEST_FILE) as found:
+        yield found
+    if url is not None:
+        cluster.drop_database(url)
+
+
+@pytest.fixture
+def world(running: Running) -> World:
+    board, unique = running.board, Ids(SystemClock()).new()[-12:]
+    company = board.must("POST", "/api/companies", {"name": f"One {unique}"})["id"]
+    other = board.must("POST", "/api/companies", {"name": f"Two {unique}"})["id"]
+    board.must("POST", f"/api/companies/{other}/users", {"name": f"stranger-{unique}"})
+    stranger = board.must("POST", f"/api/companies/{other}/users/stranger-{unique}/tokens")
+    strange = board.must("POST", f"/api/companies/{other}/agents", {"name": "spy"})["id"]
+    lead = board.must("POST", f"/api/companies/{company}/agents", {"name": "lead"})["id"]
+    worker = board.must(
+        "POST", f"/api/companies/{company}/agents", {"name": "worker", "reportsTo": "lead"}
+    )["id"]
+    file = board.must(
+        "POST",
+        f"/api/companies/{company}/files",
+        {"description": "the plan", "content": "plan", "unlisted": True},
+    )["id"]
+    grant = board.must(
+        "POST",
+        f"/api/companies/{company}/grants",
+        {"to": "lead", "resource": f"kb_file:{file}", "level": "write"},
+    )["id"]
+    user = f"ann-{unique}"
+    board.must("POST", f"/api/companies/{company}/users", {"name": user, "role": "observer"})
+    token = board.must("POST", f"/api/companies/{company}/users/{user}/tokens", {"label": "x"})
+    key = board.must("POST", f"/api/agents/{worker}/keys", {"label": "first"})
+    outcome = board.must(
+        "POST", f"/api/companies/{company}/outcomes", {"parentId": worker, "title": "a part"}
+    )
+    return World(
+        running,
+        board,
+        company,
+        running.client(stranger["token"]),
+        running.client(board.must("POST", f"/api/agents/{strange}/keys")["token"]),
+        other,
+        lead,
+        running.client(board.must("POST", f"/api/agents/{lead}/keys")["token"]),
+        worker,
+        running.client(key["token"]),
+        key["id"],
+        file,
+        grant,
+        board.must("GET", f"/api/companies/{company}/events?limit=1")[0]["id"],
+        user,
+        token["id"],
+        outcome["id"],
+    )
+
+
+def operations(running: Running) -> list[tuple[str, str]]:
+    """Every method and path of the API."""
+    return [
+        (method, route.path)
+        for route in running.instance.api.routes
+        if isinstance(route, Route | APIRoute) and route.path.startswith("/api/")
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    ]
+
+
+def good_body(method: str, template: str, world: World) -> Any:
+    """What a route needs so that nothing but the ids can be wrong."""
+    if method not in ("POST", "PATCH"):
+        return None
+    bodies: dict[str, Any] = {
+        "/api/companies": {"name": "Third"},
+        "/api/companies/{companyId}": {"name": "Renamed"},
+        "/api/companies/{companyId}/agents": {"name": "newcomer"},
+        "/api/companies/{companyId}/files": {"description": "d", "content": "c"},
+        "/api/companies/{companyId}/grants": {
+            "to": "worker",
+            "resource": f"kb_file:{world.file}",
+            "level": "read",
+        },
+        "/api/companies/{companyId}/users": {"name": "somebody"},
+        "/api/companies/{companyId}/outcomes": {"parentId": world.worker, "title": "another"},
+        "/api/companies/{companyId}/reorganise": {
+            "operations": [{"op": "move", "agent": world.worker, "to": "board"}]
+        },
+        "/api/outcomes/{id}": {"version": 1, "title": "renamed"},
+        "/api/outcomes/{id}/complete": {"evidence": [world.file], "note": "done"},
+        "/api/outcomes/{id}/close": {"rationale": "not needed"},
+        "/api/outcomes/{id}/reopen": {"note": "not done after all"},
+        "/api/outcomes/{id}/delegate": {"hire": {"name": "hired"}},
+        "/api/outcomes/{id}/reclaim": {"reason": "too slow"},
+        "/api/files/{id}": {"description": "other"},
+    }
+    return bodies.get(template)
+
+
+def good_headers(world: World, template: str, method: str) -> dict[str, str]:
+    if (method, template) != ("PUT", "/api/files/{id}/content"):
+        return {}
+    return {"If-Match": f'"1:{"0" * 64}"'}
+
+
+TABLES = [
+    *("companies", "users", "memberships", "tokens", "agents", "outcomes", "runs", "files"),
+    *("file_versions", "file_links", "grants", "answers", "access_log"),
+    *("agent_places", "outcome_edges", "outcome_blockers"),
+]
+
+
+def rows(world: World) -> dict[str, int]:
+    """How many rows each table has; of the events, those that are not denials."""
+
+    def count(tx: Transaction) -> dict[str, int]:
+        queries = {name: f"SELECT count(*) FROM {name}" for name in TABLES}  # noqa: S608
+        queries["events"] = "SELECT count(*) FROM events WHERE allowed"
+        return {name: tx.execute(query, {}).fetchone()[0] for name, query in queries.items()}
+
+    return world.running.app.database.submit_read(count).result()
+
+
+# ── what each route does ────────────────────────────────────────────────────────────────────────
+
+
+def test_health_needs_no_token_and_tells_the_version(running: Running) -> None:
+    assert running.client()("GET", "/health").json == {"status": "ok", "version": "0.1.0"}
+
+
+def test_metrics_are_for_people(world: World) -> None:
+    answer = world.board("GET", "/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert re.search(r'remit_http_responses_total{class="2xx"} [1-9]', answer.body.decode())
+    assert world.lead_client("GET", "/metrics").code == "board_only"
+    assert world.running.client()("GET", "/metrics").status == 401
+
+
+def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
+    made = world.board("POST", "/api/companies", {"name": f"New {world.user}"})
+    assert made.status == 201
+    assert set(made.json) == {"id", "name", "createdAt", "role", "scopeAgentId"}
+    path = f"/api/companies/{made.json['id']}"
+    assert world.board.must("GET", path) == made.json
+    listed = world.board.must("GET", "/api/companies?limit=1000")
+    mine = next(company for company in listed if company["id"] == made.json["id"])
+    assert mine == made.json
+    assert (mine["role"], mine["scopeAgentId"]) == ("board", None)
+    renamed = world.board.must("PATCH", path, {"name": f"Newer {world.user}"})
+    assert renamed["name"] == f"Newer {world.user}"
+    again = world.board("POST", "/api/companies", {"name": f"newer {world.user}"})
+    assert (again.status, again.code) == (409, "already_exists")
+    refused = world.stranger("POST", "/api/companies", {"name": "Mine"})
+    assert (refused.status, refused.code) == (403, "not_operator")
+
+
+def test_an_agent_is_created_with_its_boss_and_its_grants(world: World) -> None:
+    body = {
+        "name": "writer",
+        "role": "engineer",
+        "title": "Writes",
+        "reportsTo": world.lead,
+        "adapterType": "process",
+        "adapterConfig": {"command_line": ["x"], "deep": {"snake_case": 1}},
+        "purpose": "Write",
+        "grants": [{"resource": f"kb_file:{world.file}", "level": "read"}],
+        "unknown": {"ignored": True},
+    }
+    made = world.board("POST", f"/api/companies/{world.company}/agents", body)
+    assert made.status == 201
+    agent = made.json
+    assert {"id", "companyId", "name", "role", "title", "status"} <= set(agent)
+    assert {"reportsTo", "adapterType", "createdAt", "updatedAt"} <= set(agent)
+    assert (agent["reportsTo"], agent["status"]) == (world.lead, "idle")
+    assert world.board.must("GET", f"/api/agents/{agent['id']}") == agent
+    assert agent in world.board.must("GET", f"/api/companies/{world.company}/agents")
+    held = world.board.must("GET", f"/api/companies/{world.company}/grants?agent=writer")
+    assert [(grant["resource"], grant["level"]) for grant in held] == [
+        (f"kb_file:{world.file}", "read")
+    ]
+
+
+def test_an_agent_sees_itself_and_a_person_is_told_that_they_are_none(world: World) -> None:
+    assert world.worker_client.must("GET", "/api/agents/me")["id"] == world.worker
+    assert world.board("GET", "/api/agents/me").status == 404
+    assert world.board.must("GET", "/api/me")["operator"] is True
+    assert world.worker_client.must("GET", "/api/me")["companyId"] == world.company
+
+
+@pytest.mark.parametrize("way", ["DELETE", "POST"])
+def test_a_terminated_agent_is_kept_but_not_listed(world: World, way: str) -> None:
+    suffix = "/terminate" if way == "POST" else ""
+    ended = world.board(way, f"/api/agents/{world.worker}{suffix}")
+    assert (ended.status, ended.json["status"]) == (200, "terminated")
+    listed = f"/api/companies/{world.company}/agents"
+    assert world.worker not in {agent["id"] for agent in world.board.must("GET", listed)}
+    all_of_them = world.board.must("GET", listed + "?terminated=1")
+    assert world.worker in {agent["id"] for agent in all_of_them}
+    assert world.worker_client("GET", "/api/me").status == 401
+    assert world.board(way, f"/api/agents/{world.worker}{suffix}").status == 409
+
+
+def test_a_key_is_shown_once_and_ends_when_revoked(world: World) -> None:
+    made = world.board("POST", f"/api/agents/{world.lead}/keys", {"label": "ci"})
+    assert made.status == 201
+    with_key = world.running.client(made.json["token"])
+    assert with_key.must("GET", "/api/agents/me")["id"] == world.lead
+    listed = world.board.must("GET", f"/api/agents/{world.lead}/keys")
+    assert made.json["id"] in {key["id"] for key in listed}
+    assert made.json["token"] not in json.dumps(listed)
+    world.board.must("DELETE", f"/api/agents/{world.lead}/keys/{made.json['id']}")
+    assert with_key("GET", "/api/agents/me").status == 401
+    assert world.board("DELETE", f"/api/agents/{world.worker}/keys/{made.json['id']}").status == 404
+
+
+def test_a_key_can_have_an_end_but_not_one_in_the_past(world: World) -> None:
+    path = f"/api/agents/{world.lead}/keys"
+    made = world.board.must("POST", path, {"expiresAt": "2999-01-01T00:00:00Z"})
+    assert made["expiresAt"].startswith("2999-01-01T00:00:00")
+    for wrong in ("2001-01-01T00:00:00Z", "tomorrow", 17, "0001-01-01T00:00:00+14:00"):
+        assert world.board("POST", path, {"expiresAt": wrong}).status == 422
+
+
+def test_people_are_added_listed_and_removed_with_their_tokens(world: World) -> None:
+    users = f"/api/companies/{world.company}/users"
+    assert {member["role"] for member in world.board.must("GET", users)} == {"board", "observer"}
+    made = world.board.must("POST", f"{users}/{world.user}/tokens", {"label": "laptop"})
+    ann = world.running.client(made["token"])
+    assert ann.must("GET", f"/api/companies/{world.company}")["id"] == world.company
+    assert ann("POST", f"/api/companies/{world.company}/agents", {"name": "x"}).code == "observer"
+    labels = {token["label"] for token in world.board.must("GET", f"{users}/{world.user}/tokens")}
+    assert labels == {"x", "laptop"}
+    # Somebody else's name in the path is not a way to this token.
+    assert world.board("DELETE", f"{users}/board/tokens/{made['id']}").status == 404
+    world.board.must("DELETE", f"{users}/{world.user}/tokens/{made['id']}")
+    assert ann("GET", "/api/me").status == 401
+    world.board.must("DELETE", f"{users}/{world.user}")
+    assert world.board("DELETE", f"{users}/{world.user}").status == 404
+    assert world.board("DELETE", f"{users}/board").status == 409
+
+
+def test_a_file_of_text_is_made_found_described_and_read(world: World) -> None:
+    files = f"/api/companies/{world.company}/files"
+    made = world.board("POST", files, {"description": "Zebra crossing", "content": "grüße"})
+    assert made.status == 201
+    file = made.json
+    assert made.headers["ETag"] == f'"1:{file["hash"]}"'
+    assert [found["id"] for found in world.board.must("GET", files + "?query=zebra")] == [
+        file["id"]
+    ]
+    path = f"/api/files/{file['id']}"
+    changed = world.board.must("PATCH", path, {"description": "Okapi", "unlisted": True})
+    assert (changed["description"], changed["unlisted"]) == ("Okapi", True)
+    assert world.board.must("GET", path)["description"] == "Okapi"
+    assert world.worker_client("GET", path).status == 404  # unlisted
+    read = world.board("GET", f"{path}/content")
+    assert read.body.decode() == "grüße"
+    assert [entry["access"] for entry in world.board.must("GET", f"{path}/log")] == [
+        "read",
+        "write",
+    ]
+
+
+def test_bytes_are_served_so_that_no_browser_runs_them(world: World) -> None:
+    page = b"<script>alert(1)</script>"
+    files = f"/api/companies/{world.company}/files?description=page"
+    for content, kind in [
+        (page, "text/plain; charset=utf-8"),
+        (b"\xff\x00", "application/octet-stream"),
+    ]:
+        made = world.board.must("POST", files, body=content, headers={"Content-Type": "text/html"})
+        answer = world.board("GET", f"/api/files/{made['id']}/content")
+        assert answer.body == content
+        assert answer.headers["Content-Type"] == kind
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Content-Disposition"] == "attachment"
+        assert answer.headers["Content-Security-Policy"].startswith("sandbox")
+
+
+def test_a_write_takes_the_tag_that_was_read(world: World) -> None:
+    path = f"/api/files/{world.file}/content"
+    tag = world.board("GET", path).headers["ETag"]
+    written = world.board("PUT", path, body=b"second", headers={"If-Match": tag})
+    assert (written.status, written.json["version"]) == (200, 2)
+    stale = world.board("PUT", path, body=b"third", headers={"If-Match": tag})
+    assert (stale.status, stale.code) == (409, "conflict")
+    assert (stale.json["version"], stale.json["hash"]) == (2, written.json["hash"])
+    assert world.board("GET", path).headers["ETag"] == written.headers["ETag"]
+    assert world.board("GET", path + "?version=1").body == b"plan"
+    versions = world.board.must("GET", f"/api/files/{world.file}/versions")
+    assert [version["number"] for version in versions] == [2, 1]
+    for wrong in (None, "*", '"x:y"', '"1"', "W/" + tag, '"1:"', '"99999999999:00"'):
+        headers = {} if wrong is None else {"If-Match": wrong}
+        assert world.board("PUT", path, body=b"", headers=headers).status == 422
+    for wrong in ("0", "x", "-1", "9" * 30, "³"):
+        assert world.board("GET", f"{path}?version={quote(wrong)}").status in (404, 422)
+
+
+def test_large_content_goes_through_whole_in_both_directions(world: World) -> None:
+    content = random.Random(1).randbytes(LARGEST_FILE)
+    made = world.board.must(
+        "POST", f"/api/companies/{world.company}/files?description=large", body=content
+    )
+    answer = world.board("GET", f"/api/files/{made['id']}/content")
+    assert answer.body == content
+    pieces = (content[start : start + 100_000] for start in range(0, len(content), 100_000))
+    chunked = world.board(
+        "PUT",
+        f"/api/files/{made['id']}/content",
+        body=pieces,
+        headers={"If-Match": answer.headers["ETag"]},
+    )
+    assert (chunked.status, chunked.json["hash"]) == (200, made["hash"])
+
+
+def test_a_form_is_not_taken_for_content(world: World) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    answer = world.board("POST", f"/api/companies/{world.company}/files", body=b"--x", headers=kind)
+    assert (answer.status, answer.code) == (422, "invalid")
+
+
+def test_a_grant_is_given_listed_and_revoked_with_what_rests_on_it(world: World) -> None:
+    grants = f"/api/companies/{world.company}/grants"
+    wish = {"to": "worker", "resource": f"kb_file:{world.file}", "level": "read"}
+    passed_on = world.lead_client("POST", grants, wish)
+    assert (passed_on.status, passed_on.json["parentId"]) == (201, world.grant)
+    assert world.worker_client("GET", f"/api/files/{world.file}/content").body == b"plan"
+    listed = world.board.must("GET", f"{grants}?agent=worker")
+    assert [grant["id"] for grant in listed] == [passed_on.json["id"]]
+    assert world.board.must("GET", f"{grants}?agent=worker&unused=1") == []
+    # The other company's path does not lead to it, though the caller is on both boards.
+    elsewhere = f"/api/companies/{world.other}/grants/{world.grant}"
+    assert world.board("DELETE", elsewhere).status == 404
+    gone = world.board.must("DELETE", f"{grants}/{world.grant}")
+    assert set(gone["revoked"]) == {world.grant, passed_on.json["id"]}
+    assert world.worker_client("GET", f"/api/files/{world.file}/content").status == 404
+    assert world.board("DELETE", f"/api/grants/{world.grant}").status == 409
+
+
+def test_a_refusal_says_why_and_what_to_do(world: World) -> None:
+    file = world.board.must(
+        "POST", f"/api/companies/{world.company}/files", {"description": "d", "content": "c"}
+    )["id"]
+    answer = world.worker_client("GET", f"/api/files/{file}/content")
+    assert (answer.status, answer.code) == (403, "no_capability")
+    assert answer.json["decision"]["effect"] == "deny"
+    assert f"kb_file:{file}" in answer.json["nextStep"]
+
+
+def test_an_outcome_is_shown_completed_and_closed(world: World) -> None:
+    path = f"/api/outcomes/{world.worker}"
+    assert world.board.must("GET", path)["ownerId"] == world.worker
+    assert world.board("POST", f"{path}/close", {}).status == 422
+    done = world.board.must("POST", f"{path}/complete", {"note": "well done"})
+    assert done["status"] == "completed"
+    assert world.board("POST", f"{path}/complete").status == 409
+    closed = f"/api/outcomes/{world.lead}/close"
+    assert world.board.must("POST", closed, {"rationale": "over"})["status"] == "closed"
+
+
+def test_events_are_listed_verified_and_explained(world: World) -> None:
+    path = f"/api/companies/{world.company}/events"
+    newest = world.board.must("GET", path)
+    assert [event["seq"] for event in newest] == list(range(len(newest), 0, -1))
+    assert world.board.must("GET", f"{path}?after=3&limit=2") == newest[-5:-3][::-1]
+    assert world.board.must("GET", f"{path}?before=3") == newest[-2:]
+    assert world.board("GET", f"{path}?before=3&after=1").status == 422
+    assert any("adapter_type" in event["details"] for event in newest)  # data keeps its own keys
+    assert world.board.must("GET", f"{path}/verify")["ok"] is True
+    why = world.board.must("GET", f"/api/events/{newest[0]['id']}/why")
+    assert why["authorisedBy"] == "user:board"
+
+
+def test_our_keys_become_camel_case_and_their_data_does_not_change() -> None:
+    view = {"a_b_c": [{"d_e": 1}], "details": {"x_y": {"z_w": 1}}, "payload": [{"p_q": 1}]}
+    assert camel(view) == {
+        "aBC": [{"dE": 1}],
+        "details": {"x_y": {"z_w": 1}},
+        "payload": [{"p_q": 1}],
+    }
+
+
+# ── lists in pages ──────────────────────────────────────────────────────────────────────────────
+
+
+def pages(client: Client, path: str) -> Iterator[list[Any]]:
+    following: str | None = path
+    while following is not None:
+        answer = client("GET", following)
+        assert answer.status == 200, answer.body
+        yield answer.json
+        link = re.fullmatch(r'<([^>]+)>; rel="next"', answer.headers.get("Link", ""))
+        following = link[1] if link else None
+
+
+def test_every_list_can_be_read_in_pages_without_gap_or_repeat(world: World) -> None:
+    files = f"/api/companies/{world.company}/files"
+    for number in range(4):
+        world.board.must("POST", files, {"description": f"file {number}", "content": "c"})
+        world.board.must("POST", f"/api/agents/{world.worker}/keys")
+        world.board("GET", f"/api/files/{world.file}/content")
+        tag = world.board("GET", f"/api/files/{world.file}/content").headers["ETag"]
+        world.board(
+            "PUT",
+            f"/api/files/{world.file}/content",
+            body=b"%d" % number,
+            headers={"If-Match": tag},
+        )
+    lists = [path for method, path in operations(world.running) if method == "GET"]
+    paged = 0
+    for template in lists:
+        path = world.path(template)
+        whole = world.board("GET", path + "?limit=1000")
+        if whole.status != 200 or not whole.body.startswith(b"["):
+            continue
+        found = list(pages(world.board, path + "?limit=2"))
+        assert [row for page in found for row in page] == whole.json
+        assert all(len(page) == 2 for page in found[:-1])
+        paged += len(found) > 1
+    assert paged >= 8
+
+
+def test_a_limit_or_cursor_that_makes_no_sense_is_refused(world: World) -> None:
+    path = f"/api/companies/{world.company}/agents"
+    for query in (
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "limit=" + "9" * 40,
+        "cursor=%00",
+        "cursor=_",
+    ):
+        assert world.board("GET", f"{path}?{query}").code == "invalid"
+    for cursor in ("", "YWJj", "Zm9v", "////", "a" * 300):
+        assert world.board("GET", f"{path}?cursor={cursor}").status == 422
+        for numbered in (f"files/{world.file}/log", f"companies/{world.company}/events"):
+            assert world.board("GET", f"/api/{numbered}?cursor={cursor}").status == 422
+
+
+# ── repeats ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_repeat_under_the_same_key_gets_the_first_answer(world: World) -> None:
+    key = {"Idempotency-Key": f"key-{world.user}"}
+    path = f"/api/companies/{world.company}/agents"
+    first = world.board("POST", path, {"name": "once"}, headers=key)
+    again = world.board("POST", path, {"name": "once"}, headers=key)
+    assert (first.status, first.json) == (again.status, again.json)
+    reused = world.board("POST", path, {"name": "twice"}, headers=key)
+    assert (reused.status, reused.code) == (409, "key_reused")
+    assert world.board("GET", path, headers=key).status == 200  # looking needs no key
+    assert (
+        world.board("POST", path, {"name": "x"}, headers={"Idempotency-Key": "x" * 256}).status
+        == 422
+    )
+
+
+def test_a_repeated_write_of_content_makes_one_version(world: World) -> None:
+    path = f"/api/files/{world.file}/content"
+    for size in (10, 200_000):
+        tag = world.board("GET", path).headers["ETag"]
+        headers = {"If-Match": tag, "Idempotency-Key": f"w{size}-{world.user}"}
+        first = world.board("PUT", path, body=b"x" * size, headers=headers)
+        again = world.board("PUT", path, body=b"x" * size, headers=headers)
+        assert first.status == again.status == 200
+        assert first.json["version"] == again.json["version"]
+        assert first.headers["ETag"] == again.headers["ETag"]
+
+
+def test_a_repeated_creation_and_a_repeated_end_happen_once(world: World) -> None:
+    key = {"Idempotency-Key": f"f-{world.user}"}
+    files = f"/api/companies/{world.company}/files"
+    body = {"description": "d", "content": "c"}
+    first = world.board.must("POST", files, body, headers=key)
+    assert world.board.must("POST", files, body, headers=key)["id"] == first["id"]
+    key = {"Idempotency-Key": f"t-{world.user}"}
+    token = world.board.must("POST", f"/api/agents/{world.lead}/keys", headers=key)
+    assert token["token"]
+    assert world.board.must("POST", f"/api/agents/{world.lead}/keys", headers=key)["token"] is None
+    key = {"Idempotency-Key": f"d-{world.user}"}
+    for _ in range(2):
+        ended = world.board("DELETE", f"/api/agents/{world.worker}", headers=key)
+        assert (ended.status, ended.json["status"]) == (200, "terminated")
+
+
+# ── who may not ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_route_hides_what_belongs_to_another_company(world: World) -> None:
+    before = rows(world)
+    tried = 0
+    for method, template in operations(world.running):
+        if "{" not in template:
+            continue
+        for client in (world.stranger, world.strange_agent):
+            answer = client(
+                method,
+                world.path(template),
+                good_body(method, template, world),
+                headers=good_headers(world, template, method),
+            )
+            assert answer.status == 404, (method, template, answer.status, answer.body)
+            assert answer.code == "not_found"
+            tried += 1
+    assert tried >= 60
+    assert rows(world) == before
+
+
+def test_ids_that_do_not_exist_look_the_same_as_those_of_others(world: World) -> None:
+    for method, template in operations(world.running):
+        if "{id}" not in template or method != "GET":
+            continue
+        foreign = world.stranger(method, world.path(template))
+        missing = world.stranger(method, template.replace("{id}", Ids().new()))
+        assert (foreign.status, foreign.json) == (missing.status, missing.json)
+
+
+def test_every_route_wants_a_token_that_counts(world: World) -> None:
+    token = world.board.token or ""
+    link = world.board.must("POST", "/api/login-links")["url"].partition("token=")[2]
+    wrong = [
+        None,
+        "",
+        "x",
+        token[:-1],
+        token + "x",
+        token.upper(),
+        "rmt_user_" + "A" * 43,
+        link,
+        "rmt_user_" + "A" * 5000,
+        "ü",
+    ]
+    before = rows(world)
+    for method, template in operations(world.running):
+        body = good_body(method, template, world)
+        for presented in wrong:
+            headers = good_headers(world, template, method)
+            if presented is not None:
+                headers["Authorization"] = f"Bearer {presented}"
+            answer = world.running.client()(method, world.path(template), body, headers=headers)
+            assert answer.status == 401, (method, template, presented)
+            assert answer.code == "unauthenticated"
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert rows(world) == before
+
+
+def test_a_token_that_was_revoked_or_has_expired_opens_nothing(tmp_path: Path) -> None:
+    clock = HandClock()
+    with serving(tmp_path, clock=clock) as running:
+        company = running.board.must("GET", "/api/companies")[0]["id"]
+        agent = running.board.must("GET", f"/api/companies/{company}/agents")[0]["id"]
+        made = running.board.must(
+            "POST", f"/api/agents/{agent}/keys", {"expiresAt": "2027-01-16T00:00:00Z"}
+        )
+        client = running.client(made["token"])
+        assert client("GET", "/api/me").status == 200
+        clock.advance(40 * 24 * 3600 * 1_000_000)
+        assert "expired" in client("GET", "/api/me").json["error"]
+
+
+def test_the_header_counts_when_a_cookie_comes_along(world: World) -> None:
+    cookie = {"Cookie": f"remit_session={world.lead_client.token}"}
+    assert world.worker_client("GET", "/api/me", headers=cookie).json["id"] == world.worker
+    assert world.running.client("wrong")("GET", "/api/me", headers=cookie).status == 401
+    for scheme in ("Basic abc", "Bearer", "Bearer  ", "Token x"):
+        headers = {**cookie, "Authorization": scheme}
+        assert world.running.client()("GET", "/api/me", headers=headers).status == 401
+
+
+# ── signing in ──────────────────────────────────────────────────────────────────────────────────
+
+
+def sign_in(world: World, client: Client | None = None) -> tuple[Answer, str]:
+    link = (client or world.board).must("POST", "/api/login-links")["url"]
+    parts = urlsplit(link)
+    visitor = world.running.client()
+    seen = visitor("GET", f"{parts.path}?{parts.query}")
+    token = re.search(r'name="token" value="([^"]+)"', seen.body.decode())
+    assert token is not None
+    posted = visitor(
+        "POST",
+        "/login",
+        body=f"token={token[1]}",
+        headers={
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Sec-Fetch-Site": "same-origin",
+        },
+    )
+    return posted, token[1]
+
+
+def test_a_login_link_opens_one_session_and_only_when_it_is_posted(world: World) -> None:
+    posted, token = sign_in(world)
+    assert (posted.status, posted.headers["Location"]) == (303, "/")
+    cookie = posted.headers["Set-Cookie"]
+    assert re.match(r"remit_session=rmt_session_[\w-]{43};", cookie)
+    for part in ("HttpOnly", "SameSite=strict", "Path=/", "Max-Age=604800"):
+        assert part in cookie
+    assert "Secure" not in cookie  # plain HTTP would not send it back
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    again = world.running.client()("POST", "/login", body=f"token={token}", headers=form)
+    assert again.status == 401
+    assert b"used already or has expired" in again.body
+    assert "Set-Cookie" not in again.headers
+
+
+def test_a_signed_in_person_sees_their_companies_and_signs_out(world: World) -> None:
+    world.board.must(
+        "POST",
+        f"/api/companies/{world.company}/files",
+        {"description": "<img src=x onerror=alert(1)>", "content": "c"},
+    )
+    ann = world.running.client(
+        world.board.must("POST", f"/api/companies/{world.company}/users/{world.user}/tokens")[
+            "token"
+        ]
+    )
+    posted, _ = sign_in(world, ann)
+    cookie = {"Cookie": posted.headers["Set-Cookie"].partition(";")[0]}
+    visitor = world.running.client()
+    page = visitor("GET", "/", headers=cookie)
+    text = page.body.decode()
+    assert page.status == 200
+    assert world.user in text
+    assert "lead" in text
+    assert "&lt;img src=x" in text
+    assert "<img" not in text
+    assert "<script" not in text
+    same = {**cookie, "Sec-Fetch-Site": "same-origin"}
+    out = visitor("POST", "/logout", headers=same)
+    assert (out.status, out.headers["Location"]) == (303, "/")
+    assert visitor("GET", "/api/me", headers=cookie).status == 401
+    assert b"remit open" in visitor("GET", "/", headers=cookie).body
+
+
+def test_without_a_session_the_page_says_how_to_get_one(running: Running) -> None:
+    for path in ("/", "/login", "/login?token=x"):
+        answer = running.client()("GET", path)
+        assert answer.status == 200
+        assert b"remit open" in answer.body
+    assert (
+        running.client()("GET", "/static/remit.css").headers["Content-Type"].startswith("text/css")
+    )
+
+
+def test_an_odd_login_form_is_refused_politely(running: Running) -> None:
+    same = {"Sec-Fetch-Site": "same-origin"}
+    for body in (b"", b"token=", b"token=%00", b"token=\xff\xfe", b"&" * 5000, b"x" * 5000):
+        assert running.client()("POST", "/login", body=body, headers=same).status in (401, 413, 422)
+
+
+def test_a_cookie_changes_nothing_for_another_site(world: World) -> None:
+    posted, _ = sign_in(world)
+    cookie = posted.headers["Set-Cookie"].partition(";")[0]
+    host = urlsplit(world.running.url).netloc
+    path = f"/api/companies/{world.company}/agents"
+    client = world.running.client()
+    for headers in (
+        {},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"http://{host}.evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Origin": f"http://{host}"},
+        {"Sec-Fetch-Site": "none"},
+    ):
+        answer = client("POST", path, {"name": "forged"}, headers={"Cookie": cookie, **headers})
+        assert (answer.status, answer.code) == (403, "csrf")
+        assert client("GET", path, headers={"Cookie": cookie, **headers}).status == 200
+        for page in ("/login", "/logout"):
+            assert client("POST", page, headers={"Cookie": cookie, **headers}).code == "csrf"
+    for number, headers in enumerate(
+        [{"Sec-Fetch-Site": "same-origin"}, {"Origin": f"http://{host}"}]
+    ):
+        answer = client(
+            "POST", path, {"name": f"own-{number}"}, headers={"Cookie": cookie, **headers}
+        )
+        assert answer.status == 201
+
+
+# ── what every answer has ───────────────────────────────────────────────────────────────────────
+
+
+def test_every_answer_has_the_headers_that_protect_a_browser(world: World) -> None:
+    for path in ("/", "/login", "/health", "/nope", "/api/me", f"/api/files/{world.file}/content"):
+        headers = world.board("GET", path).headers
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] in ("no-referrer", "same-origin")
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_a_name_that_is_not_ours_is_refused(world: World) -> None:
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "localhost@evil.example",
+        "[::1",
+        "0",
+    ):
+        answer = world.board("GET", "/api/me", headers={"Host": host})
+        assert (answer.status, answer.code) == (421, "wrong_host"), host
+    for host in ("localhost", "localhost:1234", "LOCALHOST", "[::1]:80", "127.0.0.1"):
+        assert world.board("GET", "/api/me", headers={"Host": host}).status == 200
+
+
+def test_an_instance_bound_everywhere_takes_addresses_but_no_foreign_names() -> None:
+    everywhere = Hosts("0.0.0.0", ["remit.example"])  # noqa: S104  nothing is bound
+    for host in ("192.0.2.7:8420", "[2001:db8::1]:8420", "remit.example", socket.gethostname()):
+        assert everywhere.allows(host)
+    assert not everywhere.allows("evil.example")
+    assert not Hosts("127.0.0.1").allows("192.0.2.7")
+
+
+def test_unknown_addresses_and_methods_have_the_shape_of_every_error(world: World) -> None:
+    for path in ("/nope", "/api", "/api/companies/", "/api/agents//keys", "/docs", "/redoc"):
+        answer = world.board("GET", path)
+        assert (answer.status, answer.code) == (404, "not_found")
+    wrong = world.board("PUT", "/api/companies")
+    assert (wrong.status, wrong.code, wrong.headers["Allow"]) == (
+        405,
+        "method_not_allowed",
+        "GET, POST",
+    )
+    assert world.board("DELETE", f"/api/files/{world.file}/content").status == 405
+
+
+def test_a_defect_of_ours_shows_a_reference_and_nothing_else(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object, **__: object) -> Any:
+        raise RuntimeError("the password is hunter2")
+
+    monkeypatch.setattr(type(world.running.app.gate), "__call__", broken)
+    for path in ("/api/me", f"/api/files/{world.file}/content", "/api/agents/me"):
+        answer = world.board("GET", path)
+        assert (answer.status, answer.code) == (500, "internal")
+        assert b"hunter2" not in answer.body
+        reference = re.search(r"reference (\w{8})", answer.json["error"])
+        assert reference is not None
+        assert reference[1] in caplog.text
+    assert "hunter2" in caplog.text
+
+
+def test_the_description_covers_every_route_and_nothing_else(running: Running) -> None:
+    document = running.client()("GET", "/openapi.json").json
+    described = {
+        (method.upper(), path) for path, found in document["paths"].items() for method in found
+    }
+    assert described == {*operations(running), ("GET", "/health"), ("GET", "/metrics")}
+    text = json.dumps(document)
+    assert "HTTPValidationError" not in text
+    ids = [found["operationId"] for path in document["paths"].values() for found in path.values()]
+    assert len(ids) == len(set(ids))
+    for reference in set(re.findall(r'"#/components/(\w+)/(\w+)"', text)):
+        assert reference[1] in document["components"][reference[0]]
+
+
+# ── bad input ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_wrong_field_is_named_by_its_path(world: World) -> None:
+    path = f"/api/companies/{world.company}/agents"
+    for body, part in [
+        ({}, "name: is required"),
+        ({"name": 5}, "name: should be a valid string"),
+        ({"name": "x", "grants": [{"resource": "a"}]}, "grants.0.level: is required"),
+        ({"name": "x", "adapterConfig": []}, "adapterConfig: should be"),
+        ({"name": "x", "reportsTo": "a\x00b"}, "reportsTo: has a character"),
+        ([], "body: should be"),
+        ({"name": "no spaces allowed"}, "name must be"),
+        ({"name": "x", "role": "king"}, "role must be one of"),
+    ]:
+        answer = world.board("POST", path, body)
+        assert (answer.status, answer.code) == (422, "invalid")
+        assert part in answer.json["error"], answer.json["error"]
+    assert (
+        "content: is required"
+        in world.board("POST", f"/api/companies/{world.company}/files", {"description": "x"}).json[
+            "error"
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"", 422),
+        (b"\xff\xfe", 400),
+        (b'{"name": NaN}', 400),
+        (b'{"name": "\\ud800"}', 400),
+        (b'{"name": "\xed\xa0\x80"}', 400),
+        (b'{"adapterConfig": {"n": 1' + b"0" * 400 + b'}, "name": "x"}', 400),
+        (b'{"adapterConfig": {"n": 1e999}, "name": "x"}', 400),
+        (b'{"adapterConfig": {"n": 99999999999999999999}, "name": "x"}', 422),
+        (b"[" * 100_000 + b"]" * 100_000, 400),
+        (b'{"adapterConfig":' + b'{"a":' * 100 + b"1" + b"}" * 100 + b"}", 422),
+        (b'{"name": "a\\u0000b"}', 422),
+        (b"null", 422),
+        (b'"text"', 422),
+    ],
+)
+def test_a_body_nobody_could_keep_is_refused(world: World, body: bytes, status: int) -> None:
+    for path in ("agents", "users", "grants", "files"):
+        answer = world.board(
+            "POST", f"/api/companies/{world.company}/{path}", body=body, headers=JSON_TYPE
+        )
+        expected = (400, 422) if path == "files" or body == b"" else (status,)
+        assert answer.status in expected, (path, answer.body)
+        assert answer.code in ("malformed", "invalid")
+
+
+def test_json_is_taken_whatever_type_it_declares(world: World) -> None:
+    for number, kind in enumerate(["application/x-www-form-urlencoded", "text/plain"]):
+        answer = world.board(
+            "POST",
+            f"/api/companies/{world.company}/agents",
+            body=b'{"name": "typed-%d"}' % number,
+            headers={"Content-Type": kind},
+        )
+        assert answer.status == 201
+
+
+def raw(running: Running, *pieces: bytes) -> bytes:
+    """What comes back for bytes on the wire; stops sending when the answer is there."""
+    parts = urlsplit(running.url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+        answer = b""
+        while b'"nextStep"' not in answer and (piece := connection.recv(65536)):
+            answer += piece
+        return answer
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(world: World) -> None:
+    head = (
+        f"POST /api/companies/{world.company}/files?description=x HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {world.board.token}\r\n"
+    ).encode()
+    limit = LARGEST_FILE + ALLOWANCE
+    declared = raw(world.running, head + b"Content-Length: %d\r\n\r\n" % (limit + 1))
+    assert b" 413 " in declared.partition(b"\r\n")[0]
+    assert b'"too_large"' in declared
+    chunk = b"%x\r\n%b\r\n" % (65536, b"x" * 65536)
+    chunks = [chunk] * (limit // 65536 + 1)
+    chunked = raw(world.running, head + b"Transfer-Encoding: chunked\r\n\r\n", *chunks)
+    assert b" 413 " in chunked.partition(b"\r\n")[0]
+    api = head.replace(b"files?description=x", b"agents")
+    chunked = raw(world.running, api + b"Transfer-Encoding: chunked\r\n\r\n", *chunks)
+    assert b" 413 " in chunked.partition(b"\r\n")[0]
+    for over in (LARGEST_FILE + 1, LARGEST_FILE + 1000):
+        answer = world.board(
+            "POST", f"/api/companies/{world.company}/files?description=x", body=b"x" * over
+        )
+        assert (answer.status, answer.code) == (413, "too_large")
+
+
+def test_a_client_that_goes_away_in_the_middle_leaves_nothing(world: World) -> None:
+    before = rows(world)
+    head = (
+        f"POST /api/companies/{world.company}/files?description=x HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {world.board.token}\r\nContent-Length: 500000\r\n\r\n"
+    ).encode()
+    parts = urlsplit(world.running.url)
+    for _ in range(5):
+        with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+            connection.sendall(head + b"x" * 100_000)
+    assert world.board("GET", "/health").status == 200
+    assert rows(world) == before
+
+
+ODD: list[str | bytes] = [
+    "\x00",
+    "a\x00b",
+    "\ud800".encode("utf-8", "surrogatepass"),
+    b"\xff",
+    "..",
+    "../../etc",
+    "a" * 5000,
+    "🙂",
+    "' OR 1=1 --",
+    "%",
+    "-1",
+    "0",
+    "null",
+    "kb://x",
+    "agent:",
+    "agent:\x00",
+    "user:\x00",
+    "\u202e",
+    "00000000-0000-0000-0000-000000000000",
+    "0" * 32,
+    "deadbeef",
+    "\r\nSet-Cookie: x=y",
+    "true",
+]
+ODD_VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**18,
+    "",
+    "\x00",
+    "a\x00",
+    "x" * 100_000,
+    [],
+    {},
+    [[]],
+    {"a": {"b": []}},
+    "\u202e",
+    "🙂",
+    "' OR 1=1 --",
+    ["x"] * 200,
+    [None],
+]
+FIELDS = [
+    "name",
+    "role",
+    "title",
+    "reportsTo",
+    "adapterType",
+    "adapterConfig",
+    "purpose",
+    "grants",
+    "label",
+    "expiresAt",
+    "scope",
+    "to",
+    "resource",
+    "level",
+    "mode",
+    "description",
+    "content",
+    "unlisted",
+    "note",
+    "rationale",
+    "reason",
+    "prompt",
+    "parentId",
+    "parents",
+    "blockedBy",
+    "urgent",
+    "important",
+    "deferredUntil",
+    "evidence",
+    "hire",
+    "operations",
+    "undo",
+    "dryRun",
+]
+NEEDED = ["name", "to", "resource", "level", "rationale", "parentId", "reason", "operations"]
+QUERIES = [
+    "limit",
+    "cursor",
+    "after",
+    "before",
+    "agent",
+    "unused",
+    "query",
+    "terminated",
+    "version",
+    "owner",
+    "status",
+    "actionable",
+    "roots",
+    "root",
+    "depth",
+    "at",
+    "what",
+]
+
+
+def bad_request(
+    chance: random.Random, method: str, template: str, world: World
+) -> tuple[str, Any, dict[str, str]]:
+    """A request with something wrong in it that cannot be meant well by accident."""
+
+    def odd() -> str:
+        found = chance.choice(ODD)
+        return quote(found if isinstance(found, bytes) else found.encode(), safe="")
+
+    looking = method == "GET" and not template.endswith("/content")
+    path = world.path(template) if looking and chance.random() < 0.5 else template
+    path = re.sub(r"{\w+}", lambda _: odd() or "x", path)
+    query = [f"{chance.choice(QUERIES)}={odd()}" for _ in range(chance.randrange(4))]
+    body: Any = None
+    headers: dict[str, str] = {}
+    if method in ("POST", "PATCH"):
+        fields = chance.sample(FIELDS, chance.randrange(8))
+        document = {name: chance.choice(ODD_VALUES) for name in fields}
+        document[chance.choice(NEEDED)] = chance.choice([None, 5, [], {}, "\x00"])
+        if template == "/api/companies":
+            document["name"] = chance.choice([None, 5, "", "\x00", "x" * 500])
+        text = json.dumps(document).encode()
+        body = text[: chance.randrange(len(text))] if chance.random() < 0.1 else text
+        headers["Content-Type"] = "application/json"
+    if method == "PUT":
+        body = b"bytes"
+        headers["If-Match"] = chance.choice(["", '"1:x"', "*", '"-1:x"', f'"{"9" * 50}:x"'])
+    if chance.random() < 0.2:
+        headers["Idempotency-Key"] = chance.choice(["", "\x80", "x" * 300, "\t"])
+    if chance.random() < 0.1:
+        headers["Last-Event-ID"] = chance.choice(["x", "-1", "9" * 30, "1e3"])
+    return path + ("?" + "&".join(query) if query else ""), body, headers
+
+
+def test_two_thousand_bad_requests_break_nothing_and_change_nothing(world: World) -> None:
+    chance = random.Random(20260501)
+    routes = [
+        (method, template)
+        for method, template in operations(world.running)
+        if template != "/api/login-links"
+    ]
+    clients = [world.board, world.lead_client, world.worker_client, world.stranger]
+    before = rows(world)
+    refused = taken_along = 0
+    for number in range(2000):
+        method, template = routes[number % len(routes)]
+        path, body, headers = bad_request(chance, method, template, world)
+        answer = chance.choice(clients)(method, path, body=body, headers=headers)
+        assert answer.status < 500, (method, path, body, headers, answer.body)
+        if answer.status >= 400:
+            assert answer.code
+            refused += 1
+        elif template.endswith("/export"):
+            taken_along += 1
+    assert refused > 1500
+    # That a company was exported is recorded, though nobody but the board may.
+    assert 0 < taken_along < 20
+    assert rows(world) == {**before, "events": before["events"] + taken_along}
+    assert world.board.must("GET", f"/api/companies/{world.company}/events/verify")["ok"]
+
+
+#: The generator knows no tar, so it sends the bytes it would send as anything binary.
+HOOKS = """
+import schemathesis
+
+schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
+"""
+
+
+def test_nothing_generated_from_the_description_breaks_the_server(tmp_path: Path) -> None:
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text(HOOKS)
+    with serving(tmp_path / "home") as running:
+        done = subprocess.run(
+            [
+                str(Path(sys.executable).parent / "schemathesis"),
+                *("run", f"{running.url}/openapi.json", "--max-examples", "6", "--no-color"),
+                *("--header", f"Authorization: Bearer {running.board.token}"),
+                *("--checks", "not_a_server_error,status_code_conformance,unsupported_method"),
+                *("--seed", "1"),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": str(hooks)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+# ── the stream of events ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stream_shows_what_happens_and_resumes_without_gap_or_repeat(world: World) -> None:
+    path = f"/api/companies/{world.company}/events"
+    total = world.board.must("GET", path)[0]["seq"]
+    reader = world.running.client(world.board.token)
+    events = server_sent(reader.open("GET", path, headers={**STREAM, "Last-Event-ID": "2"}))
+    seen = [int(next(events)["id"]) for _ in range(total - 2)]
+    assert seen == list(range(3, total + 1))
+    world.board.must("POST", f"/api/companies/{world.company}/agents", {"name": "newest"})
+    fresh = [next(events)]
+    while "agent.create" not in fresh[-1]["data"]:
+        fresh.append(next(events))
+    assert json.loads(fresh[-1]["data"])["details"]["name"] == "newest"
+    assert [int(event["id"]) for event in fresh] == list(range(total + 1, total + 1 + len(fresh)))
+    reader.close()
+    again = world.running.client(world.board.token)
+    resumed = server_sent(again.open("GET", f"{path}?after={fresh[0]['id']}", headers=STREAM))
+    world.board.must("POST", f"/api/companies/{world.company}/agents", {"name": "last"})
+    assert int(next(resumed)["id"]) == int(fresh[0]["id"]) + 1
+
+
+def test_a_stream_without_a_place_begins_now(world: World) -> None:
+    path = f"/api/companies/{world.company}/events"
+    reader = world.running.client(world.board.token)
+    response = reader.open("GET", path, headers=STREAM)
+    assert response.headers["Content-Type"].startswith("text/event-stream")
+    events = server_sent(response)
+    total = world.board.must("GET", path)[0]["seq"]
+    world.board.must("POST", f"/api/agents/{world.lead}/keys")
+    assert int(next(events)["id"]) == total + 1
+
+
+def test_a_stream_ends_when_its_token_is_revoked(world: World) -> None:
+    users = f"/api/companies/{world.company}/users/{world.user}/tokens"
+    made = world.board.must("POST", users)
+    reader = world.running.client(made["token"])
+    events = server_sent(
+        reader.open("GET", f"/api/companies/{world.company}/events", headers=STREAM)
+    )
+    world.board.must("DELETE", f"{users}/{made['id']}")
+    assert [event["event"] for event in events] == ["end"]
+
+
+def test_a_quiet_stream_says_that_it_is_still_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "KEEP_ALIVE_SECONDS", 0.05)
+    reader = world.running.client(world.board.token)
+    response = reader.open("GET", f"/api/companies/{world.company}/events", headers=STREAM)
+    lines = [response.readline() for _ in range(5)]
+    assert lines[:3:2] == [b": connected\n", b": still here\n"]
+
+
+def test_a_stream_is_refused_like_any_other_request(world: World) -> None:
+    path = f"/api/companies/{world.company}/events"
+    assert world.worker_client("GET", path, headers=STREAM).code == "board_only"
+    assert world.stranger("GET", path, headers=STREAM).status == 404
+    assert world.running.client()("GET", path, headers=STREAM).status == 401
+    for wrong in ("x", "-1", "9" * 19, "1.5"):
+        headers = {**STREAM, "Last-Event-ID": wrong}
+        assert world.board("GET", path, headers=headers).status == 422
+
+
+def test_many_readers_of_a_stream_all_see_every_event(world: World) -> None:
+    path = f"/api/companies/{world.company}/events"
+    start = world.board.must("GET", path)[0]["seq"]
+    readers = [world.running.client(world.board.token) for _ in range(8)]
+    streams = [
+        server_sent(reader.open("GET", f"{path}?after={start}", headers=STREAM))
+        for reader in readers
+    ]
+    seen: list[list[int]] = [[] for _ in readers]
+
+    def read(number: int) -> None:
+        while not seen[number] or seen[number][-1] < start + 30:
+            seen[number].append(int(next(streams[number])["id"]))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(len(readers))]
+    for thread in threads:
+        thread.start()
+    for _ in range(30):
+        world.board.must("POST", f"/api/agents/{world.lead}/keys")
+    for thread in threads:
+        thread.join(30)
+    assert seen == [list(range(start + 1, start + 31))] * len(readers)
