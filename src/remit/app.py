@@ -21,6 +21,7 @@ from remit.services.archive.archive import Archive
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import LARGEST_FILE, Library
+from remit.services.parking import CallsAwaitingApproval
 from remit.settings import Settings, prepare_home
 from remit.store.blobs import open_blobs
 from remit.store.database import open_database
@@ -50,6 +51,7 @@ class App:
             self.database.close()
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
+        self.gate.parking = CallsAwaitingApproval()
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)

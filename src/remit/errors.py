@@ -5,6 +5,7 @@ RemitError                code                what the caller should think
 │   └── TooLarge          too_large           send less
 ├── Unauthenticated       unauthenticated     present a valid token
 ├── Refused               <reason code>       not allowed; the decision says why
+│   └── AwaitsApproval    pending_approval    not done; a person was asked
 ├── NotFound              not_found           it does not exist, or not for you
 ├── Conflict              conflict            somebody was faster; look again
 │   ├── AlreadyExists     already_exists      choose another name
@@ -73,6 +74,13 @@ class Refused(RemitError):
     code = "refused"
     status = 403
     next_step = "Ask your boss or the board for the capability."
+
+
+class AwaitsApproval(Refused):
+    """Nothing was done. `details["approval_id"]` is what a person was asked."""
+
+    code = "pending_approval"
+    next_step = "Go on with other work; you will get mail when it is decided."
 
 
 class NotFound(RemitError):

@@ -28,6 +28,9 @@ EventId = NewType("EventId", str)
 MessageId = NewType("MessageId", str)
 QuestionId = NewType("QuestionId", str)
 ScheduleId = NewType("ScheduleId", str)
+ApprovalId = NewType("ApprovalId", str)
+CommentId = NewType("CommentId", str)
+RevisionId = NewType("RevisionId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.authority.capability import holding
+from remit.authority.capability import condition, holding
+from remit.authority.governance import GOVERNING, decide_governance
 from remit.authority.outcome import Relation, decide_outcome
 from remit.clock import Micros
 from remit.ids import AgentId, UserId
@@ -27,7 +28,19 @@ class Action(StrEnum):
     USER_READ = "user.read"
     USER_CHANGE = "user.change"
     AGENT_READ = "agent.read"
+    #: To create an agent directly, past every approval.
+    AGENT_APPOINT = "agent.appoint"
     AGENT_CREATE = "agent.create"
+    AGENT_PERMIT = "agent.permit"
+    CONFIG_READ = "config.read"
+    CONFIG_CHANGE = "config.change"
+    CONFIG_PROPOSE = "config.propose"
+    APPROVAL_REQUEST = "approval.request"
+    APPROVAL_READ = "approval.read"
+    APPROVAL_COMMENT = "approval.comment"
+    APPROVAL_DECIDE = "approval.decide"
+    APPROVAL_RESUBMIT = "approval.resubmit"
+    APPROVAL_CANCEL = "approval.cancel"
     AGENT_TERMINATE = "agent.terminate"
     KEY_READ = "key.read"
     KEY_CHANGE = "key.change"
@@ -68,6 +81,8 @@ _LOOKING = frozenset(
         Action.KEY_READ,
         Action.OUTCOME_READ,
         Action.MESSAGE_READ,
+        Action.APPROVAL_READ,
+        Action.CONFIG_READ,
         Action.FILE_SEE,
         Action.FILE_READ,
         Action.FILE_AUDIT,
@@ -138,6 +153,14 @@ class Facts:
     relation: Relation = Relation.NONE
     #: Whether the outcome was handed over as a whole.
     delegated: bool = False
+    #: What was said about the asking agent and hiring.
+    can_create_agents: bool | None = None
+    #: Whether the asking agent leads the company.
+    is_ceo: bool = False
+    #: A new agent for an outcome that the asking agent hands over, not for a post.
+    for_delegation: bool = False
+    #: The agent that asked for the approval.
+    requester: AgentId | None = None
     #: The person in the seat of the agent that is acted upon.
     seat_user: UserId | None = None
     #: A document about an agent, its memory or its log: it and its bosses may read it.
@@ -194,6 +217,18 @@ def _decide_agent(
     if action in OUTCOME_ACTIONS:
         held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
         return decide_outcome(action.value, held, facts.relation, facts.delegated, facts.now)
+    if action.value in GOVERNING:
+        return decide_governance(
+            action.value,
+            actor.id,
+            facts.place,
+            _own(facts.held, actor, resource),
+            facts.now,
+            is_ceo=facts.is_ceo,
+            can_create_agents=facts.can_create_agents,
+            for_delegation=facts.for_delegation,
+            requester=facts.requester,
+        )
     if action in (Action.AGENT_CONTROL, Action.AGENT_TERMINATE):
         # Supervision is transitive, and never reaches oneself or upward.
         if actor.id in facts.place[1:]:
@@ -253,7 +288,9 @@ def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -
         return granted
     by_rule = _message_rule(actor, resource.id if resource is not None else "", facts)
     if by_rule is not None:
-        return _allow(by_rule[0], by_rule[1], f"rule:{by_rule[0]}")
+        # What was said explicitly goes before what follows from the tree.
+        gate = condition(held, Level.USE, facts.now)
+        return gate or _allow(by_rule[0], by_rule[1], f"rule:{by_rule[0]}")
     if granted.effect is not Effect.DENY:
         return granted
     return _deny("not_in_reach", "You write to your boss and to your own reports.")

@@ -8,6 +8,7 @@ from enum import StrEnum
 from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, FileId, UserId, looks_like_id
+from remit.model.permission import PermissionLevel
 from remit.model.text import clean_name
 
 #: Names that addresses need for themselves.
@@ -80,10 +81,28 @@ class Agent:
     seat_user_id: UserId | None
     #: What the agent is told about itself, besides its role.
     prompt: str
+    #: What it can do, in words.
+    capabilities: str
+    #: JSON text; see `permission.py`.
+    permissions: str
+    permission_level: PermissionLevel
+    #: JSON text: how it is run, whatever runs it.
+    runtime_config: str
+    #: None means that nobody set a limit.
+    budget_monthly_cents: int | None
+    #: JSON text that others keep here; Remit does not read it.
+    metadata: str
+    #: Number of the configuration it has now.
+    config_revision: int
     state_file_id: FileId
     log_file_id: FileId
     created_at: Micros
     updated_at: Micros
+
+    @property
+    def is_ceo(self) -> bool:
+        """The role alone gives nothing: only below a person it is what it says."""
+        return self.role is AgentRole.CEO and self.boss_id is None
 
 
 def agent_name(text: object) -> str:

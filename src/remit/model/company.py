@@ -15,6 +15,13 @@ class Company:
     id: CompanyId
     name: str
     messaging: Messaging
+    #: A hire waits for a person.
+    require_board_approval_for_new_agents: bool
+    #: A change of configuration that an agent proposes waits for a person.
+    require_approval_for_config_changes: bool
+    #: What agents that agents create are run by, unless told otherwise.
+    chat_llm_provider: str | None
+    chat_llm_model: str | None
     created_at: Micros
 
 

@@ -41,8 +41,13 @@ class ResourceKind(StrEnum):
     ACTION = "action"
 
 
+AGENT_CREATE = "agent.create"
+#: Decide about what agents below one ask for.
+APPROVAL_DECIDE = "approval.decide"
+FULL_ACCESS = "full_access"
+INSTANCE_CONFIGURE = "instance.configure"
 #: Rights that are not about one thing.
-ACTIONS = frozenset({"agent.create", "full_access", "instance.configure"})
+ACTIONS = frozenset({AGENT_CREATE, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE})
 
 LEVELS: dict[ResourceKind, tuple[Level, ...]] = {
     ResourceKind.KB_FILE: (Level.NONE, Level.READ, Level.WRITE),

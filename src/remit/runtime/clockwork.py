@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from remit.clock import SECOND
-from remit.errors import RemitError
-from remit.services import schedules
+from remit.errors import Conflict, RemitError
+from remit.services import approvals, schedules
 from remit.services.command import Gate
 from remit.services.identity import as_system
 
@@ -33,11 +34,15 @@ class Clockwork:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def tick(self) -> int:
-        """Do what is due now; answers how many companies had something."""
+        """Do what is due now; answers how much there was."""
         due = await self._gate(as_system(), schedules.companies_due)
         for company in due:
             await self._gate(as_system(), schedules.run_due, company=company)
-        return len(due)
+        late = await self._gate(as_system(), approvals.due)
+        for approval in late:
+            with suppress(Conflict):  # somebody decided it just now
+                await self._gate(as_system(), approvals.expire, approval=approval)
+        return len(due) + len(late)
 
     async def _run(self) -> None:
         while True:

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, TokenKind, UserId
-from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
+from remit.model.agent import Agent, AgentStatus
+from remit.model.approval import ApprovalType
+from remit.model.configuration import RevisionSource
 from remit.model.file import FileKind
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeStatus
+from remit.model.permission import PermissionLevel
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text, name_key
-from remit.services import documents, finishing, grants, lookup, outcomes, tree, users, views
+from remit.services import (
+    approval_engine,
+    configuration,
+    documents,
+    finishing,
+    grants,
+    lookup,
+    mail,
+    outcomes,
+    posts,
+    tree,
+    users,
+    views,
+)
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
 from remit.store import agents as statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store.statement import row
-
-LONGEST_PROMPT = 50_000
-LONGEST_CONFIG = 64 * 1024
-#: Programs that can execute an agent; a person in the seat starts none.
-ADAPTER_TYPES = frozenset({"claude", "codex", "llm", "process", "http", "human", "scripted"})
 
 
 @command
@@ -36,74 +46,49 @@ def create(
     *,
     company: str | None,
     name: object,
-    role: object = "general",
-    title: object = "",
     reports_to: str | None = None,
-    adapter_type: object = "human",
-    adapter_config: Mapping[str, Any] | None = None,
-    prompt: object = "",
     purpose: object = None,
     perpetual: bool = False,
     given: Sequence[Mapping[str, Any]] = (),
+    **described: Any,
 ) -> Answer:
-    """Bring an agent into being, with the outcome it is responsible for and its first grants."""
-    post = new_post(
-        name=name,
-        role=role,
-        title=title,
-        adapter_type=adapter_type,
-        adapter_config=adapter_config,
-        prompt=prompt,
-    )
+    """Bring an agent into being directly, with its mandate and first grants. The board does this.
+
+    It needs nobody's approval, and the record says who did it.
+    """
+    post = posts.new_post(name=name, **described)
     lookup.company_of_caller(ctx, company)
     boss = lookup.agent(ctx, reports_to) if reports_to else None
-    ctx.require(Action.AGENT_CREATE, on=f"agent:{post.name}", home=boss.id if boss else None)
+    ctx.require(Action.AGENT_APPOINT, on=f"agent:{post.name}", home=boss.id if boss else None)
     agent = found(ctx, post, boss, purpose=purpose, perpetual=perpetual)
     for wish in given:
         grants.give_to(ctx, agent, wish)
+    if ctx.actor.kind is ActorKind.USER:
+        approval_engine.decided_already(
+            ctx,
+            ApprovalType.HIRE_AGENT,
+            posts.hire_payload(agent, requested_by=None),
+            agent=agent.id,
+            note="Created by the board",
+        )
     return views.agent(agent)
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
-    """What is known of an agent before it has a place."""
-
-    name: str
-    role: AgentRole
-    title: str
-    adapter_type: str
-    adapter_config: str
-    prompt: str
-
-
-def new_post(
-    *,
-    name: object,
-    role: object = "general",
-    title: object = "",
-    adapter_type: object = "human",
-    adapter_config: Mapping[str, Any] | None = None,
-    prompt: object = "",
-) -> Post:
-    return Post(
-        name=agent_name(name),
-        role=agent_role(role),
-        title=clean_line(title, "title", longest=100, empty_ok=True),
-        adapter_type=adapter(adapter_type),
-        adapter_config=adapter_settings(adapter_config),
-        prompt=clean_text(prompt, "prompt", longest=LONGEST_PROMPT, empty_ok=True),
-    )
-
-
 def found(
-    ctx: Context, post: Post, boss: Agent | None, *, purpose: object = None, perpetual: bool = False
+    ctx: Context,
+    post: posts.Post,
+    boss: Agent | None,
+    *,
+    purpose: object = None,
+    perpetual: bool = False,
+    status: AgentStatus = AgentStatus.IDLE,
 ) -> Agent:
     """An agent with a mandate of its own, which is a part of its boss's."""
     aim = clean_line(
         purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
     )
     mandate = open_outcome(ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None)
-    agent = appoint(ctx, post, mandate, boss)
+    agent = appoint(ctx, post, mandate, boss, status)
     write_document(ctx, mandate, "")
     ctx.record(
         "outcome.create",
@@ -115,27 +100,37 @@ def found(
     return agent
 
 
-def appoint(ctx: Context, post: Post, mandate: Outcome, boss: Agent | None) -> Agent:
+def appoint(
+    ctx: Context,
+    post: posts.Post,
+    mandate: Outcome,
+    boss: Agent | None,
+    status: AgentStatus = AgentStatus.IDLE,
+) -> Agent:
     """Put an agent into its place: below its boss, or below the asking user at the root."""
     if boss is not None:
         tree.check_boss(ctx, boss)
-    if ctx.tx.one(
-        statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(post.name)
-    ):
-        raise AlreadyExists(f"There is an agent named {post.name!r} already.")
+    check_name(ctx, post.name)
     agent = Agent(
         id=AgentId(mandate.id),
         company_id=mandate.company_id,
         name=post.name,
         role=post.role,
         title=post.title,
-        status=AgentStatus.IDLE,
+        status=status,
         boss_id=boss.id if boss else None,
         boss_user_id=None if boss else _boss_user(ctx),
         adapter_type=post.adapter_type,
         adapter_config=post.adapter_config,
         seat_user_id=None,
         prompt=post.prompt,
+        capabilities=post.capabilities,
+        permissions=post.permissions,
+        permission_level=PermissionLevel.STANDARD,
+        runtime_config=post.runtime_config,
+        budget_monthly_cents=post.budget_monthly_cents,
+        metadata=post.metadata,
+        config_revision=1,
         state_file_id=FileId(ctx.ids.new()),
         log_file_id=FileId(ctx.ids.new()),
         created_at=ctx.now,
@@ -154,9 +149,16 @@ def appoint(ctx: Context, post: Post, mandate: Outcome, boss: Agent | None) -> A
             "boss_user": agent.boss_user_id,
             "adapter_type": post.adapter_type,
             "mandate": mandate.title,
+            "status": status.value,
         },
     )
+    configuration.keep(ctx, agent, RevisionSource.CREATE)
     return agent
+
+
+def check_name(ctx: Context, name: str) -> None:
+    if ctx.tx.one(statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(name)):
+        raise AlreadyExists(f"There is an agent named {name!r} already.")
 
 
 def _keep_books(ctx: Context, agent: Agent) -> None:
@@ -220,11 +222,25 @@ def terminate(ctx: Context, *, agent: str) -> Answer:
         )
     mandate = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=found.id)
     assert mandate is not None, "an agent has a mandate"
-    if mandate.status is OutcomeStatus.OPEN:
+    if mandate.status is OutcomeStatus.OPEN and mandate.owner_id == found.id:
         finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated")
     else:
         finishing.deactivate(ctx, found)
     return {**views.agent(found), "status": AgentStatus.TERMINATED.value}
+
+
+@command
+def wake(ctx: Context, *, agent: str, reason: object = "") -> Answer:
+    """Give an agent something to look at, so that it is started. Whoever may write to it may."""
+    why = clean_text(reason, "reason", longest=10_000, empty_ok=True)
+    found = lookup.agent_anywhere(ctx, agent)
+    if found.status not in (AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.ERROR):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "It can be woken once it works again.",
+        )
+    message = mail.post(ctx, to=f"agent:{found.id}", subject="Wake up", text=why or "Wake up.")
+    return {**views.agent(found), "message_id": message.id}
 
 
 @command
@@ -318,28 +334,6 @@ def revoke_key(ctx: Context, *, agent: str, key: str) -> Answer:
     ctx.tx.run(people.REVOKE_TOKEN, token=token.id, now=ctx.now)
     ctx.record("token.revoke", f"token:{token.id}", {"agent_id": found.id})
     return {"id": token.id, "revoked": True}
-
-
-def agent_role(text: object) -> AgentRole:
-    try:
-        return AgentRole(text)  # type: ignore[arg-type]  # anything else is the error we report
-    except ValueError:
-        known = ", ".join(role.value for role in AgentRole)
-        raise BadInput(f"role must be one of {known}.", "Choose one of these roles.") from None
-
-
-def adapter(text: object) -> str:
-    if not isinstance(text, str) or text not in ADAPTER_TYPES:
-        known = ", ".join(sorted(ADAPTER_TYPES))
-        raise BadInput(f"adapterType must be one of {known}.", "Choose one of these adapters.")
-    return text
-
-
-def adapter_settings(config: Mapping[str, Any] | None) -> str:
-    text = json.dumps(dict(config or {}), ensure_ascii=True)
-    if len(text) > LONGEST_CONFIG:
-        raise BadInput("adapterConfig is larger than 64 KiB.", "Keep long texts in files.")
-    return text
 
 
 def _boss_user(ctx: Context) -> UserId:

@@ -12,10 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from importlib import import_module
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from remit.authority import Action, Facts, decide
 from remit.clock import HOUR, Clock, Micros
@@ -65,20 +67,46 @@ class Verb(Generic[P, R]):
     body: Callable[Concatenate[Context, P], R]
 
 
+#: By name, so that a call that waited for approval can be carried out later.
+_VERBS: dict[str, Verb[..., Any]] = {}
+
+
 def query(body: Callable[Concatenate[Context, P], R]) -> Verb[P, R]:
-    return Verb(_name(body), Kind.QUERY, body)
+    return _verb(Kind.QUERY, body)
 
 
 def logged(body: Callable[Concatenate[Context, P], R]) -> Verb[P, R]:
-    return Verb(_name(body), Kind.LOGGED, body)
+    return _verb(Kind.LOGGED, body)
 
 
 def command(body: Callable[Concatenate[Context, P], Answer]) -> Verb[P, Answer]:
-    return Verb(_name(body), Kind.COMMAND, body)
+    return _verb(Kind.COMMAND, body)
+
+
+def verb_named(name: str) -> Verb[..., Any]:
+    if name not in _VERBS:
+        import_module(f"remit.services.{name.partition('.')[0]}")
+    return _VERBS[name]
+
+
+def _verb(kind: Kind, body: Callable[Concatenate[Context, P], R]) -> Verb[P, R]:
+    verb = Verb(_name(body), kind, body)
+    _VERBS[verb.name] = verb
+    return verb
 
 
 def _name(body: Callable[..., Any]) -> str:
     return f"{body.__module__.rpartition('.')[2]}.{body.__name__}"
+
+
+#: What was tried, on what, and the decision about it.
+Denied = tuple[Action, str, Decision]
+
+
+def approved(approval: str) -> Decision:
+    return Decision(
+        Effect.ALLOW, "approved", "This very call was approved.", f"approval:{approval}"
+    )
 
 
 @dataclass
@@ -95,12 +123,14 @@ class Context:
     #: Set by `enter`.
     company: CompanyId | None = None
     membership: Membership | None = None
+    #: The approval that this very call was given.
+    ticket: str | None = None
     #: Shown to the caller once and stored nowhere.
     secrets: dict[str, str] = field(default_factory=dict)
     _head: event_log.Head | None = None
     _decided: Decision | None = None
     _events: int = 0
-    _denied: tuple[Action, str, Decision] | None = None
+    _denied: Denied | None = None
 
     def enter(self, company: str) -> CompanyId:
         """Work in a company. Whoever has no part in it does not learn that it exists."""
@@ -159,6 +189,8 @@ class Context:
             facts["place"] = self.place(home)
         known = Facts(self.now, self.membership, **facts)
         decision = decide(self.actor, action, resource, known)
+        if decision.effect is Effect.ASK and self.ticket is not None:
+            return approved(self.ticket)
         if decision.allowed and self.tx.writable:
             self._mark_used(decision, known)
         return decision
@@ -190,6 +222,18 @@ class Context:
             code=decision.reason,
             details={"decision": decision.as_dict()},
         )
+
+    @contextmanager
+    def acting_as(self, actor: Principal, ticket: str | None = None) -> Iterator[None]:
+        """Do something in another's name, with their rights and in the record as theirs."""
+        before = (self.actor, self.membership, self.ticket, self._decided)
+        self.actor, self.membership, self.ticket = actor, None, ticket
+        if actor.kind is ActorKind.USER:
+            self.membership = self.tx.one(people.MEMBERSHIP, company=self.company, user=actor.id)
+        try:
+            yield
+        finally:
+            self.actor, self.membership, self.ticket, self._decided = before
 
     def accept_rule(self, decision: Decision) -> None:
         """Go on with a rule that needs no facts, such as a person's right to sign in."""
@@ -252,6 +296,13 @@ class Context:
     def refused(self) -> bool:
         return self._denied is not None and self.company is not None
 
+    @property
+    def asked(self) -> Denied | None:
+        """What would have been possible with somebody's approval."""
+        if self._denied is not None and self._denied[2].effect is Effect.ASK:
+            return self._denied
+        return None
+
     def finish(self) -> None:
         """A command that decided or recorded nothing is a defect, so it must not commit."""
         if self.kind is Kind.COMMAND and not self._events:
@@ -281,6 +332,30 @@ class _Reply(Generic[R]):
     company: CompanyId | None = None
 
 
+class Parking(Protocol):
+    """What becomes of a call that needs approval. Both run in the call's own transaction."""
+
+    def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
+        """A ticket to go on with, what the call answered when it was carried out, or that
+        somebody was asked and has not said yes."""
+
+    def used(self, ctx: Context, ticket: Ticket) -> None:
+        """The call went through."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Something that was asked for: a verb and what it was given."""
+
+    verb: Verb[..., Any]
+    given: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ticket:
+    approval: str
+
+
 class Gate:
     """Runs verbs. Nothing reads or writes around it."""
 
@@ -289,6 +364,7 @@ class Gate:
         self.clock = clock
         self.ids = ids
         self.blobs = blobs
+        self.parking: Parking | None = None
         #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
@@ -363,8 +439,12 @@ class Gate:
             if not tx.writable:
                 raise _Recordable from error
             tx.restart()
-            ctx.record_refusal()
-            return _Reply(error=error, company=ctx.company)
+            if ctx.asked is None or self.parking is None or args:
+                ctx.record_refusal()
+                return _Reply(error=error, company=ctx.company)
+            answer = self._admit(self.parking, ctx, ctx.asked, Call(verb, kwargs))
+            if isinstance(answer, Refused):
+                return _Reply(error=answer, company=ctx.company)
         if keyed:
             tx.run(
                 event_log.INSERT_ANSWER,
@@ -378,6 +458,20 @@ class Gate:
         if ctx.secrets and isinstance(answer, dict):
             answer.update(ctx.secrets)  # after the answer was stored, so shown once
         return _Reply(answer, company=ctx.company if verb.kind is Kind.COMMAND else None)
+
+    def _admit(self, parking: Parking, was: Context, denied: Denied, call: Call) -> Any:
+        """Go on with a call that somebody approved, or see to it that somebody is asked."""
+        ctx = Context(was.tx, was.actor, was.now, was.ids, was.blobs, Kind.COMMAND, was.caller)
+        assert was.company is not None
+        ctx.enter(was.company)
+        admitted = parking.admit(ctx, denied, call)
+        if not isinstance(admitted, Ticket):
+            return admitted
+        ctx.ticket = admitted.approval
+        answer = call.verb.body(ctx, **call.given)
+        parking.used(ctx, admitted)
+        ctx.finish()
+        return answer
 
     def _open(self, reply: _Reply[R]) -> R:
         if reply.company is not None:

@@ -12,11 +12,12 @@ from remit.model.company import Company, company_name
 from remit.model.event import GENESIS
 from remit.model.mail import Messaging
 from remit.model.principal import ActorKind
-from remit.model.text import name_key
+from remit.model.text import clean_line, name_key
 from remit.model.user import Membership, UserRole
 from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import people
+from remit.store.statement import row
 
 
 @command
@@ -26,16 +27,17 @@ def create(ctx: Context, *, name: object) -> Answer:
     ctx.require(Action.COMPANY_CREATE, on="company")
     if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
         raise AlreadyExists(f"There is a company named {name!r} already.")
-    company = Company(CompanyId(ctx.ids.new()), name, Messaging.CHAIN, ctx.now)
-    ctx.tx.run(
-        people.INSERT_COMPANY,
-        id=company.id,
+    company = Company(
+        id=CompanyId(ctx.ids.new()),
         name=name,
-        name_key=name_key(name),
-        messaging=company.messaging.value,
-        mail_position=0,
+        messaging=Messaging.CHAIN,
+        require_board_approval_for_new_agents=True,
+        require_approval_for_config_changes=True,
+        chat_llm_provider=None,
+        chat_llm_model=None,
         created_at=ctx.now,
     )
+    ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(name), mail_position=0))
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
     if ctx.actor.kind is ActorKind.USER:
         add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)
@@ -88,34 +90,71 @@ def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
 
 
 @command
-def change(ctx: Context, *, company: str, name: object = None, messaging: object = None) -> Answer:
-    """Rename a company, or change who may write to whom in it."""
+def change(
+    ctx: Context,
+    *,
+    company: str,
+    name: object = None,
+    messaging: object = None,
+    require_board_approval_for_new_agents: object = None,
+    require_approval_for_config_changes: object = None,
+    chat_llm_provider: object = None,
+    chat_llm_model: object = None,
+) -> Answer:
+    """Rename a company, or change how it is run. An empty text takes a default back."""
     found = _entered(ctx, company, Action.COMPANY_CHANGE)
     new = replace(
         found,
         name=found.name if name is None else company_name(name),
         messaging=found.messaging if messaging is None else _messaging(messaging),
+        require_board_approval_for_new_agents=_flag(
+            require_board_approval_for_new_agents,
+            "requireBoardApprovalForNewAgents",
+            found.require_board_approval_for_new_agents,
+        ),
+        require_approval_for_config_changes=_flag(
+            require_approval_for_config_changes,
+            "requireApprovalForConfigChanges",
+            found.require_approval_for_config_changes,
+        ),
+        chat_llm_provider=_default(chat_llm_provider, "chatLLMProvider", found.chat_llm_provider),
+        chat_llm_model=_default(chat_llm_model, "chatLLMModel", found.chat_llm_model),
     )
     taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
     if taken is not None and taken.id != found.id:
         raise AlreadyExists(f"There is a company named {new.name!r} already.")
-    ctx.tx.run(
-        people.CHANGE_COMPANY,
-        company=found.id,
-        new_name=new.name,
-        new_key=name_key(new.name),
-        new_messaging=new.messaging.value,
-    )
+    ctx.tx.run(people.CHANGE_COMPANY, **new_values(new), new_key=name_key(new.name))
+    was, now = views.company(found), views.company(new)
     ctx.record(
         "company.change",
         f"company:{found.id}",
         {
-            "name": new.name,
-            "messaging": new.messaging.value,
-            "was": {"name": found.name, "messaging": found.messaging.value},
+            **{key: value for key, value in now.items() if value != was[key]},
+            "was": {key: value for key, value in was.items() if value != now[key]},
         },
     )
     return _with_part(ctx, new)
+
+
+def new_values(company: Company) -> dict[str, Any]:
+    """What is written when a company changes."""
+    values = row(company)
+    values.pop("created_at")
+    return {"company": values.pop("id"), **{f"new_{key}": value for key, value in values.items()}}
+
+
+def _flag(given: object, field: str, current: bool) -> bool:
+    if given is None:
+        return current
+    if not isinstance(given, bool):
+        raise BadInput(f"{field}: must be true or false.", "Send a boolean.")
+    return given
+
+
+def _default(given: object, field: str, current: str | None) -> str | None:
+    if given is None:
+        return current
+    return clean_line(given, field, longest=100, empty_ok=True) or None
 
 
 def _messaging(text: object) -> Messaging:

@@ -19,24 +19,22 @@ from remit.model.grant import Level
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import clean_text
 from remit.services import (
-    agents,
     documents,
     files,
     finishing,
     grants,
+    handing_over,
+    hiring,
     lookup,
-    outcomes,
     tree,
     views,
 )
 from remit.services.command import Answer, Context, command
-from remit.services.opening import open_outcome, write_document
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
 from remit.store import outcomes as statements
 
 MOST_GRANTS = 100
-_HIRE_FIELDS = frozenset({"name", "role", "title", "adapter_type", "adapter_config", "prompt"})
 
 
 @command
@@ -54,41 +52,25 @@ def delegate(
     if len(given) > MOST_GRANTS:
         raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
     found = lookup.outcome_anywhere(ctx, outcome)
-    decision = lookup.require_outcome(ctx, Action.OUTCOME_DELEGATE, found)
-    if found.delegated:
-        raise Conflict("It is delegated already.", "Reclaim it first, or choose a part of it.")
-    if found.status is not OutcomeStatus.OPEN:
-        raise Conflict(f"The outcome is {found.status.value}.", "Delegate open outcomes.")
-    if found.perpetual:
-        raise Conflict("A perpetual outcome stays where it is.", "Delegate a part of it.")
+    decision = handing_over.check(ctx, found)
     boss = _agent(ctx, found.owner_id)
-    if to is not None:
-        receiver = _report(ctx, boss, to)
-    else:
+    if to is None:
         assert hire is not None
-        found, receiver = _hire(ctx, boss, found, hire)
-    moved = len(
-        ctx.tx.all(
-            statements.MOVE_SUBTREE,
-            outcome=found.id,
-            delegator=boss.id,
-            new_owner=receiver.id,
-            now=ctx.now,
-        )
-    )
-    tree.hand_over(ctx, found.id, receiver.id, delegated=True, delegator=boss.id)
-    ctx.record(
-        "outcome.delegate",
-        f"outcome:{found.id}",
-        {"from": boss.id, "to": receiver.id, "moved": moved, "hired": to is None},
-        decision,
-    )
+        hired = hiring.hire_for(ctx, found, boss, hire, given)
+        return {
+            "outcome": views.outcome(_outcome(ctx, hired.mandate.id), ctx.now),
+            "moved": hired.moved,
+            **hiring.answer(hired),
+        }
+    receiver = _report(ctx, boss, to)
+    count = handing_over.hand_to(ctx, found, receiver, hired=False, decision=decision)
     for wish in given:
         grants.give_to(ctx, receiver, {**wish, "scope": found.id})
     return {
         "outcome": views.outcome(_outcome(ctx, found.id), ctx.now),
         "agent": views.agent(receiver),
-        "moved": moved,
+        "approval": None,
+        "moved": count,
     }
 
 
@@ -153,37 +135,6 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
         "agents": [agent.id for agent in gone],
         "handover_file_id": handover,
     }
-
-
-def _hire(
-    ctx: Context, boss: Agent, outcome: Outcome, hire: Mapping[str, Any]
-) -> tuple[Outcome, Agent]:
-    """A new agent for the outcome. Its id is the outcome's, unless an earlier agent had that."""
-    unknown = hire.keys() - _HIRE_FIELDS
-    if unknown:
-        raise BadInput(
-            f"hire has an unknown field {min(unknown)[:40]!r}.",
-            f"Known: {', '.join(sorted(_HIRE_FIELDS))}.",
-        )
-    post = agents.new_post(**hire) if "name" in hire else agents.new_post(name=None, **hire)
-    if ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.id) is not None:
-        again = open_outcome(
-            ctx,
-            title=outcome.title,
-            owner=boss.id,
-            urgent=outcome.urgent,
-            important=outcome.important,
-            deferred_until=outcome.deferred_until,
-        )
-        write_document(ctx, again, documents.prose(ctx, outcome.id))
-        outcomes.insert_below(ctx, outcome, again)
-        ctx.record(
-            "outcome.create",
-            f"outcome:{again.id}",
-            {"title": again.title, "owner": boss.id, "parents": [outcome.id]},
-        )
-        outcome = again
-    return outcome, agents.appoint(ctx, post, outcome, boss)
 
 
 def _report(ctx: Context, boss: Agent, text: str) -> Agent:

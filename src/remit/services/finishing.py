@@ -14,7 +14,7 @@ from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import Outcome, OutcomeStatus
-from remit.services import inbox, tree
+from remit.services import approval_engine, inbox, tree
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
@@ -76,7 +76,16 @@ def finish_one(
     ):
         raise Conflict("The outcome is finished already.")
     _count(ctx, outcome, -1)
+    if not outcome.delegated:
+        _let_go_of_hire(ctx, outcome)
     return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome.id, now=ctx.now))
+
+
+def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
+    """Whoever was to be hired for it, and awaits approval, is not needed any more."""
+    hired = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.id)
+    if hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
+        deactivate(ctx, hired)
 
 
 def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
@@ -114,6 +123,7 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
+    approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)
     ctx.record(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from remit.authority import Action, Wish, attenuate, covers, excessive, holding
@@ -11,6 +11,7 @@ from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
 from remit.model.agent import Agent, AgentStatus
+from remit.model.decision import Decision
 from remit.model.grant import (
     Grant,
     Level,
@@ -57,8 +58,24 @@ def give(
     return views.grant(give_to(ctx, receiver, wish))
 
 
-def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
-    """One grant to one agent. An agent can only narrow what it holds; the board can give."""
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A grant that may be given, and on what that rests."""
+
+    resource: Resource
+    level: Level
+    mode: Mode
+    expires_at: Micros | None
+    parent: Grant | None
+    scope: OutcomeId
+    decision: Decision
+
+
+def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
+    """Whether the caller may give this, as it was asked for; ends the call otherwise.
+
+    An agent can only narrow what it holds; the board can give.
+    """
     resource = _resource(ctx, wish.get("resource"))
     level = parse_level(wish.get("level"), resource.kind)
     mode = parse_mode(wish.get("mode") or "allow")
@@ -84,23 +101,46 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
         _check_reach(ctx, resource)
         if expires_at is not None and expires_at <= ctx.now:
             raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
+    scope = _scope(ctx, receiver, wish.get("scope"))
+    return Weighed(resource, level, mode, expires_at, parent, scope, decision)
+
+
+def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
+    """One grant to one agent."""
+    asked = weigh(ctx, receiver, wish)
+    if receiver.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{receiver.name} awaits approval.", "Ask for the grant with the hire, or afterwards."
+        )
     grant = _insert(
         ctx,
         receiver.id,
-        resource,
-        level,
-        mode,
-        scope=_scope(ctx, receiver, wish.get("scope")),
-        parent=parent,
-        expires_at=expires_at,
+        asked.resource,
+        asked.level,
+        asked.mode,
+        scope=asked.scope,
+        parent=asked.parent,
+        expires_at=asked.expires_at,
         by_user=ctx.actor.user_id,
     )
-    if parent is not None:
-        ctx.tx.run(statements.MARK_USED, grant=parent.id, now=ctx.now)
-    ctx.record("grant.give", f"grant:{grant.id}", _details(grant), decision)
-    if mode is not Mode.ALLOW:
-        _take_back_excess(ctx, receiver.id, resource)
+    if asked.parent is not None:
+        ctx.tx.run(statements.MARK_USED, grant=asked.parent.id, now=ctx.now)
+    ctx.record("grant.give", f"grant:{grant.id}", _details(grant), asked.decision)
+    if asked.mode is not Mode.ALLOW:
+        _take_back_excess(ctx, receiver.id, asked.resource)
     return grant
+
+
+def revoke_actions(ctx: Context, holder: Agent) -> None:
+    """Take back the rights that are not about one thing, before a level gives others."""
+    for grant in ctx.tx.all(
+        statements.HELD_BY, holder=holder.id, after="", limit=1000, now=ctx.now
+    ):
+        if grant.kind is ResourceKind.ACTION:
+            gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id, now=ctx.now)
+            ctx.record(
+                "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
+            )
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:

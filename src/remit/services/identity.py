@@ -45,6 +45,11 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
         raise Unauthenticated("The token has expired.")
     if found.run_id is not None and found.run_status != "running":
         raise Unauthenticated("The run that this token belonged to has ended.")
+    if found.agent_status == AgentStatus.PENDING_APPROVAL:
+        # Every door is shut until a person has decided, also those that decide nothing.
+        raise Unauthenticated(
+            "The agent that this token belongs to awaits approval.", "Wait for the decision."
+        )
     if found.agent_id is not None:
         return Principal(
             ActorKind.AGENT,

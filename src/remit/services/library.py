@@ -23,6 +23,7 @@ from remit.services.identity import Caller
 from remit.store.blobs import BlobStore, Content, LocalBlobs, Spool, SweepReport
 from remit.store.database import Transaction
 from remit.store.files import REFERENCED
+from remit.store.governance import HOLDS_BLOB
 
 T = TypeVar("T")
 #: Where bytes come from: all at once, an open file, or as they arrive.
@@ -231,6 +232,7 @@ class Library:
                 (file_id, sha256)
                 for file_id, sha256 in pairs
                 if tx.one(REFERENCED, file=file_id, sha256=sha256) is not None
+                or tx.one(HOLDS_BLOB, file=file_id, sha256=sha256) is not None
             }
 
         return self.gate.database.submit_read(look).result()

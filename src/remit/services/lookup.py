@@ -10,6 +10,7 @@ from remit.authority import Action, Relation
 from remit.errors import BadInput, NotFound
 from remit.ids import AgentId, is_id, normalise
 from remit.model.agent import Agent
+from remit.model.approval import Approval
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
 from remit.model.grant import Grant, Resource, ResourceKind, kb_file
@@ -22,15 +23,15 @@ from remit.model.text import name_key
 from remit.services.command import Context, Kind
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
+from remit.store import governance, people
 from remit.store import grants as grant_statements
 from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
-from remit.store import people
 from remit.store.database import Transaction
 from remit.store.statement import Statement
 
 T = TypeVar("T")
-S = TypeVar("S", Agent, File, Outcome, Message, Schedule, Question)
+S = TypeVar("S", Agent, Approval, File, Outcome, Message, Schedule, Question)
 
 #: Sorts after every id that begins with what stands before it.
 AFTER = "g"
@@ -193,6 +194,18 @@ def question(ctx: Context, text: str) -> Question:
         "question",
         question=normalise(text.removeprefix("question:")),
     )
+
+
+def approval(ctx: Context, text: str) -> Approval:
+    """An approval by id or its beginning, entering its company. The caller decides about it."""
+    prefix = normalise(text.removeprefix("approval:"))
+    if is_id(prefix):
+        return _entered(ctx, governance.APPROVAL_ANYWHERE, "approval", approval=prefix)
+    company_of_caller(ctx, None)
+    found = ctx.tx.all(
+        governance.APPROVALS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
+    )
+    return only(found, "approval")
 
 
 def document_of(ctx: Context, outcome: Outcome) -> File:

@@ -238,6 +238,8 @@ def _receivers(ctx: Context, address: Address) -> Receivers:
 def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
     if receiver.status is AgentStatus.TERMINATED:
         raise Conflict(f"{receiver.name} is terminated.", "Write to its boss.")
+    if receiver.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{receiver.name} awaits approval.", "Write once it was taken on.")
     own = _own_boss(ctx)
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None

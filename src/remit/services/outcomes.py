@@ -17,7 +17,7 @@ from remit.model.outcome import (
     OutcomeStatus,
 )
 from remit.model.text import clean_line, clean_text
-from remit.services import documents, finishing, lookup, views
+from remit.services import documents, finishing, lookup, tree, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
 from remit.store import events as event_log
@@ -50,10 +50,12 @@ def create(
     if company is not None:
         lookup.company_of_caller(ctx, company)
     above = _each([_open_parent(ctx, other) for other in _unique([parent, *parents])])
+    owner = ctx.actor.agent_id or above[0].owner_id
+    tree.check_assignable(ctx, owner)
     outcome = open_outcome(
         ctx,
         title=title,
-        owner=ctx.actor.agent_id or above[0].owner_id,
+        owner=owner,
         new_id=new_id,
         urgent=urgent,
         important=important,

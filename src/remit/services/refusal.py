@@ -19,6 +19,12 @@ _STEPS = {
     "skip_level": "Talk to your own report, or reclaim what you delegated to it.",
     "read_only": "Tell your boss what should change about it.",
     "not_below_you": "Ask its own boss, or the board.",
+    "may_not_hire": "Ask your boss or the board to hire, or for the permission to.",
+    "no_configurations": "Ask the board, or somebody who may hire.",
+    "not_ceo": "Ask the board or the CEO.",
+    "own_permissions": "Ask the board.",
+    "board_decides": "Wait; the board sees it among what awaits it.",
+    "own_request": "Wait for somebody above you, or for the board.",
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }

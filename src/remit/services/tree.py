@@ -64,12 +64,21 @@ def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
     """Whether an agent can be put below `boss`, with everybody who works below it."""
     if agent.status is AgentStatus.TERMINATED:
         raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{agent.name} awaits approval where it is.", "Decide about that first.")
     if agent.id in ctx.place(boss.id):
         raise Conflict(
             f"{boss.name} works below {agent.name}.", "Choose a boss elsewhere.", code="cycle"
         )
     below = ctx.tx.one(statements.LEVELS_BELOW, company=ctx.company, agent=agent.id) or 0
     check_boss(ctx, boss, height=1 + below)
+
+
+def check_assignable(ctx: Context, agent: str) -> None:
+    """Work is given to those who may do it."""
+    found = ctx.tx.one(statements.AGENT, company=ctx.company, agent=agent)
+    if found is not None and found.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{found.name} awaits approval.", "Wait for the decision.")
 
 
 def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:

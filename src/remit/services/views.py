@@ -7,6 +7,7 @@ from typing import Any
 
 from remit.clock import Micros, to_iso
 from remit.model.agent import Agent
+from remit.model.approval import Approval, Comment, Revision
 from remit.model.company import Company
 from remit.model.decision import Decision, Effect
 from remit.model.event import Event
@@ -14,6 +15,7 @@ from remit.model.file import AccessEntry, File, Version
 from remit.model.grant import Grant, Level
 from remit.model.mail import Message
 from remit.model.outcome import Outcome, why_not_actionable
+from remit.model.permission import CAN_CREATE_AGENTS, can_create_agents
 from remit.model.principal import Token
 from remit.model.question import Question
 from remit.model.schedule import Schedule
@@ -32,6 +34,10 @@ def company(value: Company) -> View:
         "id": value.id,
         "name": value.name,
         "messaging": value.messaging.value,
+        "require_board_approval_for_new_agents": value.require_board_approval_for_new_agents,
+        "require_approval_for_config_changes": value.require_approval_for_config_changes,
+        "chat_llm_provider": value.chat_llm_provider,
+        "chat_llm_model": value.chat_llm_model,
         "created_at": time(value.created_at),
     }
 
@@ -57,10 +63,73 @@ def agent(value: Agent) -> View:
         "status": value.status.value,
         "reports_to": value.boss_id,
         "boss_user_id": value.boss_user_id,
+        "capabilities": value.capabilities,
         "adapter_type": value.adapter_type,
+        "permissions": {CAN_CREATE_AGENTS: _may_hire(value)},
+        "permission_level": value.permission_level.value,
+        "budget_monthly_cents": value.budget_monthly_cents,
         "seat_user_id": value.seat_user_id,
         "state_file_id": value.state_file_id,
         "log_file_id": value.log_file_id,
+        "created_at": time(value.created_at),
+        "updated_at": time(value.updated_at),
+    }
+
+
+def _may_hire(value: Agent) -> bool:
+    said = can_create_agents(value.permissions)
+    return value.is_ceo if said is None else said
+
+
+def approval(value: Approval) -> View:
+    """What is asked for, without the secrets in it."""
+    payload, removed = without_secrets(json.loads(value.payload))
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "type": value.type.value,
+        "status": value.status.value,
+        "requested_by_agent_id": value.requested_by_agent_id,
+        "requested_by_user_id": value.requested_by_user_id,
+        "requested_by_run_id": value.requested_by_run_id,
+        "agent_id": value.agent_id,
+        "routed_to_agent_id": value.routed_to_agent_id,
+        "payload": payload,
+        "revision": value.revision,
+        "digest": value.digest,
+        "decision_note": value.decision_note,
+        "decided_by_user_id": value.decided_by_user_id,
+        "decided_by_agent_id": value.decided_by_agent_id,
+        "decided_at": time(value.decided_at),
+        "result": None if value.result is None else without_secrets(json.loads(value.result))[0],
+        "used_at": time(value.used_at),
+        "expires_at": time(value.expires_at),
+        "created_at": time(value.created_at),
+        "updated_at": time(value.updated_at),
+        "redacted": removed,
+    }
+
+
+def approval_revision(value: Revision) -> View:
+    return {
+        "number": value.number,
+        "payload": without_secrets(json.loads(value.payload))[0],
+        "digest": value.digest,
+        "author_agent_id": value.author_agent_id,
+        "author_user_id": value.author_user_id,
+        "created_at": time(value.created_at),
+    }
+
+
+def comment(value: Comment) -> View:
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "approval_id": value.approval_id,
+        "author_agent_id": value.author_agent_id,
+        "author_user_id": value.author_user_id,
+        "reply_to": value.reply_to,
+        "body": value.body,
         "created_at": time(value.created_at),
         "updated_at": time(value.updated_at),
     }

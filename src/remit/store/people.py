@@ -29,7 +29,14 @@ INSERT_COMPANY = change(insert(companies))
 CHANGE_COMPANY = change(
     update(companies)
     .where(companies.c.id == bind("company"))
-    .values(name=bind("new_name"), name_key=bind("new_key"), messaging=bind("new_messaging"))
+    .values(
+        name_key=bind("new_key"),
+        **{
+            column.name: bind(f"new_{column.name}")
+            for column in columns(companies, Company)
+            if column.name not in ("id", "created_at")
+        },
+    )
 )
 COMPANY = Statement(
     select(*columns(companies, Company)).where(companies.c.id == bind("company")), into(Company)

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     text,
+    true,
 )
 
 metadata = MetaData(
@@ -64,6 +65,10 @@ companies = Table(
     Column("messaging", Text, nullable=False, server_default="chain"),
     # The last place in line that was given to a message.
     Column("mail_position", BigInteger, nullable=False, server_default="0"),
+    Column("require_board_approval_for_new_agents", Boolean, nullable=False, server_default=true()),
+    Column("require_approval_for_config_changes", Boolean, nullable=False, server_default=true()),
+    Column("chat_llm_provider", Text),
+    Column("chat_llm_model", Text),
     Column("created_at", Time, nullable=False),
     _one_of("messaging", "chain", "team", "subtree", "open"),
 )
@@ -194,6 +199,13 @@ agents = Table(
     # The person in the seat, when the adapter is `human`.
     Column("seat_user_id", Id, ForeignKey("users.id")),
     Column("prompt", Text, nullable=False),
+    Column("capabilities", Text, nullable=False, server_default=""),
+    Column("permissions", Text, nullable=False, server_default="{}"),
+    Column("permission_level", Text, nullable=False, server_default="standard"),
+    Column("runtime_config", Text, nullable=False, server_default="{}"),
+    Column("budget_monthly_cents", BigInteger),
+    Column("metadata", Text, nullable=False, server_default="{}"),
+    Column("config_revision", Integer, nullable=False, server_default="1"),
     # Its working memory, and what its runs did; the files come in the same transaction.
     Column("state_file_id", Id, nullable=False),
     Column("log_file_id", Id, nullable=False),
@@ -207,6 +219,7 @@ agents = Table(
     CheckConstraint("(boss_id IS NULL) <> (boss_user_id IS NULL)", name="one_boss"),
     CheckConstraint("boss_id <> id", name="not_own_boss"),
     _one_of("status", "pending_approval", "idle", "running", "paused", "error", "terminated"),
+    _one_of("permission_level", "restricted", "standard", "privileged", "boss"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
     # SQLite looks a deferred reference up from both sides; without these it reads every agent.
@@ -619,4 +632,137 @@ questions = Table(
         sqlite_where=text("status = 'open'"),
         postgresql_where=text("status = 'open'"),
     ),
+)
+
+_UNDECIDED = text("status IN ('pending', 'revision_requested')")
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("type", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("requested_by_agent_id", Id),
+    Column("requested_by_user_id", Id, ForeignKey("users.id")),
+    Column("requested_by_run_id", Id, ForeignKey("runs.id")),
+    Column("agent_id", Id),
+    Column("home_agent_id", Id),
+    Column("routed_to_agent_id", Id),
+    Column("payload", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("call_digest", Text),
+    Column("blob_file_id", Id),
+    Column("blob_sha256", Text),
+    Column("decision_note", Text),
+    Column("decided_by_user_id", Id, ForeignKey("users.id")),
+    Column("decided_by_agent_id", Id),
+    Column("decided_at", Time),
+    Column("result", Text),
+    Column("used_at", Time),
+    Column("collected_at", Time),
+    Column("expires_at", Time),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    UniqueConstraint("id", "company_id"),
+    _within_company("requested_by_agent_id", "agents"),
+    _within_company("agent_id", "agents"),
+    _within_company("home_agent_id", "agents"),
+    _within_company("routed_to_agent_id", "agents"),
+    _within_company("decided_by_agent_id", "agents"),
+    _one_of(
+        "type",
+        "hire_agent",
+        "approve_ceo_strategy",
+        "config_change",
+        "capability_use",
+        "budget",
+        "request_board_approval",
+    ),
+    _one_of("status", "pending", "revision_requested", "approved", "rejected", "cancelled"),
+    CheckConstraint(
+        "(requested_by_agent_id IS NULL) <> (requested_by_user_id IS NULL)", name="one_requester"
+    ),
+    CheckConstraint(
+        "(status IN ('pending', 'revision_requested')) = (decided_at IS NULL)", name="decided"
+    ),
+    CheckConstraint("used_at IS NULL OR status = 'approved'", name="used"),
+    Index("ix_approvals_company_id", "company_id", "id"),
+    Index(
+        "ix_approvals_undecided",
+        "company_id",
+        "id",
+        sqlite_where=_UNDECIDED,
+        postgresql_where=_UNDECIDED,
+    ),
+    Index(
+        "ix_approvals_expires_at",
+        "expires_at",
+        sqlite_where=_UNDECIDED,
+        postgresql_where=_UNDECIDED,
+    ),
+    Index("ix_approvals_agent_id", "agent_id"),
+    Index("ix_approvals_call", "requested_by_agent_id", "call_digest"),
+    Index("ix_approvals_blob", "blob_file_id"),
+    # An agent is hired once.
+    Index(
+        "uq_approvals_one_hire",
+        "agent_id",
+        unique=True,
+        sqlite_where=text("type = 'hire_agent'"),
+        postgresql_where=text("type = 'hire_agent'"),
+    ),
+)
+
+approval_revisions = Table(
+    "approval_revisions",
+    metadata,
+    Column("approval_id", Id, ForeignKey("approvals.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("payload", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("author_agent_id", Id, ForeignKey("agents.id")),
+    Column("author_user_id", Id, ForeignKey("users.id")),
+    Column("created_at", Time, nullable=False),
+)
+
+approval_comments = Table(
+    "approval_comments",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("approval_id", Id, nullable=False),
+    Column("author_agent_id", Id),
+    Column("author_user_id", Id, ForeignKey("users.id")),
+    Column("reply_to", Id, ForeignKey("approval_comments.id")),
+    Column("body", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    _within_company("approval_id", "approvals"),
+    _within_company("author_agent_id", "agents"),
+    CheckConstraint("author_agent_id IS NULL OR author_user_id IS NULL", name="one_author"),
+    Index("ix_approval_comments_approval_id", "approval_id", "id"),
+)
+
+config_revisions = Table(
+    "config_revisions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("agent_id", Id, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("config", Text, nullable=False),
+    Column("changed_keys", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("approval_id", Id),
+    Column("created_by_agent_id", Id),
+    Column("created_by_user_id", Id, ForeignKey("users.id")),
+    Column("created_at", Time, nullable=False),
+    UniqueConstraint("agent_id", "number"),
+    _within_company("agent_id", "agents"),
+    _within_company("approval_id", "approvals"),
+    _within_company("created_by_agent_id", "agents"),
+    _one_of("source", "create", "change", "proposal", "rollback", "resubmit", "seat"),
+    Index("ix_config_revisions_agent_id", "agent_id", "number"),
 )

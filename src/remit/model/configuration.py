@@ -1,0 +1,89 @@
+"""An agent's configuration: what it is run by and told, kept as numbered revisions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from remit.clock import Micros
+from remit.ids import AgentId, ApprovalId, CompanyId, RevisionId, UserId
+from remit.model.agent import Agent
+
+#: What a configuration consists of, as it is written outside.
+CONFIG_KEYS = (
+    "name",
+    "role",
+    "title",
+    "capabilities",
+    "prompt",
+    "adapterType",
+    "adapterConfig",
+    "runtimeConfig",
+    "budgetMonthlyCents",
+    "metadata",
+)
+
+
+class RevisionSource(StrEnum):
+    CREATE = "create"
+    CHANGE = "change"
+    PROPOSAL = "proposal"
+    ROLLBACK = "rollback"
+    RESUBMIT = "resubmit"
+    SEAT = "seat"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRevision:
+    id: RevisionId
+    company_id: CompanyId
+    agent_id: AgentId
+    number: int
+    #: JSON text of the whole configuration.
+    config: str
+    #: JSON text: the keys that differ from the revision before.
+    changed_keys: str
+    source: RevisionSource
+    approval_id: ApprovalId | None
+    created_by_agent_id: AgentId | None
+    created_by_user_id: UserId | None
+    created_at: Micros
+
+
+def configuration_of(agent: Agent) -> dict[str, Any]:
+    """What an agent is configured to be, secrets and all."""
+    return {
+        "name": agent.name,
+        "role": agent.role.value,
+        "title": agent.title,
+        "capabilities": agent.capabilities,
+        "prompt": agent.prompt,
+        "adapterType": agent.adapter_type,
+        "adapterConfig": json.loads(agent.adapter_config),
+        "runtimeConfig": json.loads(agent.runtime_config),
+        "budgetMonthlyCents": agent.budget_monthly_cents,
+        "metadata": json.loads(agent.metadata),
+    }
+
+
+def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    return [key for key in CONFIG_KEYS if old.get(key) != new.get(key)]
+
+
+def changed_paths(old: Any, new: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Where two documents differ, as deep as both have something there."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return [] if old == new else [above]
+    return [
+        path
+        for key in [*old, *(key for key in new if key not in old)]
+        for path in changed_paths(old.get(key), new.get(key), (*above, str(key)))
+    ]
+
+
+def value_at(document: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document

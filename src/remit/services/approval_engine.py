@@ -1,0 +1,303 @@
+"""How an approval comes about and moves on; the only place where its status changes.
+
+What follows from a decision belongs to what was asked for, and is in `approvals.py`. Who asked is
+told by mail, so that they are woken; who is to decide finds it among what awaits them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from remit.authority import holding
+from remit.clock import Micros
+from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import AgentId, ApprovalId, CompanyId
+from remit.model.agent import OPERATIONAL, Agent
+from remit.model.approval import (
+    LARGEST_PAYLOAD,
+    OPEN,
+    TRANSITIONS,
+    Approval,
+    ApprovalStatus,
+    ApprovalType,
+    digest_of,
+)
+from remit.model.grant import APPROVAL_DECIDE, Level, Resource, ResourceKind
+from remit.model.principal import SYSTEM, ActorKind, Principal
+from remit.services import lookup, mail
+from remit.services.command import Context
+from remit.store import governance as statements
+from remit.store import people
+from remit.store.statement import row
+
+DECIDING = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
+
+
+def ask(
+    ctx: Context,
+    kind: ApprovalType,
+    payload: Mapping[str, Any],
+    *,
+    agent: AgentId | None = None,
+    home: AgentId | None = None,
+    expires_at: Micros | None = None,
+    **more: Any,
+) -> Approval:
+    """Put something before whoever may decide it, exactly as it is now."""
+    made = _new(ctx, kind, payload, agent=agent, home=home, expires_at=expires_at, **more)
+    made = replace(made, routed_to_agent_id=_route(ctx, made))
+    _store(ctx, made)
+    ctx.record("approval.request", f"approval:{made.id}", _details(made))
+    if made.routed_to_agent_id is not None:
+        tell(
+            ctx,
+            f"agent:{made.routed_to_agent_id}",
+            f"To decide: {summary(made)}",
+            f"{_who(ctx, made.requester)} asks for your approval of approval:{made.id}, "
+            f"revision {made.revision}.\nLook at it with approval_view.",
+        )
+    return made
+
+
+def decided_already(
+    ctx: Context, kind: ApprovalType, payload: Mapping[str, Any], *, agent: AgentId, note: str
+) -> Approval:
+    """The record of something that whoever decides did directly."""
+    made = replace(
+        _new(ctx, kind, payload, agent=agent, home=agent),
+        status=ApprovalStatus.APPROVED,
+        decision_note=note,
+        decided_by_user_id=ctx.actor.user_id,
+        decided_at=ctx.now,
+        used_at=ctx.now,
+    )
+    _store(ctx, made)
+    ctx.record("approval.approve", f"approval:{made.id}", _details(made))
+    return made
+
+
+def _new(
+    ctx: Context,
+    kind: ApprovalType,
+    payload: Mapping[str, Any],
+    *,
+    agent: AgentId | None,
+    home: AgentId | None,
+    expires_at: Micros | None = None,
+    call_digest: str | None = None,
+    blob: tuple[str, str] | None = None,
+) -> Approval:
+    text = _payload_text(payload)
+    return Approval(
+        id=ApprovalId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        type=kind,
+        status=ApprovalStatus.PENDING,
+        requested_by_agent_id=ctx.actor.agent_id,
+        requested_by_user_id=ctx.actor.user_id,
+        requested_by_run_id=ctx.actor.run_id,
+        agent_id=agent,
+        home_agent_id=ctx.actor.agent_id or home,
+        routed_to_agent_id=None,
+        payload=text,
+        revision=1,
+        digest=digest_of(payload),
+        call_digest=call_digest,
+        blob_file_id=blob[0] if blob else None,
+        blob_sha256=blob[1] if blob else None,
+        decision_note=None,
+        decided_by_user_id=None,
+        decided_by_agent_id=None,
+        decided_at=None,
+        result=None,
+        used_at=None,
+        collected_at=None,
+        expires_at=expires_at,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+
+
+def _store(ctx: Context, approval: Approval) -> None:
+    ctx.tx.run(statements.INSERT_APPROVAL, **row(approval))
+    _keep_revision(ctx, approval)
+
+
+def _keep_revision(ctx: Context, approval: Approval) -> None:
+    ctx.tx.run(
+        statements.INSERT_REVISION,
+        approval_id=approval.id,
+        number=approval.revision,
+        payload=approval.payload,
+        digest=approval.digest,
+        author_agent_id=ctx.actor.agent_id,
+        author_user_id=ctx.actor.user_id,
+        created_at=ctx.now,
+    )
+
+
+def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Approval:
+    """What is asked for now; earlier revisions stay to be seen."""
+    new = replace(
+        approval,
+        payload=_payload_text(payload),
+        digest=digest_of(payload),
+        revision=approval.revision + 1,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(
+        statements.REVISE_APPROVAL,
+        approval=approval.id,
+        new_payload=new.payload,
+        new_digest=new.digest,
+        new_revision=new.revision,
+        now=ctx.now,
+    )
+    _keep_revision(ctx, new)
+    return new
+
+
+def move(
+    ctx: Context,
+    approval: Approval,
+    wanted: ApprovalStatus,
+    note: str | None = None,
+    seen: int | None = None,
+) -> Approval:
+    """Change the status of an approval, if the one who does so saw what it is about now."""
+    if seen is not None and seen != approval.revision:
+        raise Conflict(
+            f"It was revised meanwhile: you saw revision {seen}, it is at {approval.revision}.",
+            "Look at it again.",
+            code="stale_revision",
+            details={"revision": approval.revision, "digest": approval.digest},
+        )
+    if wanted not in TRANSITIONS[approval.status]:
+        raise Conflict(
+            f"It is {approval.status.value.replace('_', ' ')} and cannot become "
+            f"{wanted.value.replace('_', ' ')}.",
+            "It must be resubmitted first."
+            if approval.status is ApprovalStatus.REVISION_REQUESTED
+            else "Look at who decided it, and why.",
+            code="wrong_status",
+            details={"status": approval.status.value},
+        )
+    deciding = wanted not in OPEN
+    new = replace(
+        approval,
+        status=wanted,
+        decision_note=note,
+        decided_by_user_id=ctx.actor.user_id if deciding else None,
+        decided_by_agent_id=ctx.actor.agent_id if deciding else None,
+        decided_at=ctx.now if deciding else None,
+        updated_at=ctx.now,
+    )
+    if not ctx.tx.run(
+        statements.MOVE_APPROVAL,
+        approval=approval.id,
+        was=approval.status.value,
+        seen_revision=approval.revision,
+        new_status=wanted.value,
+        new_note=note,
+        new_user=new.decided_by_user_id,
+        new_agent=new.decided_by_agent_id,
+        new_decided_at=new.decided_at,
+        now=ctx.now,
+    ):
+        raise Conflict("Somebody else decided it just now.", "Look at it again.")
+    return new
+
+
+def withdraw(ctx: Context, agent: Agent) -> None:
+    """Nobody has to decide about an agent that is gone, or about what it asked for."""
+    for approval in ctx.tx.all(statements.UNDECIDED_OF_AGENT, agent=agent.id):
+        move(ctx, approval, ApprovalStatus.CANCELLED, f"{agent.name} was shut down")
+        ctx.record("approval.cancel", f"approval:{approval.id}", _details(approval))
+
+
+def tell(ctx: Context, to: str, subject: str, text: str) -> None:
+    """Mail from Remit itself. Who is gone meanwhile is not told."""
+    with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
+        mail.post(ctx, to=to, subject=subject, text=text)
+
+
+def principal(ctx: Context, approval: Approval) -> Principal:
+    """Who asked, as they are now."""
+    if approval.requested_by_agent_id is None:
+        assert approval.requested_by_user_id is not None
+        user = ctx.tx.one(people.USER, user=approval.requested_by_user_id)
+        assert user is not None, "users are not deleted"
+        return Principal(ActorKind.USER, user.id, user.name)
+    agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
+    assert agent is not None, "only who never acted is deleted"
+    return Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
+    )
+
+
+def summary(approval: Approval) -> str:
+    """What is asked for, in a few words."""
+    payload = json.loads(approval.payload)
+    match approval.type:
+        case ApprovalType.HIRE_AGENT:
+            return f"hire {payload.get('name')} as {payload.get('role')}"
+        case ApprovalType.CONFIG_CHANGE:
+            changed = ", ".join(payload.get("changedKeys", ()))
+            return f"change {changed} of {payload.get('name')}"
+        case ApprovalType.CAPABILITY_USE:
+            return f"{payload.get('action')} on {payload.get('resource')}"
+        case ApprovalType.BUDGET:
+            return f"a budget of {payload.get('budgetMonthlyCents')} cents a month"
+        case _:
+            title = payload.get("title")
+            words = title if isinstance(title, str) and title else approval.type.value
+            return " ".join(words.split())[:120]
+
+
+def _route(ctx: Context, approval: Approval) -> AgentId | None:
+    """The first above the requester that may decide; nobody when it is for the board."""
+    if approval.requested_by_agent_id is None:
+        return None
+    for above in ctx.place(approval.requested_by_agent_id)[1:]:
+        agent = lookup.agent_row(ctx, above)
+        if (
+            agent is not None
+            and agent.status in OPERATIONAL
+            and holding(ctx.held(agent.id, DECIDING), Level.USE, ctx.now).allowed
+        ):
+            return agent.id
+    return None
+
+
+def _payload_text(payload: Mapping[str, Any]) -> str:
+    text = json.dumps(payload, ensure_ascii=True)
+    if len(text) > LARGEST_PAYLOAD:
+        raise BadInput(
+            f"The request is larger than {LARGEST_PAYLOAD // 1024} KiB.",
+            "Put long texts into a file and refer to it.",
+        )
+    return text
+
+
+def _who(ctx: Context, requester: str) -> str:
+    kind, _, who = requester.partition(":")
+    if kind == "agent":
+        agent = lookup.agent_row(ctx, who)
+        return agent.name if agent else "an agent"
+    user = ctx.tx.one(people.USER, user=who)
+    return user.name if user else "somebody"
+
+
+def _details(approval: Approval) -> dict[str, Any]:
+    return {
+        "type": approval.type.value,
+        "revision": approval.revision,
+        "digest": approval.digest,
+        "agent": approval.agent_id,
+        "status": approval.status.value,
+        "routed_to": approval.routed_to_agent_id,
+    }

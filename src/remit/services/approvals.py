@@ -1,0 +1,451 @@
+"""Approvals: ask, look, comment, decide. A decision and what follows from it are one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import AgentId, ApprovalId, CommentId, CompanyId
+from remit.model.agent import AgentStatus
+from remit.model.approval import (
+    ASKED_DIRECTLY,
+    LONGEST_COMMENT,
+    LONGEST_NOTE,
+    Approval,
+    ApprovalStatus,
+    ApprovalType,
+    Comment,
+)
+from remit.model.configuration import RevisionSource, configuration_of
+from remit.model.principal import ActorKind
+from remit.model.text import clean_text
+from remit.services import (
+    approval_engine,
+    configuration,
+    hiring,
+    lookup,
+    parking,
+    posts,
+    removal,
+    views,
+)
+from remit.services.command import Answer, Context, command, query
+from remit.store import governance as statements
+from remit.store.statement import row
+
+END_OF_IDS = "g"
+MOST_DUE = 100
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """What follows from the decisions about one type of approval."""
+
+    approved: Callable[[Context, Approval], Any] = lambda _ctx, _approval: None
+    turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None
+    #: The payload of the next revision.
+    resubmitted: Callable[[Context, Approval, Mapping[str, Any]], dict[str, Any]] = (
+        lambda _ctx, approval, given: {**json.loads(approval.payload), **given}
+    )
+
+
+def _set_budget(ctx: Context, approval: Approval) -> None:
+    payload = json.loads(approval.payload)
+    agent = lookup.agent_row(ctx, payload["agentId"])
+    if agent is None:
+        raise Conflict("The agent is gone.", "Reject it.")
+    wanted = {**configuration_of(agent), "budgetMonthlyCents": payload["budgetMonthlyCents"]}
+    configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
+
+
+def _next_budget(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
+    payload = {**json.loads(approval.payload), **given}
+    return {**payload, "budgetMonthlyCents": _budget(payload)}
+
+
+def _same_call(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A parked call is approved as it was made, or made anew."""
+    if given:
+        raise BadInput("A call cannot be changed.", "Cancel it, and make the call you want.")
+    payload: dict[str, Any] = json.loads(approval.payload)
+    return payload
+
+
+CONSEQUENCES: dict[ApprovalType, Consequence] = {
+    ApprovalType.HIRE_AGENT: Consequence(
+        hiring.take_effect, hiring.turned_down, hiring.resubmitted
+    ),
+    ApprovalType.CONFIG_CHANGE: Consequence(
+        configuration.take_effect, resubmitted=configuration.resubmitted
+    ),
+    ApprovalType.CAPABILITY_USE: Consequence(parking.take_effect, resubmitted=_same_call),
+    ApprovalType.BUDGET: Consequence(_set_budget, resubmitted=_next_budget),
+    ApprovalType.APPROVE_CEO_STRATEGY: Consequence(),
+    ApprovalType.REQUEST_BOARD_APPROVAL: Consequence(),
+}
+
+
+@command
+def request(
+    ctx: Context,
+    *,
+    company: str | None,
+    kind: object,
+    payload: Mapping[str, Any],
+    expires_at: Any = None,
+) -> Answer:
+    """Ask the board for something: a strategy, a budget, or whatever it should decide."""
+    asked_for = _asked_type(kind)
+    lookup.company_of_caller(ctx, company)
+    about: AgentId | None = None
+    asked = dict(payload)
+    if asked_for is ApprovalType.BUDGET:
+        named = asked.get("agentId") or ctx.actor.agent_id
+        if not isinstance(named, str):
+            raise BadInput("payload.agentId: is required.", "Say whose budget it is.")
+        about = lookup.agent(ctx, named).id
+        asked |= {"agentId": about, "budgetMonthlyCents": _budget(asked)}
+    mine = about or ctx.actor.agent_id
+    ctx.require(
+        Action.APPROVAL_REQUEST,
+        on=f"agent:{mine}" if mine else "approvals",
+        home=mine,
+        place=ctx.place(mine),
+    )
+    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=expires_at)
+    return views.approval(made)
+
+
+@query
+def listing(
+    ctx: Context,
+    *,
+    company: str | None,
+    status: str | None = None,
+    before: str = END_OF_IDS,
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """Newest first: what the caller may decide or asked for; for the board, what is in reach."""
+    lookup.company_of_caller(ctx, company)
+    if status is not None and status not in set(ApprovalStatus):
+        known = ", ".join(one.value for one in ApprovalStatus)
+        raise BadInput(f"status must be one of {known}.", "Choose one of these.")
+    if ctx.actor.kind is not ActorKind.AGENT:
+        ctx.require(Action.COMPANY_READ, on="approvals")
+    found: list[dict[str, Any]] = []
+    while len(found) < limit:
+        rows = ctx.tx.all(
+            statements.APPROVALS,
+            company=ctx.company,
+            before=before,
+            status=status or "",
+            any_status=status is None,
+            requester=ctx.actor.id,
+            any_requester=ctx.actor.kind is not ActorKind.AGENT,
+            limit=limit,
+        )
+        found += [views.approval(one) for one in rows if _sees(ctx, one)]
+        if len(rows) < limit:
+            break
+        before = rows[-1].id
+    return found[:limit]
+
+
+@query
+def show(ctx: Context, *, approval: str) -> dict[str, Any]:
+    """What is asked for, all its revisions, and the comments on it."""
+    found = _seen(ctx, approval, Action.APPROVAL_READ)
+    return {
+        **views.approval(found),
+        "revisions": [
+            views.approval_revision(one)
+            for one in ctx.tx.all(statements.REVISIONS, approval=found.id)
+        ],
+        "comments": _comments(ctx, found, "", 500),
+    }
+
+
+@command
+def approve(
+    ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
+) -> Answer:
+    """Say yes to what was asked, as it was seen. It takes effect with the decision."""
+    found, said = _deciding(ctx, approval, note)
+    new = approval_engine.move(ctx, found, ApprovalStatus.APPROVED, said, expected_revision)
+    ctx.record("approval.approve", f"approval:{new.id}", _details(new))
+    CONSEQUENCES[new.type].approved(ctx, new)
+    _tell_requester(ctx, new, "Approved", said)
+    return views.approval(_again(ctx, new.id))
+
+
+@command
+def reject(
+    ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
+) -> Answer:
+    found, said = _deciding(ctx, approval, note)
+    new = approval_engine.move(ctx, found, ApprovalStatus.REJECTED, said, expected_revision)
+    ctx.record("approval.reject", f"approval:{new.id}", _details(new))
+    CONSEQUENCES[new.type].turned_down(ctx, new, said or "rejected")
+    _tell_requester(ctx, new, "Rejected", said)
+    return views.approval(_again(ctx, new.id))
+
+
+@command
+def request_revision(
+    ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
+) -> Answer:
+    """Send it back: something about it should be different."""
+    found, said = _deciding(ctx, approval, note)
+    new = approval_engine.move(
+        ctx, found, ApprovalStatus.REVISION_REQUESTED, said, expected_revision
+    )
+    ctx.record("approval.revise", f"approval:{new.id}", _details(new))
+    _tell_requester(
+        ctx,
+        new,
+        "To be revised",
+        said,
+        "Change it and submit it again with approval_resubmit, or withdraw it.",
+    )
+    return views.approval(_again(ctx, new.id))
+
+
+@command
+def resubmit(ctx: Context, *, approval: str, payload: Mapping[str, Any] | None = None) -> Answer:
+    """Submit it again, changed or as it was, after a revision was requested."""
+    found = _seen(ctx, approval, Action.APPROVAL_RESUBMIT)
+    _refuse_expired(ctx, found)
+    if found.status is not ApprovalStatus.REVISION_REQUESTED:
+        raise Conflict(
+            f"It is {found.status.value.replace('_', ' ')}; nobody asked for a revision.",
+            "Wait for the decision, or cancel it and ask anew.",
+            code="wrong_status",
+            details={"status": found.status.value},
+        )
+    changed = CONSEQUENCES[found.type].resubmitted(ctx, found, dict(payload or {}))
+    new = approval_engine.revise(ctx, found, changed)
+    new = approval_engine.move(ctx, new, ApprovalStatus.PENDING)
+    ctx.record("approval.resubmit", f"approval:{new.id}", _details(new))
+    if new.routed_to_agent_id is not None:
+        approval_engine.tell(
+            ctx,
+            f"agent:{new.routed_to_agent_id}",
+            f"To decide again: {approval_engine.summary(new)}",
+            f"approval:{new.id} was resubmitted as revision {new.revision}.",
+        )
+    return views.approval(_again(ctx, new.id))
+
+
+@command
+def cancel(ctx: Context, *, approval: str, note: object = None) -> Answer:
+    """Withdraw what one asked for, or what somebody below asked for."""
+    said = _note(note)
+    found = _seen(ctx, approval, Action.APPROVAL_CANCEL)
+    new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, said)
+    ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+    CONSEQUENCES[new.type].turned_down(ctx, new, said or "cancelled")
+    if found.requester != ctx.actor.address:
+        _tell_requester(ctx, new, "Cancelled", said)
+    return views.approval(_again(ctx, new.id))
+
+
+@command
+def comment(ctx: Context, *, approval: str, body: object, reply_to: str | None = None) -> Answer:
+    """Say something about it; what was said stays."""
+    text = clean_text(body, "body", longest=LONGEST_COMMENT)
+    found = _seen(ctx, approval, Action.APPROVAL_COMMENT)
+    answered = None
+    if reply_to is not None:
+        answered = ctx.tx.one(statements.COMMENT, comment=reply_to, approval=found.id)
+        if answered is None:
+            raise NotFound("There is no such comment here.", "List the comments.")
+    made = Comment(
+        id=CommentId(ctx.ids.new()),
+        company_id=CompanyId(found.company_id),
+        approval_id=found.id,
+        author_agent_id=ctx.actor.agent_id,
+        author_user_id=ctx.actor.user_id,
+        reply_to=answered.id if answered else None,
+        body=text,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_COMMENT, **row(made))
+    ctx.record("approval.comment", f"approval:{found.id}", {"comment": made.id})
+    if found.requester != ctx.actor.address and found.decided_at is None:
+        approval_engine.tell(
+            ctx,
+            found.requester,
+            f"Comment on: {approval_engine.summary(found)}",
+            f"{ctx.actor.name} on approval:{found.id}:\n\n{text}",
+        )
+    return views.comment(made)
+
+
+@query
+def comments(
+    ctx: Context, *, approval: str, after: str = "", limit: int = 100
+) -> list[dict[str, Any]]:
+    found = _seen(ctx, approval, Action.APPROVAL_READ)
+    return _comments(ctx, found, after, limit)
+
+
+@command
+def delete_agent(ctx: Context, *, approval: str) -> Answer:
+    """Delete an agent that was not taken on. The approval and what was said about it stay."""
+    found = lookup.approval(ctx, approval)
+    ctx.require(
+        Action.AGENT_APPOINT, on=f"approval:{found.id}", home=found.home_agent_id or found.agent_id
+    )
+    agent = lookup.agent_row(ctx, found.agent_id or "")
+    if found.type is not ApprovalType.HIRE_AGENT or agent is None:
+        raise NotFound("There is no agent to delete here.")
+    never_hired = found.status in (ApprovalStatus.REJECTED, ApprovalStatus.CANCELLED)
+    if not never_hired or agent.status is not AgentStatus.TERMINATED:
+        raise Conflict(
+            f"{agent.name} was not disapproved.", "Only who was never taken on can be deleted."
+        )
+    ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": found.id})
+    removal.delete(ctx, agent, found)
+    return {"id": agent.id, "deleted": True, "approval_id": found.id}
+
+
+@query
+def due(ctx: Context) -> list[str]:
+    """Approvals that nobody decided in time; for Remit itself."""
+    _system_only(ctx)
+    return ctx.tx.all(statements.DUE, now=ctx.now, limit=MOST_DUE)
+
+
+@command
+def expire(ctx: Context, *, approval: str) -> Answer:
+    """Give up an approval that nobody decided in time; who asked is told."""
+    _system_only(ctx)
+    found = lookup.approval(ctx, approval)
+    ctx.require(Action.APPROVAL_CANCEL, on=f"approval:{found.id}")
+    if not found.expired(ctx.now):
+        raise Conflict("It is not due.")
+    new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, "timeout")
+    ctx.record("approval.expire", f"approval:{new.id}", _details(new))
+    CONSEQUENCES[new.type].turned_down(ctx, new, "timeout")
+    _tell_requester(ctx, new, "Cancelled: nobody decided in time", None)
+    return views.approval(new)
+
+
+def _deciding(ctx: Context, text: str, note: object) -> tuple[Approval, str | None]:
+    said = _note(note)
+    found = lookup.approval(ctx, text)
+    ctx.require(
+        Action.APPROVAL_DECIDE,
+        approval_engine.DECIDING,
+        on=f"approval:{found.id}",
+        **_facts(ctx, found),
+    )
+    _refuse_expired(ctx, found)
+    return found, said
+
+
+def _refuse_expired(ctx: Context, approval: Approval) -> None:
+    if approval.expired(ctx.now):
+        raise Conflict("Nobody decided it in time.", "Ask anew.", code="expired")
+
+
+def _seen(ctx: Context, text: str, action: Action) -> Approval:
+    found = lookup.approval(ctx, text)
+    ctx.require(action, approval_engine.DECIDING, on=f"approval:{found.id}", **_facts(ctx, found))
+    return found
+
+
+def _sees(ctx: Context, approval: Approval) -> bool:
+    return ctx.decide(
+        Action.APPROVAL_READ, approval_engine.DECIDING, **_facts(ctx, approval)
+    ).allowed
+
+
+def _facts(ctx: Context, approval: Approval) -> dict[str, Any]:
+    home = approval.home_agent_id or approval.agent_id
+    return {
+        "home": home,
+        "place": ctx.place(home),
+        "requester": approval.requested_by_agent_id,
+        "listed": False,
+    }
+
+
+def _again(ctx: Context, approval: ApprovalId) -> Approval:
+    found = ctx.tx.one(statements.APPROVAL_ANYWHERE, approval=approval)
+    assert found is not None
+    return found
+
+
+def _comments(ctx: Context, approval: Approval, after: str, limit: int) -> list[dict[str, Any]]:
+    return [
+        views.comment(one)
+        for one in ctx.tx.all(statements.COMMENTS, approval=approval.id, after=after, limit=limit)
+    ]
+
+
+def _tell_requester(
+    ctx: Context, approval: Approval, verdict: str, note: str | None, step: str = ""
+) -> None:
+    """Who asked is woken, and reads what was decided, by whom and why."""
+    if approval.requester == ctx.actor.address:
+        return
+    by = ctx.actor.name if ctx.actor.kind is not ActorKind.SYSTEM else "Remit"
+    lines = [
+        f"{verdict}: {approval_engine.summary(approval)}.",
+        f"By {by}, approval:{approval.id}.",
+    ]
+    if note:
+        lines += ["", note]
+    if step:
+        lines += ["", step]
+    with suppress(BadInput):
+        approval_engine.tell(
+            ctx,
+            approval.requester,
+            f"{verdict}: {approval_engine.summary(approval)}"[:200],
+            "\n".join(lines),
+        )
+
+
+def _asked_type(text: object) -> ApprovalType:
+    if isinstance(text, str) and text in {kind.value for kind in ASKED_DIRECTLY}:
+        return ApprovalType(text)
+    known = ", ".join(sorted(kind.value for kind in ASKED_DIRECTLY))
+    raise BadInput(
+        f"type must be one of {known}.", "Hires, proposals and gated uses ask by themselves."
+    )
+
+
+def _budget(payload: Mapping[str, Any]) -> int:
+    value = posts.budget(payload.get("budgetMonthlyCents"))
+    if value is None:
+        raise BadInput("payload.budgetMonthlyCents: is required.", "Send whole cents.")
+    return value
+
+
+def _note(note: object) -> str | None:
+    if note is None:
+        return None
+    return clean_text(note, "decisionNote", longest=LONGEST_NOTE, empty_ok=True) or None
+
+
+def _system_only(ctx: Context) -> None:
+    if ctx.actor.kind is not ActorKind.SYSTEM:
+        raise NotFound("There is nothing here with that id.")
+
+
+def _details(approval: Approval) -> dict[str, Any]:
+    return {
+        "type": approval.type.value,
+        "revision": approval.revision,
+        "digest": approval.digest,
+        "note": approval.decision_note,
+        "agent": approval.agent_id,
+    }

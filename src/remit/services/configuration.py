@@ -1,0 +1,358 @@
+"""Agents' configurations: who reads them, how they change, and how a change is taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import CompanyId, RevisionId, is_id
+from remit.model.agent import Agent, AgentStatus
+from remit.model.approval import Approval, ApprovalType
+from remit.model.configuration import (
+    CONFIG_KEYS,
+    ConfigRevision,
+    RevisionSource,
+    changed,
+    changed_paths,
+    configuration_of,
+    value_at,
+)
+from remit.model.text import clean_text, name_key
+from remit.services import approval_engine, lookup, posts, views
+from remit.services.command import Answer, Context, command, query
+from remit.services.permissions import HIRING, hiring_facts
+from remit.services.redaction import restore, without_secrets
+from remit.store import agents as agent_statements
+from remit.store import governance as statements
+from remit.store import people
+from remit.store.statement import row
+
+
+@query
+def show(ctx: Context, *, agent: str) -> dict[str, Any]:
+    """One agent's configuration without its secrets."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, found)
+    return _shown(found)
+
+
+@query
+def listing(
+    ctx: Context, *, company: str | None, after: str = "", limit: int = 100
+) -> list[dict[str, Any]]:
+    """The configurations of everybody who works in the company."""
+    lookup.company_of_caller(ctx, company)
+    _require_reading(ctx, None)
+    found = ctx.tx.all(
+        agent_statements.AGENTS,
+        company=ctx.company,
+        after=after,
+        limit=limit,
+        terminated_too=False,
+    )
+    return [_shown(agent) for agent in found]
+
+
+@query
+def may_read(ctx: Context, *, company: str | None = None) -> None:
+    """Whether the caller may know how agents are configured."""
+    lookup.company_of_caller(ctx, company)
+    _require_reading(ctx, None)
+
+
+def readable(ctx: Context) -> bool:
+    """The same as a plain answer, for views that show more to those who may."""
+    return ctx.decide(Action.CONFIG_READ, HIRING, **hiring_facts(ctx)).allowed
+
+
+@command
+def change(
+    ctx: Context,
+    *,
+    agent: str,
+    changes: Mapping[str, Any],
+    expected_revision: int | None = None,
+) -> Answer:
+    """Change an agent's configuration at once. The board does this."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.CONFIG_CHANGE, on=f"agent:{found.id}", home=found.id)
+    _check_seen(found, expected_revision)
+    new = apply(ctx, found, merged(found, changes), RevisionSource.CHANGE)
+    return {**views.agent(new), **_shown(new)}
+
+
+@command
+def propose(
+    ctx: Context,
+    *,
+    agent: str,
+    changes: Mapping[str, Any],
+    reason: object = "",
+    expected_revision: int | None = None,
+) -> Answer:
+    """Ask for a change of the configuration of somebody below; where the company does not want
+    to be asked, it takes effect at once."""
+    why = clean_text(reason, "reason", longest=10_000, empty_ok=True)
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(
+        Action.CONFIG_PROPOSE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
+    )
+    _check_seen(found, expected_revision)
+    wanted = merged(found, changes)
+    _check(ctx, found, wanted)
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    assert company is not None
+    if not company.require_approval_for_config_changes:
+        new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
+        return {"agent": views.agent(new), "approval": None}
+    payload = proposal(found, wanted, why)
+    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
+    return {"agent": views.agent(found), "approval": views.approval(approval)}
+
+
+@query
+def revisions(
+    ctx: Context, *, agent: str, before: int = 1 << 30, limit: int = 100
+) -> list[dict[str, Any]]:
+    """What an agent's configuration was, newest first, each with what it changed."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, found)
+    rows = ctx.tx.all(statements.CONFIG_REVISIONS, agent=found.id, before=before, limit=limit + 1)
+    older: list[ConfigRevision | None] = [*rows[1:], None]
+    return [_revision(now, was) for now, was in zip(rows, older, strict=True)][:limit]
+
+
+@command
+def rollback(ctx: Context, *, agent: str, revision: str) -> Answer:
+    """Make an earlier configuration the current one again, as a new revision."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.CONFIG_CHANGE, on=f"agent:{found.id}", home=found.id)
+    earlier = ctx.tx.one(
+        statements.CONFIG_REVISION,
+        agent=found.id,
+        revision=revision if is_id(revision) else "",
+        number=int(revision) if revision.isascii() and revision.isdigit() else -1,
+    )
+    if earlier is None:
+        raise NotFound("There is no such revision.", "List the agent's revisions.")
+    new = apply(ctx, found, json.loads(earlier.config), RevisionSource.ROLLBACK)
+    return {**views.agent(new), **_shown(new)}
+
+
+def merged(agent: Agent, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole configuration: what the agent has, with these keys replaced.
+
+    Where a secret was shown as taken out and comes back like that, it stays what it was.
+    """
+    current = configuration_of(agent)
+    known = {key: changes[key] for key in CONFIG_KEYS if key in changes}
+    if not known:
+        raise BadInput("Nothing is to change.", f"Give one of {', '.join(CONFIG_KEYS)}.")
+    return {**current, **{key: restore(new, current.get(key)) for key, new in known.items()}}
+
+
+def proposal(agent: Agent, wanted: dict[str, Any], why: str) -> dict[str, Any]:
+    return {
+        "agentId": agent.id,
+        "name": agent.name,
+        "reason": why,
+        "baseRevision": agent.config_revision,
+        "changedKeys": changed(configuration_of(agent), wanted),
+        "configuration": wanted,
+        "difference": _difference(configuration_of(agent), wanted),
+    }
+
+
+def take_effect(ctx: Context, approval: Approval) -> None:
+    """What was proposed, if it still is a change of what it was proposed for."""
+    payload = json.loads(approval.payload)
+    agent = lookup.agent_row(ctx, payload["agentId"])
+    if agent is None or agent.status is AgentStatus.TERMINATED:
+        raise Conflict("The agent is gone.", "Reject the proposal.")
+    if agent.config_revision != payload["baseRevision"]:
+        raise Conflict(
+            f"{agent.name} was configured differently meanwhile.",
+            "Ask for a revision, or reject it.",
+            code="stale_revision",
+        )
+    apply(ctx, agent, payload["configuration"], RevisionSource.PROPOSAL, approval)
+
+
+def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The proposal again, on top of what the agent's configuration is now."""
+    payload = json.loads(approval.payload)
+    agent = lookup.agent_row(ctx, payload["agentId"])
+    if agent is None or agent.status is AgentStatus.TERMINATED:
+        raise Conflict("The agent is gone.", "Cancel the proposal.")
+    asked = {key: payload["configuration"][key] for key in payload["changedKeys"]}
+    inner = given.get("configuration")
+    more = {**(inner if isinstance(inner, Mapping) else {}), **given}
+    known = {key: restore(more[key], asked.get(key)) for key in CONFIG_KEYS if key in more}
+    wanted = merged(agent, {**asked, **known})
+    _check(ctx, agent, wanted)
+    reason = given.get("reason", payload["reason"])
+    return proposal(agent, wanted, clean_text(reason, "reason", longest=10_000, empty_ok=True))
+
+
+def apply(
+    ctx: Context,
+    agent: Agent,
+    wanted: Mapping[str, Any],
+    source: RevisionSource,
+    approval: Approval | None = None,
+) -> Agent:
+    """Give an agent a configuration; the one before stays among its revisions."""
+    if agent.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent.name} is terminated.", "Choose an agent that works here.")
+    if agent.status is AgentStatus.PENDING_APPROVAL and source is not RevisionSource.RESUBMIT:
+        raise Conflict(
+            f"{agent.name} awaits approval as it is.", "Request a revision of the hire instead."
+        )
+    post = _check(ctx, agent, wanted)
+    before = configuration_of(agent)
+    if not ctx.tx.run(
+        statements.CONFIGURE_AGENT,
+        agent=agent.id,
+        seen_revision=agent.config_revision,
+        new_name=post.name,
+        new_key=name_key(post.name),
+        new_role=post.role.value,
+        new_title=post.title,
+        new_capabilities=post.capabilities,
+        new_prompt=post.prompt,
+        new_adapter_type=post.adapter_type,
+        new_adapter_config=post.adapter_config,
+        new_runtime_config=post.runtime_config,
+        new_budget=post.budget_monthly_cents,
+        new_metadata=post.metadata,
+        now=ctx.now,
+    ):
+        raise Conflict("Its configuration changed meanwhile.")
+    new = lookup.agent_row(ctx, agent.id)
+    assert new is not None
+    kept = keep(ctx, new, source, before, approval)
+    ctx.record(
+        "agent.configure",
+        f"agent:{agent.id}",
+        {
+            "revision": kept.number,
+            "changed": json.loads(kept.changed_keys),
+            "source": source.value,
+            "approval": approval.id if approval else None,
+        },
+    )
+    return new
+
+
+def keep(
+    ctx: Context,
+    agent: Agent,
+    source: RevisionSource,
+    before: dict[str, Any] | None = None,
+    approval: Approval | None = None,
+) -> ConfigRevision:
+    """Remember the configuration that an agent has now."""
+    now = configuration_of(agent)
+    kept = ConfigRevision(
+        id=RevisionId(ctx.ids.new()),
+        company_id=CompanyId(agent.company_id),
+        agent_id=agent.id,
+        number=agent.config_revision,
+        config=json.dumps(now),
+        changed_keys=json.dumps(list(CONFIG_KEYS) if before is None else changed(before, now)),
+        source=source,
+        approval_id=approval.id if approval else None,
+        created_by_agent_id=ctx.actor.agent_id,
+        created_by_user_id=ctx.actor.user_id,
+        created_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_CONFIG, **row(kept))
+    return kept
+
+
+def _check(ctx: Context, agent: Agent, wanted: Mapping[str, Any]) -> posts.Post:
+    post = posts.from_configuration(wanted)
+    if agent.seat_user_id is not None and post.adapter_type != "human":
+        raise Conflict(
+            f"A person holds {agent.name}'s seat.", "Give the seat back to a program first."
+        )
+    taken = ctx.tx.one(
+        agent_statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(post.name)
+    )
+    if taken is not None and taken.id != agent.id:
+        raise AlreadyExists(f"There is an agent named {post.name!r} already.")
+    return post
+
+
+def _check_seen(agent: Agent, seen: int | None) -> None:
+    if seen is not None and seen != agent.config_revision:
+        raise Conflict(
+            f"Its configuration is at revision {agent.config_revision}, not {seen}.",
+            "Look at it again.",
+            code="stale_revision",
+            details={"revision": agent.config_revision},
+        )
+
+
+def _require_reading(ctx: Context, agent: Agent | None) -> None:
+    ctx.require(
+        Action.CONFIG_READ,
+        HIRING,
+        on=f"agent:{agent.id}" if agent else "agent-configurations",
+        home=agent.id if agent else None,
+        **hiring_facts(ctx),
+    )
+
+
+def _shown(agent: Agent) -> dict[str, Any]:
+    """A configuration as it leaves: without secrets, and saying which were taken out."""
+    document, removed = without_secrets(configuration_of(agent))
+    return {
+        "agent_id": agent.id,
+        "company_id": agent.company_id,
+        "name": agent.name,
+        "role": agent.role.value,
+        "title": agent.title,
+        "status": agent.status.value,
+        "reports_to": agent.boss_id,
+        "revision": agent.config_revision,
+        "capabilities": document["capabilities"],
+        "prompt": document["prompt"],
+        "adapter_type": agent.adapter_type,
+        "adapter_config": document["adapterConfig"],
+        "runtime_config": document["runtimeConfig"],
+        "budget_monthly_cents": agent.budget_monthly_cents,
+        "metadata": document["metadata"],
+        "redacted": removed,
+    }
+
+
+def _revision(now: ConfigRevision, was: ConfigRevision | None) -> dict[str, Any]:
+    config = json.loads(now.config)
+    shown, removed = without_secrets(config)
+    return {
+        "id": now.id,
+        "agent_id": now.agent_id,
+        "number": now.number,
+        "configuration": shown,
+        "changed_keys": json.loads(now.changed_keys),
+        "difference": [] if was is None else _difference(json.loads(was.config), config),
+        "source": now.source.value,
+        "approval_id": now.approval_id,
+        "created_by_agent_id": now.created_by_agent_id,
+        "created_by_user_id": now.created_by_user_id,
+        "created_at": views.time(now.created_at),
+        "redacted": removed,
+    }
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """What changed, leaf by leaf: also that a secret did, and not what it was or is."""
+    before, after = without_secrets(old)[0], without_secrets(new)[0]
+    return [
+        {"path": ".".join(keys), "was": value_at(before, keys), "now": value_at(after, keys)}
+        for keys in changed_paths(old, new)
+    ]

@@ -1,0 +1,53 @@
+"""Moving responsibility for an outcome, with everything below it that is the delegator's own."""
+
+from __future__ import annotations
+
+from remit.authority import Action
+from remit.errors import Conflict
+from remit.model.agent import Agent
+from remit.model.decision import Decision
+from remit.model.outcome import Outcome, OutcomeStatus
+from remit.services import lookup, tree
+from remit.services.command import Context
+from remit.store import outcomes as statements
+
+
+def check(ctx: Context, outcome: Outcome) -> Decision:
+    """Whether the caller may hand this outcome over now, or end the call."""
+    decision = lookup.require_outcome(ctx, Action.OUTCOME_DELEGATE, outcome)
+    if outcome.delegated:
+        raise Conflict("It is delegated already.", "Reclaim it first, or choose a part of it.")
+    if outcome.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {outcome.status.value}.", "Delegate open outcomes.")
+    if outcome.perpetual:
+        raise Conflict("A perpetual outcome stays where it is.", "Delegate a part of it.")
+    return decision
+
+
+def hand_to(
+    ctx: Context,
+    outcome: Outcome,
+    receiver: Agent,
+    *,
+    hired: bool,
+    decision: Decision | None = None,
+) -> int:
+    """Make the receiver responsible; answers how much moved along."""
+    boss = outcome.owner_id
+    moved = len(
+        ctx.tx.all(
+            statements.MOVE_SUBTREE,
+            outcome=outcome.id,
+            delegator=boss,
+            new_owner=receiver.id,
+            now=ctx.now,
+        )
+    )
+    tree.hand_over(ctx, outcome.id, receiver.id, delegated=True, delegator=boss)
+    ctx.record(
+        "outcome.delegate",
+        f"outcome:{outcome.id}",
+        {"from": boss, "to": receiver.id, "moved": moved, "hired": hired},
+        decision,
+    )
+    return moved

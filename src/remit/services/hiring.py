@@ -1,0 +1,413 @@
+"""Hiring: an agent that exists and shows from the start, and works once a person said so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict, Refused
+from remit.model.agent import Agent, AgentStatus
+from remit.model.approval import Approval, ApprovalType
+from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of
+from remit.model.decision import Decision, Effect
+from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.permission import PermissionLevel, permission_level
+from remit.model.principal import ActorKind
+from remit.model.text import clean_line
+from remit.services import (
+    agents,
+    approval_engine,
+    configuration,
+    documents,
+    finishing,
+    grants,
+    handing_over,
+    lookup,
+    outcomes,
+    posts,
+    tree,
+    views,
+)
+from remit.services.command import Answer, Context, command
+from remit.services.opening import open_outcome, write_document
+from remit.services.permissions import HIRING, hiring_facts, set_level
+from remit.services.redaction import restore
+from remit.store import people
+
+MOST_GRANTS = 100
+LONGEST_ROLE = 500
+
+
+@dataclass(frozen=True)
+class Hired:
+    """Who was hired, for what, and the approval that is still needed."""
+
+    agent: Agent
+    mandate: Outcome
+    approval: Approval | None
+    #: How much moved along with the outcome.
+    moved: int = 0
+
+
+@command
+def hire(
+    ctx: Context,
+    *,
+    company: str | None,
+    reports_to: str | None = None,
+    outcome: str | None = None,
+    purpose: object = None,
+    given: Sequence[Mapping[str, Any]] = (),
+    level: object = None,
+    **described: Any,
+) -> Answer:
+    """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
+    person decides whether."""
+    lookup.company_of_caller(ctx, company)
+    if outcome is not None:
+        found = lookup.outcome_anywhere(ctx, outcome)
+        boss = lookup.agent_anywhere(ctx, found.owner_id)
+        if reports_to is not None and lookup.agent(ctx, reports_to).id != boss.id:
+            raise BadInput(
+                f"Whoever is hired for that outcome reports to {boss.name}, who owns it.",
+                "Leave reportsTo out.",
+            )
+        handing_over.check(ctx, found)
+        hired = hire_for(ctx, found, boss, described, given, level=level)
+    else:
+        above = _boss(ctx, reports_to)
+        hired = _take_on(ctx, above, described, given, level, purpose=purpose)
+    return answer(hired)
+
+
+def answer(hired: Hired) -> Answer:
+    return {
+        "agent": views.agent(hired.agent),
+        "approval": None if hired.approval is None else views.approval(hired.approval),
+    }
+
+
+def hire_for(
+    ctx: Context,
+    outcome: Outcome,
+    boss: Agent,
+    described: Mapping[str, Any],
+    given: Sequence[Mapping[str, Any]],
+    *,
+    level: object = None,
+) -> Hired:
+    """A new agent for an outcome that its owner hands over."""
+    here = lookup.agent_row(ctx, outcome.id)
+    if here is not None and here.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{here.name} was hired for it and awaits approval.", "Wait for the decision."
+        )
+    return _take_on(ctx, boss, described, given, level, outcome=outcome)
+
+
+def _take_on(
+    ctx: Context,
+    boss: Agent | None,
+    described: Mapping[str, Any],
+    given: Sequence[Mapping[str, Any]],
+    level: object,
+    *,
+    outcome: Outcome | None = None,
+    purpose: object = None,
+) -> Hired:
+    if len(given) > MOST_GRANTS:
+        raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
+    post = posts.new_post(**_with_defaults(described, boss))
+    wanted_level = _level(ctx, post, level)
+    waits = _may_hire(ctx, post, boss, for_delegation=outcome is not None)
+    status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
+    if outcome is None:
+        agent = agents.found(ctx, post, boss, purpose=purpose, status=status)
+        mandate = outcomes.require(ctx, agent.id)
+    else:
+        assert boss is not None, "an outcome has an owner"
+        mandate = _free_mandate(ctx, outcome, boss)
+        agent = agents.appoint(ctx, post, mandate, boss, status)
+    wishes = [{**wish, "scope": wish.get("scope") or mandate.id} for wish in given]
+    if not waits:
+        moved = _begin(ctx, agent, mandate, wishes, wanted_level, for_outcome=outcome is not None)
+        started = lookup.agent_row(ctx, agent.id)
+        assert started is not None
+        return Hired(started, mandate, None, moved)
+    for wish in wishes:
+        grants.weigh(ctx, agent, wish)  # what could not be given is refused now, not later
+    payload = {
+        **posts.hire_payload(
+            agent,
+            requested_by=ctx.actor.agent_id,
+            outcome=mandate.id if outcome is not None else None,
+            grants=wishes,
+        ),
+        "permissionLevel": wanted_level.value if wanted_level else None,
+    }
+    approval = approval_engine.ask(
+        ctx, ApprovalType.HIRE_AGENT, payload, agent=agent.id, home=boss.id if boss else agent.id
+    )
+    return Hired(agent, mandate, approval)
+
+
+def _may_hire(ctx: Context, post: posts.Post, boss: Agent | None, *, for_delegation: bool) -> bool:
+    """Whether it has to wait for a person; ends the call when it may not be at all."""
+    decision = ctx.decide(
+        Action.AGENT_CREATE,
+        HIRING,
+        home=boss.id if boss else None,
+        for_delegation=for_delegation,
+        **hiring_facts(ctx),
+    )
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    assert company is not None
+    if decision.effect is Effect.ASK and decision.basis:
+        # The hire is the request that a gated use would make.
+        ctx.accept_rule(Decision(Effect.ALLOW, "asks", "A person is asked.", decision.basis))
+        return True
+    ctx.accept(Action.AGENT_CREATE, f"agent:{post.name}", decision)
+    return company.require_board_approval_for_new_agents
+
+
+def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
+    """Whom the new agent reports to; an agent hires below itself."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return lookup.agent(ctx, reports_to) if reports_to else None
+    boss = lookup.agent(ctx, reports_to or ctx.actor.id)
+    if ctx.actor.id not in ctx.place(boss.id):
+        raise Refused(
+            "You hire for yourself and for those below you.",
+            "Leave reportsTo out, or ask the board.",
+            code="not_below_you",
+        )
+    return boss
+
+
+def _with_defaults(described: Mapping[str, Any], boss: Agent | None) -> dict[str, Any]:
+    """What is not said is as at the boss."""
+    unknown = described.keys() - posts.FIELDS.values() - {"permissions"}
+    if unknown:
+        known = ", ".join(sorted(posts.FIELDS))
+        raise BadInput(f"hire has an unknown field {min(unknown)[:40]!r}.", f"Known: {known}.")
+    asked = {"name": None, **{key: value for key, value in described.items() if value is not None}}
+    if "adapter_type" not in asked and boss is not None:
+        asked["adapter_type"] = boss.adapter_type
+    return asked
+
+
+def _level(ctx: Context, post: posts.Post, level: object) -> PermissionLevel | None:
+    """Permissions come with a hire only from those who may edit them."""
+    if post.permissions != "{}" and ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.AGENT_PERMIT, on=f"agent:{post.name}", **hiring_facts(ctx))
+    if level is None:
+        return None
+    if ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.CONFIG_CHANGE, on=f"agent:{post.name}")
+    return permission_level(level)
+
+
+def _free_mandate(ctx: Context, outcome: Outcome, boss: Agent) -> Outcome:
+    """The outcome itself, or, when an earlier agent had its id, one inside it with the same aim."""
+    if lookup.agent_row(ctx, outcome.id) is None:
+        return outcome
+    again = open_outcome(
+        ctx,
+        title=outcome.title,
+        owner=boss.id,
+        urgent=outcome.urgent,
+        important=outcome.important,
+        deferred_until=outcome.deferred_until,
+    )
+    write_document(ctx, again, documents.prose(ctx, outcome.id))
+    outcomes.insert_below(ctx, outcome, again)
+    ctx.record(
+        "outcome.create",
+        f"outcome:{again.id}",
+        {"title": again.title, "owner": boss.id, "parents": [outcome.id]},
+    )
+    return again
+
+
+def _begin(
+    ctx: Context,
+    agent: Agent,
+    mandate: Outcome,
+    wishes: Sequence[Mapping[str, Any]],
+    level: PermissionLevel | None,
+    *,
+    for_outcome: bool,
+) -> int:
+    """What a hire gives, once it is settled: the outcome, the grants, the level."""
+    moved = handing_over.hand_to(ctx, mandate, agent, hired=True) if for_outcome else 0
+    for wish in wishes:
+        grants.give_to(ctx, agent, wish)
+    if level is not None:
+        set_level(ctx, agent, level)
+    return moved
+
+
+# ── what a decision does ────────────────────────────────────────────────────────────────────────
+
+
+def take_effect(ctx: Context, approval: Approval) -> None:
+    """The agent starts to work, with exactly what was approved."""
+    payload = json.loads(approval.payload)
+    agent = _limbo(ctx, approval)
+    mandate = outcomes.require(ctx, agent.id)
+    tree.set_status(ctx, agent, AgentStatus.IDLE)
+    level = payload.get("permissionLevel")
+    ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
+    if level is not None:
+        set_level(ctx, agent, permission_level(level))
+    for_outcome = payload.get("outcomeId") is not None
+    if not for_outcome and not payload["grants"]:
+        return
+    working = lookup.agent_row(ctx, agent.id)
+    assert working is not None
+    with ctx.acting_as(approval_engine.principal(ctx, approval), ticket=approval.id):
+        try:
+            if for_outcome:
+                handing_over.check(ctx, mandate)
+            _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
+        except Refused as error:
+            raise Conflict(
+                f"What was asked for cannot be done any more: {error.sentence}",
+                "Ask for a revision, or reject it.",
+            ) from None
+
+
+def turned_down(ctx: Context, approval: Approval, why: str) -> None:
+    """The agent is not taken on; its name is free again, and the outcome stays with its owner."""
+    agent = lookup.agent_row(ctx, approval.agent_id or "")
+    if agent is None or agent.status is not AgentStatus.PENDING_APPROVAL:
+        return
+    mandate = outcomes.require(ctx, agent.id)
+    if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
+        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
+    else:
+        finishing.deactivate(ctx, agent)
+
+
+def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The hire as it is asked for now; the waiting agent is changed to fit."""
+    payload = json.loads(approval.payload)
+    agent = _limbo(ctx, approval)
+    inner = given.get("requestedConfigurationSnapshot")
+    if inner is not None and not isinstance(inner, Mapping):
+        raise BadInput("requestedConfigurationSnapshot: must be an object.")
+    asked = {**(inner or {}), **given}
+    current = configuration_of(agent)
+    wanted = {
+        **current,
+        **{key: restore(asked[key], current[key]) for key in CONFIG_KEYS if key in asked},
+    }
+    if wanted != current:
+        agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
+    wishes = payload["grants"]
+    if "grants" in given:
+        wishes = _wishes(given["grants"], agent)
+        for wish in wishes:
+            grants.weigh(ctx, agent, wish)
+    return {
+        **posts.hire_payload(
+            agent,
+            requested_by=payload["requestedByAgentId"],
+            outcome=payload["outcomeId"],
+            grants=wishes,
+        ),
+        "permissionLevel": payload.get("permissionLevel"),
+    }
+
+
+def _wishes(given: object, agent: Agent) -> list[dict[str, Any]]:
+    if not isinstance(given, list) or len(given) > MOST_GRANTS:
+        raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
+    found = []
+    for number, wish in enumerate(given):
+        if not isinstance(wish, Mapping):
+            raise BadInput(f"grants.{number}: must be an object.")
+        expires_at = wish.get("expiresAt", wish.get("expires_at"))
+        found.append({**wish, "expires_at": expires_at, "scope": wish.get("scope") or agent.id})
+    return found
+
+
+def _limbo(ctx: Context, approval: Approval) -> Agent:
+    agent = lookup.agent_row(ctx, approval.agent_id or "")
+    if agent is None or agent.status is not AgentStatus.PENDING_APPROVAL:
+        raise Conflict("The agent does not wait for this any more.", "Look at the agent.")
+    return agent
+
+
+# ── create_agent ────────────────────────────────────────────────────────────────────────────────
+
+
+@command
+def create_agent(
+    ctx: Context,
+    *,
+    name: object,
+    role: object = None,
+    auto_reply: bool = True,
+    next_agent: object = "human",
+) -> Answer:
+    """A helper with a fixed form of answering. It is created when a person said yes, not before."""
+    lookup.company_of_caller(ctx, None)
+    described = clean_role(role)
+    follower = clean_line(next_agent, "nextAgent", longest=100)
+    me = lookup.agent_row(ctx, ctx.actor.id)
+    if me is None:
+        raise BadInput("Agents use this.", "Create an agent directly instead.")
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    assert company is not None
+    post = posts.new_post(
+        name=name,
+        title=described[:100],
+        prompt=prompt_for(str(name), described, follower),
+        adapter_type="llm",
+        adapter_config={
+            "provider": company.chat_llm_provider or DEFAULT_PROVIDER,
+            "model": company.chat_llm_model or DEFAULT_MODEL,
+        },
+        runtime_config={"type": "default", "autoReply": auto_reply, "nextAgent": follower},
+    )
+    agents.check_name(ctx, post.name)
+    decision = ctx.decide(Action.AGENT_CREATE, HIRING, **hiring_facts(ctx))
+    if decision.effect is Effect.ALLOW and ctx.ticket is None:
+        # Whatever the company does otherwise: this tool creates nothing that nobody approved.
+        decision = Decision(
+            Effect.ASK, "needs_approval", "A person has to say yes first.", decision.basis
+        )
+    ctx.accept(Action.AGENT_CREATE, f"agent:{post.name}", decision)
+    agent = agents.found(ctx, post, me)
+    return {"agent": views.agent(agent), "prompt": agent.prompt}
+
+
+DEFAULT_PROVIDER = "openai"
+DEFAULT_MODEL = "gpt-4"
+
+
+def clean_role(role: object) -> str:
+    """Blanks folded and bounded: what comes from a model goes into another one's prompt."""
+    if role is None:
+        return ""
+    if not isinstance(role, str):
+        raise BadInput("role must be text.", "Send role as a string.")
+    return clean_line(role[: 10 * LONGEST_ROLE], "role", longest=10 * LONGEST_ROLE, empty_ok=True)[
+        :LONGEST_ROLE
+    ].rstrip()
+
+
+def prompt_for(name: str, role: str, next_agent: str) -> str:
+    """The whole prompt of such an agent; the same words for the same input, always."""
+    sentence = f" Your role is {role.rstrip('.')}." if role else ""
+    return (
+        f"You are agent {name}.{sentence}\n"
+        "\n"
+        "Always respond in exactly this structure:\n"
+        f"@{next_agent}\n"
+        "{Your response}"
+    )

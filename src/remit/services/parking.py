@@ -1,0 +1,164 @@
+"""Calls that wait for approval.
+
+A capability in mode `ask` lets every single use wait for a person. The call is parked with exactly
+the arguments it had. Approving it carries it out, once, in the name of who asked; a call that only
+looks is carried out when it is made again, because its answer is of use to nobody else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.clock import DAY
+from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
+from remit.model.approval import OPEN, Approval, ApprovalStatus, ApprovalType
+from remit.model.decision import Decision, Effect
+from remit.model.event import canonical
+from remit.services import approval_engine
+from remit.services.command import (
+    Answer,
+    Call,
+    Context,
+    Denied,
+    Kind,
+    Ticket,
+    approved,
+    verb_named,
+)
+from remit.store import governance as statements
+
+#: How long a parked call waits before it is given up.
+PARKED_FOR = 7 * DAY
+#: How long an answer holds: whoever was refused does not ask the same thing again at once.
+ANSWER_HOLDS = DAY
+_ASKING = Decision(Effect.ALLOW, "asks", "A person is asked.", "rule:asks")
+
+
+class CallsAwaitingApproval:
+    """What the gate does with a call that needs approval."""
+
+    def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
+        action, on, decision = denied
+        digest = _digest(call)
+        before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
+        ctx.accept_rule(_ASKING)
+        if before is not None and before.status in OPEN:
+            ctx.record("approval.remind", f"approval:{before.id}")
+            return _pending(before)
+        if before is not None and before.status is ApprovalStatus.APPROVED:
+            if before.used_at is None:
+                return Ticket(before.id)
+            if before.collected_at is None and before.result is not None:
+                return _collect(ctx, before)
+        if (
+            before is not None
+            and before.status is ApprovalStatus.REJECTED
+            and ctx.now < (before.decided_at or 0) + ANSWER_HOLDS
+        ):
+            return _rejected(ctx, before)
+        approval = approval_engine.ask(
+            ctx,
+            ApprovalType.CAPABILITY_USE,
+            {
+                "action": action.value,
+                "resource": on,
+                "because": decision.sentence,
+                "basis": decision.basis,
+                "options": ["yes", "no"],
+                "verb": call.verb.name,
+                "arguments": _plain(call.given, prepared=False),
+                "prepared": _plain(call.given, prepared=True),
+            },
+            expires_at=ctx.now + PARKED_FOR,
+            call_digest=digest,
+            blob=_blob(call.given),
+        )
+        return _pending(approval)
+
+    def used(self, ctx: Context, ticket: Ticket) -> None:
+        if not ctx.tx.run(
+            statements.USE_APPROVAL, approval=ticket.approval, now=ctx.now, new_result=None
+        ):
+            raise Conflict("That approval was used already.", "Ask again.")
+        ctx.tx.run(statements.COLLECT_RESULT, approval=ticket.approval, now=ctx.now)
+        ctx.record("approval.use", f"approval:{ticket.approval}", None, approved(ticket.approval))
+
+
+def take_effect(ctx: Context, approval: Approval) -> Any:
+    """Carry the parked call out, as who asked; answers what it answered."""
+    payload = json.loads(approval.payload)
+    verb = verb_named(payload["verb"])
+    if verb.kind is not Kind.COMMAND:
+        return None
+    given = {**payload["arguments"], **payload["prepared"]}
+    with ctx.acting_as(approval_engine.principal(ctx, approval), ticket=approval.id):
+        try:
+            answer = verb.body(ctx, **given)
+        except Refused as error:
+            raise Conflict(
+                f"What was asked for cannot be done any more: {error.sentence}",
+                "Reject it, and say why.",
+            ) from None
+    ctx.tx.run(
+        statements.USE_APPROVAL, approval=approval.id, now=ctx.now, new_result=json.dumps(answer)
+    )
+    return answer
+
+
+def _collect(ctx: Context, approval: Approval) -> Answer:
+    """It was carried out when it was approved; who asked again is told what came of it."""
+    assert approval.result is not None
+    ctx.tx.run(statements.COLLECT_RESULT, approval=approval.id, now=ctx.now)
+    ctx.record("approval.collect", f"approval:{approval.id}", None, approved(approval.id))
+    answer: Answer = json.loads(approval.result)
+    return answer
+
+
+def _pending(approval: Approval) -> AwaitsApproval:
+    return AwaitsApproval(
+        f"It needs approval, which approval:{approval.id} asks for. Nothing was done.",
+        details={"approval_id": approval.id, "status": approval.status.value},
+    )
+
+
+def _rejected(ctx: Context, approval: Approval) -> Refused:
+    note = f" ({approval.decision_note})" if approval.decision_note else ""
+    refusal = Decision(
+        Effect.DENY, "rejected", f"Exactly this was rejected{note}.", f"approval:{approval.id}"
+    )
+    ctx.record("approval.refer", f"approval:{approval.id}", None, refusal)
+    return Refused(
+        refusal.sentence,
+        "Ask for something else, or talk to your boss.",
+        code="rejected",
+        details={"approval_id": approval.id, "status": approval.status.value},
+    )
+
+
+def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, Any]:
+    """What was asked for, or what our side made ready for it, as JSON keeps it."""
+    chosen = {name: value for name, value in given.items() if name.startswith("new_") is prepared}
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(chosen))
+    except (TypeError, ValueError):
+        raise BadInput(
+            "This cannot wait for an approval.", "Ask the board to allow it without."
+        ) from None
+    return plain
+
+
+def _digest(call: Call) -> str:
+    """The same for the same request, whichever ids our side picked for it."""
+    asked = {name: value for name, value in call.given.items() if name != "new_id"}
+    return hashlib.sha256(canonical([call.verb.name, asked]).encode()).hexdigest()
+
+
+def _blob(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The stored bytes that come with a call, so that they are not swept while it waits."""
+    stored = given.get("new_stored") or {}
+    sha256 = given.get("sha256") or stored.get("sha256")
+    file_id = given.get("new_id") or given.get("file")
+    return (file_id, sha256) if sha256 and file_id else None
