@@ -1,0 +1,236 @@
+"""The walk through a document: what its names say, passed down to the values below them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from remit.services.redaction import shapes, text
+from remit.services.redaction.names import Says, says, word_set
+from remit.services.redaction.shapes import REMOVED
+
+_DEEPEST = 64
+_LONGEST_IN_PATH = 80
+
+# Variables that tell how a program runs, not what it may do.
+_OPEN_VARIABLES = word_set(
+    "CI CLICOLOR COLORTERM COLUMNS DEBIAN_FRONTEND DEBUG EDITOR FORCE_COLOR HOST HOSTNAME "
+    "IS_SANDBOX LANG LANGUAGE LINES LOGLEVEL LOGNAME LOG_FORMAT LOG_LEVEL MAX_THINKING_TOKENS NODE_ENV "
+    "NO_COLOR PAGER PORT PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUNBUFFERED PYTHONUTF8 "
+    "RUST_BACKTRACE RUST_LOG SHLVL TERM TZ USER VERBOSE VISUAL"
+)
+_OPEN_PATHS = word_set(
+    "GOPATH GOROOT HOME JAVA_HOME LD_LIBRARY_PATH MANPATH NODE_PATH OLDPWD PATH PWD PYTHONPATH "
+    "SHELL TEMP TMP TMPDIR VIRTUAL_ENV"
+)
+_PATH = re.compile(r"[/~.$]|[A-Za-z]:[\\/]")
+_OPEN_ENVIRONMENTS = word_set(
+    "production prod staging stage development dev test testing local ci qa sandbox preview"
+)
+_OPEN_HEADERS = word_set(
+    "accept acceptcharset acceptencoding acceptlanguage cachecontrol connection contentencoding "
+    "contentlanguage contentlength contenttype date host ifmatch ifnonematch origin pragma prefer "
+    "range referer useragent vary"
+)
+# {"name": "API_KEY", "value": "…"} says in one place what the other is.
+_NAMES = ("name", "key", "variable", "header", "field")
+_VALUES = ("value", "values", "default", "content", "defaultValue", "default_value")
+
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_FLAG = re.compile(r"--?[A-Za-z][\w.-]{0,80}")
+_LONG_FLAG = re.compile(r"--[a-z]{2,20}(?:-[a-z]{1,20}){0,3}")
+_VARIABLE_FLAGS = frozenset({"-e", "--env", "--build-arg"})
+_HEADER_FLAGS = frozenset({"-H", "--header"})
+_USER_FLAGS = frozenset({"-u", "--user", "--proxy-user"})
+_TOLD_BY_FIRST = re.compile(
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z][a-z]+(?:-[A-Z][a-z]+)+|(?i:authorization)"
+)
+
+
+def without_secrets(value: Any) -> tuple[Any, list[str]]:
+    """The value with the marker in place of its secrets, and the paths at which they were.
+
+    Doing it twice is the same as doing it once, with the same paths.
+    """
+    walk = _Walk()
+    return walk.value(value, "", Says.NOTHING, 0), walk.removed
+
+
+def text_without_secrets(prose: str) -> tuple[str, bool]:
+    """A text with everything taken out that looks like a secret; and whether there was any.
+
+    Also if that was long ago: what came from an export gives the same export again.
+    """
+    clean = text.cut_words(text.cut(prose), _is_secret)
+    return clean, REMOVED in clean
+
+
+def _is_secret(candidate: str) -> bool:
+    try:
+        inner = text.as_json(candidate)
+    except text.Repeated:
+        return True
+    if inner is not None:
+        return bool(without_secrets(inner)[1])
+    return text.cut(candidate) != candidate
+
+
+class _Walk:
+    """One way through a document. A `Says` stands for what the names above say of a value."""
+
+    def __init__(self) -> None:
+        self.removed: list[str] = []
+
+    def value(self, value: Any, path: str, said: Says, depth: int) -> Any:
+        if value is None or isinstance(value, bool) or value in ("", [], {}):
+            return value
+        if depth > _DEEPEST:
+            return self._hide(path)
+        if isinstance(value, Mapping):
+            return self._object(value, path, said, depth)
+        if isinstance(value, list | tuple):
+            return self._list(value, path, said, depth)
+        if isinstance(value, str):
+            return self._told(value, path, said, depth)
+        return self._number(value, path, said)
+
+    def _hide(self, path: str) -> str:
+        self.removed.append(path)
+        return REMOVED
+
+    def _object(self, value: Mapping[Any, Any], path: str, said: Says, depth: int) -> Any:
+        # Directly inside an `env`, `name` and `value` are variables like others.
+        sets = (Says.ENVIRONMENT, Says.HEADERS)
+        named = _named(value) if said not in sets or path.endswith("]") else None
+        found: dict[str, Any] = {}
+        for name, inner in value.items():
+            name = str(name)
+            shown = self._name(name, path, found)
+            here = f"{path}.{shown[:_LONGEST_IN_PATH]}" if path else shown[:_LONGEST_IN_PATH]
+            below = _below(said, named if named and name in _VALUES else name)
+            if named and name in _NAMES and said is not Says.SECRET:
+                below = Says.NOTHING if _VARIABLE.fullmatch(named) else Says.LABEL
+            found[shown] = self.value(inner, here, below, depth + 1)
+        return found
+
+    def _name(self, name: str, path: str, taken: Mapping[str, Any]) -> str:
+        shown, was_secret = text_without_secrets(name)
+        if was_secret:
+            number = sum(REMOVED in other for other in taken)
+            shown = f"{REMOVED} {number + 1}" if number else REMOVED
+            self.removed.append(f"{path}.{shown}" if path else shown)
+        return shown
+
+    def _list(self, value: Iterable[Any], path: str, said: Says, depth: int) -> list[Any]:
+        found: list[Any] = []
+        before: Any = None
+        items = list(value)
+        for number, inner in enumerate(items):
+            here = f"{path}[{number}]"
+            below = _after(before, inner) if said is Says.NOTHING else said
+            if number == 1 and len(items) == 2 and below is Says.NOTHING:
+                below = _told_by_first(before)
+            found.append(self.value(inner, here, below, depth + 1))
+            before = inner
+        return found
+
+    def _number(self, value: Any, path: str, said: Says) -> Any:
+        hidden = (Says.SECRET, Says.IDENTIFIER, Says.ENVIRONMENT, Says.HEADERS)
+        return self._hide(path) if said in hidden else value
+
+    def _told(self, value: str, path: str, said: Says, depth: int) -> str:
+        match said:
+            case Says.NOTHING:
+                return self._string(value, path, depth)
+            case Says.SECRET:
+                return self._hide(path)
+            case Says.ENVIRONMENT:
+                if value.lower() in _OPEN_ENVIRONMENTS:
+                    return value
+                name, _, assigned = value.partition("=")
+                stays = _Walk().value(assigned, "", _variable(name), depth) == assigned != ""
+            case Says.HEADERS:
+                stays = _is_open_header(value)
+            case Says.OPEN:
+                stays = not shapes.is_random(value)
+            case Says.OPEN_PATHS:
+                stays = _PATH.match(value) is not None and not shapes.is_random(value)
+            case _:
+                stays = text.fits(said, value)
+        return self._string(value, path, depth) if stays else self._hide(path)
+
+    def _string(self, value: str, path: str, depth: int) -> str:
+        try:
+            inner = text.as_json(value)
+        except text.Repeated:
+            return self._hide(path)
+        if inner is not None:
+            # Settings that were kept as JSON inside JSON, as a change of seats does.
+            before = len(self.removed)
+            clean = self.value(inner, path, Says.NOTHING, depth + 1)
+            return json.dumps(clean) if len(self.removed) > before else value
+        clean, was_secret = text_without_secrets(value)
+        if not was_secret and not shapes.hides(value, _is_secret):
+            return value
+        # A setting is hidden as a whole; of a longer text the rest stays readable.
+        self.removed.append(path)
+        return clean if was_secret and "\n" in value.strip() else REMOVED
+
+
+def _below(said: Says, name: str) -> Says:
+    """What is said of the value under a name, given what the names above it say."""
+    if said is Says.ENVIRONMENT:
+        return _variable(name)
+    if said is Says.HEADERS:
+        return Says.OPEN if _header(name) in _OPEN_HEADERS else Says.SECRET
+    if said is Says.AMOUNT and says(name) is Says.NOTHING:
+        return Says.AMOUNT
+    return says(name) if said is not Says.SECRET else Says.SECRET
+
+
+def _named(value: Mapping[Any, Any]) -> str | None:
+    if not any(name in value for name in _VALUES):
+        return None
+    return next((value[name] for name in _NAMES if isinstance(value.get(name), str)), None)
+
+
+def _after(before: Any, value: Any) -> Says:
+    """What the argument before says of this one, as in ["--api-key", "…"]."""
+    if not isinstance(before, str) or not isinstance(value, str) or not _FLAG.fullmatch(before):
+        return Says.NOTHING
+    if before in _VARIABLE_FLAGS:
+        return Says.ENVIRONMENT if "=" in value else Says.NOTHING
+    if before in _HEADER_FLAGS:
+        return Says.HEADERS
+    if before in _USER_FLAGS:
+        return Says.SECRET if ":" in value else Says.NOTHING
+    if _LONG_FLAG.fullmatch(value):
+        return Says.NOTHING
+    said = says(before.lstrip("-"))
+    return Says.NOTHING if said in (Says.ENVIRONMENT, Says.HEADERS) else said
+
+
+def _told_by_first(first: Any) -> Says:
+    if isinstance(first, str) and _TOLD_BY_FIRST.fullmatch(first[:100]):
+        return says(first)
+    return Says.NOTHING
+
+
+def _variable(name: str) -> Says:
+    name = name.upper()
+    if name in _OPEN_PATHS or (name.startswith("XDG_") and name.endswith(("_HOME", "_DIR"))):
+        return Says.OPEN_PATHS
+    return Says.OPEN if name in _OPEN_VARIABLES or name.startswith("LC_") else Says.SECRET
+
+
+def _is_open_header(value: str) -> bool:
+    name, colon, rest = value.partition(":")
+    if not colon:
+        return text.is_label(value)  # {"header": "X-Api-Key"} only names one
+    return _header(name) in _OPEN_HEADERS and not shapes.is_random(rest)
+
+
+def _header(name: str) -> str:
+    return name.replace("-", "").replace("_", "").strip().lower()

@@ -1,0 +1,196 @@
+"""Whether the name of a setting says that its value is a secret.
+
+Names come in every spelling: `apiKey`, `API-KEY`, `api key`, `s.e.c.r.e.t`, full-width letters, or
+Cyrillic ones that look like ours. They are brought to plain words first. A name can also speak
+*about* a secret (`maxTokens`, `tokenUrl`, `secretRef`): what it says then decides which values may
+stay.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import Enum
+from functools import lru_cache
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class Says(Enum):
+    """What a name says about its value."""
+
+    NOTHING = "nothing"
+    SECRET = "secret"  # noqa: S105  # a word, not a password
+    #: A number about secrets or tokens: a limit, a count, a lifetime.
+    AMOUNT = "amount"
+    #: Where a secret is, or what it is called or made of.
+    ADDRESS = "address"
+    PATH = "path"
+    LABEL = "label"
+    IDENTIFIER = "identifier"
+    #: A set of settings that are secrets unless their own name is known to be harmless.
+    ENVIRONMENT = "environment"
+    HEADERS = "headers"
+    #: One of those that are known to be harmless, and one that names folders.
+    OPEN = "open"
+    OPEN_PATHS = "open paths"
+
+
+_ENVIRONMENTS = word_set(
+    "env envs environ environment environments envvar envvars envvariables environmentvariables "
+    "dotenv extraenv secretenv buildenv runtimeenv processenv"
+)
+_HEADERS = word_set("header headers httpheaders requestheaders extraheaders customheaders")
+
+# A whole word of the name.
+_WORDS = word_set(
+    "secret secrets token tokens password passwords passwd pwd passphrase passcode key keys apikey "
+    "apikeys auth oauth authorization authorisation authentication bearer cookie cookies jwt jwts "
+    "credential credentials cred creds otp totp dsn signature sig hmac mnemonic salt csrf xsrf "
+    "kennwort passwort contrasena senha пароль 密码 密碼 パスワード 비밀번호"
+)
+# Only as the last word: `smtpPass` is one, `passRate` is not.
+_LAST_WORDS = word_set("pass pin pat sid private")
+# Wherever these letters stand together, also when the words of the name are torn apart.
+_LETTERS = re.compile(
+    r"secret|passw(?:or)?d|passphrase|passcode|token|credential|bearer|cookie|apikey|"
+    r"(?:access|account|auth|client|deploy|encryption|gpg|hmac|master|priv|private|rsa|service|"
+    r"session|shared|signing|ssh|storage)key|authorization|sessionid|connectionstring|connstr|"
+    r"seedphrase|recoverycode|motdepasse"
+)
+_GLUED_PASS = re.compile(r"(?:db|database|user|admin|root|smtp|ftp|my|mail|login)pass$")
+_HARMLESS = re.compile(
+    r"secretar(?:y|ies|iat)|tokeni[sz](?:e|ed|er|ers|ing|ation)|tokenless|passwordless|"
+    r"cookiecutter|keyless"
+)
+# `…Key` that is known to all.
+_PUBLIC_BEFORE_KEY = word_set(
+    "public pub primary foreign sort partition cache idempotency group routing object row hot "
+    "translation index lookup shortcut"
+)
+_AMOUNT = word_set(
+    "max maximum min minimum limit limits count counts budget usage per rate window total size "
+    "length len ttl age expires expiry expiration timeout seconds minutes hours days at retries "
+    "bits rotation price cost"
+)
+_ABOUT = {
+    **dict.fromkeys(word_set("url uri endpoint host"), Says.ADDRESS),
+    **dict.fromkeys(word_set("file path dir folder filename"), Says.PATH),
+    **dict.fromkeys(
+        word_set(
+            "ref refs reference name names type kind method mode scheme provider source var "
+            "variable env algorithm alg format policy prefix header field status state label scope "
+            "scopes role required enabled optional"
+        ),
+        Says.LABEL,
+    ),
+    **dict.fromkeys(word_set("id ids uuid"), Says.IDENTIFIER),
+}
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NOT_WORD = re.compile(r"[\W_]+")
+_DIGITS_AFTER = re.compile(r"(?<=[a-z])\d+\b")
+# Letters of other alphabets (Cyrillic, Greek and a few more) that look like ours.
+_SMALL_LOOK_ALIKES = {
+    "a": "\u0430\u03b1\u0251",
+    "b": "\u0432\u03b2\u044c",
+    "c": "\u0441\u03f2",
+    "d": "\u0501",
+    "e": "\u0435\u0451\u03b5",
+    "g": "\u0261",
+    "h": "\u04bb\u043d",
+    "i": "\u0456\u03b9\u0131\u0457",
+    "j": "\u0458",
+    "k": "\u043a\u03ba",
+    "l": "\u04cf",
+    "m": "\u043c",
+    "n": "\u03b7\u0578",
+    "o": "\u043e\u03bf\u0585",
+    "p": "\u0440\u03c1",
+    "q": "\u051b",
+    "r": "\u0433",
+    "s": "\u0455",
+    "t": "\u0442\u03c4",
+    "u": "\u03c5\u057d",
+    "v": "\u03bd\u0475",
+    "w": "\u051d\u03c9",
+    "x": "\u0445\u03c7",
+    "y": "\u0443\u028f",
+}
+_LOOK_ALIKES = {
+    ord(shape(alike)): shape(letter)
+    for letter, alikes in _SMALL_LOOK_ALIKES.items()
+    for alike in alikes
+    for shape in (str.lower, str.upper)
+    if len(shape(alike)) == 1 and not shape(alike).isascii()
+}
+_DIGITS_FOR_LETTERS = str.maketrans("013457$@!", "oieastsai")
+_LONGEST_KEPT = 128
+
+
+def says(name: str) -> Says:
+    """What a name says about its value."""
+    return _kept(name) if len(name) <= _LONGEST_KEPT else _look(name)
+
+
+def _look(name: str) -> Says:
+    plain = unicodedata.normalize("NFKC", name)
+    if not plain.isascii():
+        plain = _plain_letters(plain)
+    words = [word for word in _NOT_WORD.split(_CAMEL.sub(" ", plain).lower()) if word]
+    if not words:
+        return Says.NOTHING
+    words = [_DIGITS_AFTER.sub("", word) for word in words]
+    joined = "".join(words)
+    if joined in _ENVIRONMENTS or (len(words) > 1 and words[-1] in ("env", "environment")):
+        # `secretEnv` holds an environment; `tokenEnv` and `apiKeyEnv` name a variable.
+        return Says.LABEL if _secret_at(words[:-1]) and words[0] != "secret" else Says.ENVIRONMENT
+    if joined in _HEADERS:
+        return Says.HEADERS
+    if not _is_secret(words, joined):
+        return Says.NOTHING
+    return _about(words)
+
+
+_kept = lru_cache(maxsize=8192)(_look)
+
+
+def _plain_letters(text: str) -> str:
+    """Without accents and invisible characters, and in our alphabet where it looks like ours."""
+    kept = "".join(
+        letter
+        for letter in unicodedata.normalize("NFD", text)
+        if unicodedata.category(letter) not in ("Mn", "Cf")
+    )
+    if any(word in kept.casefold() for word in _WORDS if not word.isascii()):
+        return "secret"
+    return kept.translate(_LOOK_ALIKES)
+
+
+def _is_secret(words: list[str], joined: str) -> bool:
+    if _secret_at(words) or words[-1] in _LAST_WORDS:
+        return True
+    rest = _HARMLESS.sub("", joined)
+    if _LETTERS.search(rest) or _GLUED_PASS.search(rest):
+        return True
+    return not rest.isalpha() and _LETTERS.search(rest.translate(_DIGITS_FOR_LETTERS)) is not None
+
+
+def _secret_at(words: list[str]) -> bool:
+    for before, word in zip(("", *words), words, strict=False):
+        if word in _WORDS:
+            if word in ("key", "keys") and before in _PUBLIC_BEFORE_KEY:
+                continue
+            return True
+    return False
+
+
+def _about(words: list[str]) -> Says:
+    last = words[-1]
+    if last in _ABOUT and len(words) > 1:
+        return _ABOUT[last] if words[0] != "session" else Says.SECRET
+    if "tokens" in words or any(word in _AMOUNT for word in words):
+        return Says.AMOUNT
+    return Says.SECRET

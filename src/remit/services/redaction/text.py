@@ -1,0 +1,159 @@
+"""Secrets in running text: a command line, a header, a line of a settings file, prose.
+
+A text is cut where a secret begins and ends, so that the rest stays readable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from remit.services.redaction import shapes
+from remit.services.redaction.names import Says, says
+from remit.services.redaction.shapes import REMOVED
+
+_VALUE = r"(\"[^\"\n]{0,4096}\"|'[^'\n]{0,4096}'|[^\s\"'&;]{1,4096})"
+# NAME=value, --name=value, ?name=value&
+_ASSIGNED = re.compile(rf"(?<![\w-])(-{{0,2}}[A-Za-z_][\w.-]{{0,63}})=(?!=){_VALUE}")
+# --name value
+_FLAGGED = re.compile(rf"(?<!\S)(--?[A-Za-z][\w-]{{1,63}})[ \t]{{1,4}}(?!-){_VALUE}")
+# -u name:password
+_USER = re.compile(r"(?<!\S)(-u|--user|--proxy-user)[ \t=]{1,4}([^\s:]{1,256}:\S{1,1024})")
+# "name": "value", inside something that is not JSON as a whole
+_QUOTED = re.compile(
+    r"[\"']([^\"'\\\n]{1,80})[\"']\s{0,4}:\s{0,4}"
+    r"(\"(?:[^\"\\\n]|\\.){0,4096}\"|'(?:[^'\\\n]|\\.){0,4096}'|[^\s,}\]\"']{1,4096})"
+)
+# name: value, alone on its line
+_LINE = re.compile(
+    r"^[ \t>*-]{0,8}[\"']?([\w.-]{1,64})[\"']?[ \t]{0,4}[:=][ \t]{0,4}(\S{1,4096})[ \t]{0,8}$",
+    re.MULTILINE,
+)
+_HEADER = re.compile(r"^[ \t]{0,8}([A-Za-z][\w-]{0,63}):[ \t]{0,4}(\S[^\n]{0,8192})$", re.MULTILINE)
+# 'name: value' between quotes, as an argument of a command
+_QUOTED_HEADER = re.compile(r"[\"']([A-Za-z][\w-]{0,63}):[ \t]{0,4}([^\"'\n]{1,4096})[\"']")
+_WHOLE_HEADERS = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
+
+# A place for a secret that is filled in later is none.
+_PLACE = re.compile(r"\$\{?[A-Z][A-Z0-9_]{0,63}\}?|<[a-z][a-z _-]{0,40}>|\{\{ ?[\w.]{1,64} ?\}\}")
+_AMOUNT = re.compile(
+    r"[0-9]{1,12}(?:\.[0-9]{1,6})?\s?[A-Za-z%]{0,2}"
+    r"|\d{4}-\d\d-\d\d(?:[T ][0-9:.+Z-]{1,20})?"
+)
+_LABEL = re.compile(r"[A-Z]?[a-z]{1,16}|[A-Z]{1,16}|[0-9]{1,4}")
+_BETWEEN_LABELS = re.compile(r"[ _.:/-]{1,2}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ADDRESS = re.compile(
+    r"(?:[a-z][a-z0-9+.-]{1,15}://[\w.-]{1,255}|localhost|[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,10})?"
+    r"(?::\d{1,5})?(?:[/?#]\S{0,2000})?"
+)
+_PATH = re.compile(r"(?:[\w .@~+-]{0,255}[/\\]){1,64}[\w .@~+-]{0,255}|[\w-]{1,64}\.[a-z]{1,8}")
+_LONGEST_LABEL = 64
+_SHORTEST_HIDDEN = 16
+
+
+class Repeated(ValueError):
+    """A JSON object that says one thing twice; readers differ in which one they see."""
+
+
+def cut(text: str) -> str:
+    """The text with the marker in place of every secret that stands in it in the open."""
+    text = shapes.cut(text)
+    if "=" in text:
+        text = _ASSIGNED.sub(_unless_harmless, text)
+    if ":" in text or "=" in text:
+        text = _QUOTED.sub(_unless_harmless, text)
+        text = _LINE.sub(_unless_harmless, text)
+        text = _HEADER.sub(_unless_prose, text)
+        text = _QUOTED_HEADER.sub(_unless_prose, text)
+    if "-" in text:
+        text = _FLAGGED.sub(_unless_harmless, text)
+        text = _USER.sub(lambda found: _in_place(found, 2), text)
+    return text
+
+
+def cut_words(text: str, is_secret: Callable[[str], bool]) -> str:
+    """The text without the words that hold a secret in another writing."""
+
+    def unless_plain(found: re.Match[str]) -> str:
+        word = found[0]
+        if len(word) < _SHORTEST_HIDDEN and word.isascii() and "%" not in word:
+            return word
+        return REMOVED if shapes.hides(word, is_secret) else word
+
+    return re.sub(r"\S+", unless_plain, text)
+
+
+def as_json(text: str) -> Any:
+    """The object, list or string that a text holds; None when it holds none."""
+    if text.lstrip()[:1] not in ("{", "[", '"') or len(text) < 2:
+        return None
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+    except Repeated:
+        raise
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list | str) else None
+
+
+def fits(kind: Says, value: str) -> bool:
+    """Whether a text is what a name that speaks about a secret promises, and nothing more."""
+    if shapes.cut(value) != value:
+        return False
+    match kind:
+        case Says.AMOUNT:
+            return _AMOUNT.fullmatch(value) is not None
+        case Says.ADDRESS:
+            return _ADDRESS.fullmatch(value) is not None and not shapes.is_random(value)
+        case Says.PATH:
+            return _PATH.fullmatch(value) is not None and not shapes.is_random(value)
+        case Says.LABEL:
+            return is_label(value)
+        case Says.IDENTIFIER:
+            return _UUID.fullmatch(value) is not None
+    return False
+
+
+def is_label(value: str) -> bool:
+    """Words and small numbers, as in `openai-production-2` or `HTTP_PROXY`; no password."""
+    if not value or len(value) > _LONGEST_LABEL:
+        return False
+    return all(_LABEL.fullmatch(part) for part in _BETWEEN_LABELS.split(value))
+
+
+def _unless_harmless(found: re.Match[str]) -> str:
+    name, value = found[1].lstrip("-"), found[2].strip("\"'")
+    kind = says(name)
+    if kind in (Says.NOTHING, Says.ENVIRONMENT, Says.HEADERS) or not value:
+        return found[0]
+    if _PLACE.fullmatch(value) or value in ("true", "false", "null", "none", "None"):
+        return found[0]
+    if kind is not Says.SECRET and fits(kind, value):
+        return found[0]
+    return _in_place(found, 2)
+
+
+def _unless_prose(found: re.Match[str]) -> str:
+    name, words = found[1], found[2].split()
+    if says(name) is not Says.SECRET:
+        return found[0]
+    if name.replace("-", "").lower() not in _WHOLE_HEADERS and len(words) > 2:
+        return found[0]
+    if not words or _PLACE.fullmatch(words[-1]):
+        return found[0]
+    return _in_place(found, 2)
+
+
+def _in_place(found: re.Match[str], group: int) -> str:
+    whole, start = found[0], found.start()
+    return whole[: found.start(group) - start] + REMOVED + whole[found.end(group) - start :]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise Repeated
+    return made
