@@ -43,6 +43,7 @@ from remit.store.statement import row
 @command
 def create(
     ctx: Context,
+    /,
     *,
     company: str | None,
     name: object,
@@ -63,6 +64,12 @@ def create(
     agent = found(ctx, post, boss, purpose=purpose, perpetual=perpetual)
     for wish in given:
         grants.give_to(ctx, agent, wish)
+    keep_appointment(ctx, agent)
+    return views.agent(agent)
+
+
+def keep_appointment(ctx: Context, agent: Agent) -> None:
+    """A person created it directly; the record of hires says so."""
     if ctx.actor.kind is ActorKind.USER:
         approval_engine.decided_already(
             ctx,
@@ -71,7 +78,6 @@ def create(
             agent=agent.id,
             note="Created by the board",
         )
-    return views.agent(agent)
 
 
 def found(

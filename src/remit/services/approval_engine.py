@@ -246,7 +246,7 @@ def summary(approval: Approval) -> str:
         case ApprovalType.HIRE_AGENT:
             return f"hire {payload.get('name')} as {payload.get('role')}"
         case ApprovalType.CONFIG_CHANGE:
-            changed = ", ".join(payload.get("changedKeys", ()))
+            changed = ", ".join(payload.get("changed", ()))
             return f"change {changed} of {payload.get('name')}"
         case ApprovalType.CAPABILITY_USE:
             return f"{payload.get('action')} on {payload.get('resource')}"

@@ -117,7 +117,9 @@ def request(
         home=mine,
         place=ctx.place(mine),
     )
-    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=expires_at)
+    made = approval_engine.ask(
+        ctx, asked_for, asked, agent=about, home=about, expires_at=expires_at
+    )
     return views.approval(made)
 
 

@@ -160,7 +160,7 @@ def proposal(agent: Agent, wanted: dict[str, Any], why: str) -> dict[str, Any]:
         "name": agent.name,
         "reason": why,
         "baseRevision": agent.config_revision,
-        "changedKeys": changed(configuration_of(agent), wanted),
+        "changed": changed(configuration_of(agent), wanted),
         "configuration": wanted,
         "difference": _difference(configuration_of(agent), wanted),
     }
@@ -187,7 +187,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
         raise Conflict("The agent is gone.", "Cancel the proposal.")
-    asked = {key: payload["configuration"][key] for key in payload["changedKeys"]}
+    asked = {key: payload["configuration"][key] for key in payload["changed"]}
     inner = given.get("configuration")
     more = {**(inner if isinstance(inner, Mapping) else {}), **given}
     known = {key: restore(more[key], asked.get(key)) for key in CONFIG_KEYS if key in more}
@@ -338,7 +338,7 @@ def _revision(now: ConfigRevision, was: ConfigRevision | None) -> dict[str, Any]
         "agent_id": now.agent_id,
         "number": now.number,
         "configuration": shown,
-        "changed_keys": json.loads(now.changed_keys),
+        "changed": json.loads(now.changed_keys),
         "difference": [] if was is None else _difference(json.loads(was.config), config),
         "source": now.source.value,
         "approval_id": now.approval_id,

@@ -55,6 +55,7 @@ class Hired:
 @command
 def hire(
     ctx: Context,
+    /,
     *,
     company: str | None,
     reports_to: str | None = None,

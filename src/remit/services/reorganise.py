@@ -15,7 +15,7 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import OutcomeStatus
-from remit.services import agents, authority_map, finishing, lookup, outcomes, users
+from remit.services import agents, authority_map, finishing, lookup, outcomes, posts, users
 from remit.services.command import Answer, Context, command, logged
 from remit.services.steps import Steps
 from remit.store import agents as statements
@@ -151,9 +151,10 @@ def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
         for key in ("name", "role", "title", "adapter_type", "adapter_config", "prompt")
         if key in operation
     }
-    post = agents.new_post(**{"name": None, **fields})
+    post = posts.new_post(**{"name": None, **fields})
     purpose = operation.get("purpose") or f"Lead {', '.join(agent.name for agent in moved)}"[:200]
     layer = agents.found(ctx, post, boss, purpose=purpose)
+    agents.keep_appointment(ctx, layer)
     steps.created(layer)
     for agent in moved:
         steps.move(agent, layer)
@@ -203,8 +204,8 @@ def _seat(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> None:
     if user is not None:
         steps.seat(agent, "human", "{}", users.member(ctx, str(user)).id)
         return
-    kind = agents.adapter(operation.get("adapter_type"))
-    config = agents.adapter_settings(operation.get("adapter_config"))
+    kind = posts.adapter(operation.get("adapter_type"))
+    config = posts.adapter_settings(kind, operation.get("adapter_config"))
     steps.seat(agent, kind, config, None)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from remit.errors import Conflict
 from remit.ids import AgentId, UserId
 from remit.model.agent import Agent, AgentStatus
+from remit.model.configuration import RevisionSource, configuration_of
 from remit.model.grant import Grant
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import name_key
-from remit.services import finishing, grants, outcomes, tree
+from remit.services import configuration, finishing, grants, outcomes, tree
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import grants as grant_statements
@@ -264,6 +265,7 @@ class Steps:
             new_seat=to[2],
             now=self._ctx.now,
         )
+        configuration.keep(self._ctx, self._now(agent), RevisionSource.SEAT, configuration_of(now))
         self._done.append({"step": "seat", "agent": agent, "from": list(was), "to": list(to)})
 
     def _delegator(self, outcome: str, was: str | None, to: str | None) -> None:

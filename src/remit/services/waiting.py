@@ -11,11 +11,11 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.model.mail import Delivery, DeliveryStatus
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
-from remit.services import inbox, lookup, questions, schedules, views
+from remit.services import approval_engine, inbox, lookup, questions, schedules, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
+from remit.store import governance, people
 from remit.store import mail as statements
-from remit.store import people
 
 MOST = 500
 
@@ -56,6 +56,19 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
     ]
     if membership.role is not UserRole.BOARD:
         return items
+    items += [
+        _about_agent(
+            ctx,
+            "approval",
+            asked_for.id,
+            approval_engine.summary(asked_for),
+            asked_for.requested_by_agent_id or asked_for.agent_id or "",
+            asked_for.created_at,
+        )
+        for asked_for in ctx.tx.all(governance.PENDING, company=ctx.company, limit=MOST)
+        if not asked_for.expired(ctx.now)
+        and _in_reach(ctx, asked_for.home_agent_id or asked_for.agent_id)
+    ]
     items += [
         _about_agent(
             ctx, "question", asked.id, asked.text.splitlines()[0], asked.agent_id, asked.created_at
@@ -217,6 +230,6 @@ def _is_question(ctx: Context, delivery: Delivery) -> bool:
     return message is not None and message.question_id is not None
 
 
-def _in_reach(ctx: Context, agent: str) -> bool:
+def _in_reach(ctx: Context, agent: str | None) -> bool:
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     return scope is None or scope in ctx.place(agent)

@@ -136,6 +136,7 @@ SEAT_AGENT = change(
         adapter_type=bind("new_adapter"),
         adapter_config=bind("new_config"),
         seat_user_id=bind("new_seat"),
+        config_revision=agents.c.config_revision + 1,
         updated_at=bind("now"),
     )
 )

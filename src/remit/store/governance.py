@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, and_, delete, insert, literal, or_, select, true, update
+from sqlalchemy import Boolean, and_, delete, insert, literal, null, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.model.approval import Approval, Comment, Revision
@@ -244,7 +244,7 @@ SET_BUDGET = change(
 FORGET_APPROVAL_AGENT = change(
     update(approvals)
     .where(approvals.c.id == bind("approval"))
-    .values(agent_id=None, updated_at=bind("now"))
+    .values(agent_id=null(), updated_at=bind("now"))
 )
 _file = files.c.id == bind("file")
 DELETE_FILE = (
@@ -254,7 +254,7 @@ DELETE_FILE = (
     change(delete(files).where(_file)),
 )
 UNHOUSE_FILES = change(
-    update(files).where(files.c.home_agent_id == bind("agent")).values(home_agent_id=None)
+    update(files).where(files.c.home_agent_id == bind("agent")).values(home_agent_id=null())
 )
 DELETE_CONFIGS = change(
     delete(config_revisions).where(config_revisions.c.agent_id == bind("agent"))

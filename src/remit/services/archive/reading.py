@@ -18,8 +18,9 @@ from remit.model.file import LONGEST_DESCRIPTION, File, FileKind, Version
 from remit.model.grant import Grant, parse_level, parse_mode, parse_resource
 from remit.model.mail import Messaging
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
+from remit.model.permission import PermissionLevel
 from remit.model.text import clean_line, clean_text
-from remit.services.agents import LONGEST_PROMPT, adapter, adapter_settings
+from remit.services.posts import LONGEST_PROMPT, adapter, document
 from remit.services.archive import layout, tar
 from remit.services.archive.text import load, split_prose
 from remit.store.agents import Place
@@ -264,7 +265,16 @@ def _company(fields: Fields) -> Company:
         raise fields.wrong("format", f"must be {layout.FORMAT}")
     name = fields.clean("name", company_name)
     messaging = fields.one_of("messaging", Messaging)
-    return Company(CompanyId(fields.id("id")), name, messaging, fields.time("created_at"))
+    return Company(
+        id=CompanyId(fields.id("id")),
+        name=name,
+        messaging=messaging,
+        require_board_approval_for_new_agents=True,
+        require_approval_for_config_changes=True,
+        chat_llm_provider=None,
+        chat_llm_model=None,
+        created_at=fields.time("created_at"),
+    )
 
 
 def _agent(plan: Plan, folder: Folder, path: str) -> None:
@@ -287,6 +297,13 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
         adapter_config=_config(fields),
         seat_user_id=None,
         prompt=_prompt(fields, prose),
+        capabilities="",
+        permissions="{}",
+        permission_level=PermissionLevel.STANDARD,
+        runtime_config="{}",
+        budget_monthly_cents=None,
+        metadata="{}",
+        config_revision=1,
         state_file_id=FileId(fields.id("state_file")),
         log_file_id=FileId(fields.id("log_file")),
         created_at=fields.time("created_at"),
@@ -310,7 +327,7 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
 def _config(fields: Fields) -> str:
     text = fields.get("adapter_config")
     if text is None:
-        return adapter_settings({})
+        return document({}, "adapter_config")
     try:
         config = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None
     except (ValueError, RecursionError):
@@ -318,7 +335,7 @@ def _config(fields: Fields) -> str:
     if not isinstance(config, dict):
         raise fields.wrong("adapter_config", "must be a JSON object")
     try:
-        return adapter_settings(config)
+        return document(config, "adapter_config")
     except BadInput as error:
         raise fields.wrong("adapter_config", f"is refused: {error.sentence}") from None
 
