@@ -1,12 +1,12 @@
-"""Runs: single executions of an agent."""
+"""Runs: single executions of an agent, and the lease that lets one be at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.clock import Micros
-from remit.ids import AgentId, CompanyId, RunId
+from remit.clock import MINUTE, SECOND, Micros
+from remit.ids import AgentId, CompanyId, RunId, UserId
 
 
 class RunStatus(StrEnum):
@@ -15,6 +15,10 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     LOST = "lost"
+
+
+#: A run that ended like this did what it was started for, as far as anybody can tell.
+ENDED_WELL = frozenset({RunStatus.COMPLETED, RunStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +30,63 @@ class Run:
     workspace: str | None
     started_at: Micros
     ended_at: Micros | None
+    #: The count of the agent's leases when it began; a later one has taken over.
+    epoch: int
+    worker: str | None
+    adapter_type: str | None
+    session_id: str | None
+    #: What woke it.
+    why: str | None
+    #: JSON text: the messages it took up.
+    message_ids: str
+    final_response: str | None
+    context_length: int | None
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost_micros: int
+    exit_reason: str | None
+    error: str | None
+    #: The person at the top of its tree.
+    accountable_user_id: UserId | None
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Whether an agent has something to do, and who is seeing to it.
+
+    Something is to do while `wake_seq` is ahead of `done_seq`. Whoever claims it raises `epoch`.
+    """
+
+    agent_id: AgentId
+    company_id: CompanyId
+    wake_seq: int
+    done_seq: int
+    epoch: int
+    lease_until: Micros | None
+    worker: str | None
+    #: Not before this time.
+    due_at: Micros
+    why: str
+    #: How often in a row it was run and changed nothing, or failed.
+    idle_runs: int
+    failures: int
+    #: The failure that its boss was told of last.
+    told: str | None
+
+    @property
+    def awake(self) -> bool:
+        return self.wake_seq > self.done_seq
+
+
+#: How often an agent may be run without changing anything before it is stopped.
+MOST_IDLE_RUNS = 3
+MOST_FAILURES = 5
+
+
+def pause_after(idle_runs: int, failures: int) -> Micros:
+    """How long an agent waits before it is tried again."""
+    idle = 0 if idle_runs == 0 else min(30 * SECOND * 4 ** (idle_runs - 1), 60 * MINUTE)
+    failed = 0 if failures == 0 else min(2 * SECOND * 4 ** (failures - 1), 10 * MINUTE)
+    return max(idle, failed)

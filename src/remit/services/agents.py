@@ -31,12 +31,14 @@ from remit.services import (
     tree,
     users,
     views,
+    waking,
 )
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
 from remit.store import agents as statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
+from remit.store import runs as run_statements
 from remit.store.statement import row
 
 
@@ -103,6 +105,7 @@ def found(
     )
     if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
         outcomes.connect(ctx, boss.id, mandate.id)
+    waking.wake(ctx, agent.id, "it was taken on")
     return agent
 
 
@@ -269,12 +272,15 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answe
         raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
     tree.set_status(ctx, found, wanted)
     if wanted is AgentStatus.IDLE and (
-        ctx.tx.one(statements.LIVE_RUN_OF, agent=found.id) is not None
+        ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is not None
     ):
         # It went on while it was paused.
         wanted = AgentStatus.RUNNING
         tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
     ctx.record(action, f"agent:{found.id}", {"name": found.name})
+    if wanted is AgentStatus.IDLE:
+        ctx.tx.run(run_statements.CALM, agent=found.id, now=ctx.now)
+        waking.wake(ctx, found.id, "it was resumed")
     return {**views.agent(found), "status": wanted.value}
 
 

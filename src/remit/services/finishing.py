@@ -14,12 +14,13 @@ from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import Outcome, OutcomeStatus
-from remit.services import approval_engine, inbox, tree
+from remit.services import approval_engine, inbox, tree, waking
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
 from remit.store import outcomes as statements
 from remit.store import people
+from remit.store import runs as run_statements
 
 MOST_AT_ONCE = 100_000
 
@@ -76,6 +77,7 @@ def finish_one(
     ):
         raise Conflict("The outcome is finished already.")
     _count(ctx, outcome, -1)
+    waking.wake_dependents(ctx, outcome.id)
     if not outcome.delegated:
         _let_go_of_hire(ctx, outcome)
     return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome.id, now=ctx.now))
@@ -92,6 +94,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
     """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id, now=ctx.now)
     _count(ctx, outcome, +1)
+    waking.wake(ctx, outcome.owner_id, "an outcome was reopened")
     owner = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.owner_id)
     if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
         heir = tree.living_boss(ctx, owner)
@@ -145,10 +148,10 @@ def stop(ctx: Context, agent: Agent) -> None:
 
 def cancel_run(ctx: Context, agent: Agent) -> str | None:
     """End the run that an agent has under way; its token dies with it."""
-    live = ctx.tx.one(agent_statements.LIVE_RUN_OF, agent=agent.id)
+    live = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
     if live is None:
         return None
-    ctx.tx.run(agent_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
+    ctx.tx.run(run_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None, now=ctx.now)
     inbox.run_ended(ctx, live.id, agent.id, well=True)
     return live.id

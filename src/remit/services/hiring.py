@@ -30,6 +30,7 @@ from remit.services import (
     posts,
     tree,
     views,
+    waking,
 )
 from remit.services.command import Answer, Context, command
 from remit.services.opening import open_outcome, write_document
@@ -264,6 +265,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
         set_level(ctx, agent, permission_level(level))
+    waking.wake(ctx, agent.id, "it was taken on")
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return

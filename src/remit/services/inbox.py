@@ -19,7 +19,7 @@ from remit.model.mail import (
 from remit.model.outcome import OutcomeKind, OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.model.turn import Letter, render_turn
-from remit.services import lookup, views
+from remit.services import lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.opening import open_outcome, write_document
 from remit.store import files as file_statements
@@ -57,7 +57,7 @@ def deliver(
         ended_why=None,
     )
     if agent is not None and not later:
-        update_inbox_outcome(ctx, agent)
+        update_inbox_outcome(ctx, agent, arrived=True)
 
 
 @logged
@@ -184,7 +184,7 @@ def bury(ctx: Context, agent: AgentId) -> None:
     update_inbox_outcome(ctx, agent)
 
 
-def update_inbox_outcome(ctx: Context, agent: AgentId) -> None:
+def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
     """Open exactly while there is unread mail: so having something to do is one question."""
     mail = bool(
         ctx.tx.all(statements.WAITING_FOR_AGENT, agent=agent, run="", any_run=True, limit=1)
@@ -206,19 +206,21 @@ def update_inbox_outcome(ctx: Context, agent: AgentId) -> None:
             new_verdict=None,
             now=ctx.now,
         )
+    if arrived:
+        waking.wake(ctx, agent, "mail")
 
 
 def arrive(ctx: Context, delivery: Delivery) -> None:
     """A deferred message's time has come."""
     ctx.tx.run(statements.ARRIVE, delivery=delivery.id, new_position=_next_position(ctx))
     if delivery.agent_id is not None:
-        update_inbox_outcome(ctx, delivery.agent_id)
+        update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
 
 
 def revive(ctx: Context, delivery: Delivery) -> None:
     assert delivery.agent_id is not None
     ctx.tx.run(statements.REVIVE, delivery=delivery.id, new_position=_next_position(ctx))
-    update_inbox_outcome(ctx, delivery.agent_id)
+    update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
 
 
 def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> None:

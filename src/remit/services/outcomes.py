@@ -17,7 +17,7 @@ from remit.model.outcome import (
     OutcomeStatus,
 )
 from remit.model.text import clean_line, clean_text
-from remit.services import documents, finishing, lookup, tree, views
+from remit.services import documents, finishing, lookup, tree, views, waking
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
 from remit.store import events as event_log
@@ -67,6 +67,7 @@ def create(
     waits_for = _each([lookup.outcome_anywhere(ctx, other) for other in _unique(blocked_by)])
     for other in waits_for:
         _add_blocker(ctx, outcome, other)
+    waking.wake(ctx, owner, "an outcome was created")
     ctx.record(
         "outcome.create",
         f"outcome:{outcome.id}",

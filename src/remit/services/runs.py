@@ -1,23 +1,61 @@
-"""Runs: an agent at work, with a token that lives exactly as long."""
+"""Runs: an agent at work, with a token that lives exactly as long.
+
+A worker claims an agent that has something to do, renews its claim while the run lasts, and says
+how it ended. One live run per agent is a rule of the database; a worker that is not heard of any
+more loses its claim, and whatever its run still tries is refused.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import Conflict, NotFound
-from remit.ids import RunId, TokenKind, is_id
-from remit.model.agent import AgentStatus
-from remit.model.run import Run, RunStatus
-from remit.services import inbox, lookup, tree, users
-from remit.services.command import Answer, Context, command, query
-from remit.store import agents as statements
+from remit.clock import SECOND, Micros
+from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import RunId, TokenKind, UserId, is_id
+from remit.model.agent import Agent, AgentStatus
+from remit.model.decision import Decision, Effect
+from remit.model.principal import ActorKind
+from remit.model.run import (
+    ENDED_WELL,
+    MOST_FAILURES,
+    MOST_IDLE_RUNS,
+    Lease,
+    Run,
+    RunStatus,
+    pause_after,
+)
+from remit.services import approval_engine, inbox, lookup, tree, users, views, waking
+from remit.services.command import Answer, Context, command, logged, query
 from remit.store import people
+from remit.store import runs as statements
+from remit.store.statement import row
+
+#: How long a worker may be silent before others take over.
+LEASE_TIME: Micros = 10 * SECOND
+MOST_AT_ONCE = 200
+END_OF_IDS = "g"
+_SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
+
+#: What a run can report about itself when it ends.
+REPORT = (
+    "session_id",
+    "final_response",
+    "context_length",
+    "tokens_in",
+    "tokens_out",
+    "tokens_cached",
+    "cost_micros",
+    "exit_reason",
+    "error",
+)
 
 
 @command
 def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answer:
-    """Begin a run. The database lets an agent have one at a time."""
+    """Begin a run by hand. The database lets an agent have one at a time."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
     if found.status is not AgentStatus.IDLE:
@@ -25,45 +63,149 @@ def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answe
             f"{found.name} is {found.status.value.replace('_', ' ')}.",
             "An agent runs when it is idle, once at a time.",
         )
-    assert is_id(run)
-    ctx.tx.run(
-        statements.INSERT_RUN,
-        id=run,
-        company_id=ctx.company,
-        agent_id=found.id,
-        status=RunStatus.RUNNING.value,
-        workspace=workspace,
-        started_at=ctx.now,
-        ended_at=None,
-    )
-    tree.set_status(ctx, found, AgentStatus.RUNNING)
-    ctx.record("run.start", f"run:{run}", {"agent_id": found.id})
-    return {**users.issue(ctx, TokenKind.RUN, "", None, agent=found.id, run=run), "run_id": run}
+    return _begin(ctx, found, run, workspace, epoch=0, worker=None, why="by hand")
 
 
-@command
-def end(ctx: Context, *, run: str, status: str = "completed") -> Answer:
-    """End a run; its token dies with it."""
-    found = _entered(ctx, run)
-    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
-    ended = RunStatus(status)
-    if not ctx.tx.run(statements.END_RUN, run=found.id, new_status=ended.value, now=ctx.now):
-        raise Conflict("The run has ended already.")
-    ctx.tx.run(people.REVOKE_TOKENS_OF, run=found.id, agent=None, user=None, now=ctx.now)
-    agent = lookup.agent_anywhere(ctx, found.agent_id)
-    inbox.run_ended(
-        ctx, run, found.agent_id, well=ended in (RunStatus.COMPLETED, RunStatus.CANCELLED)
-    )
-    if agent.status is AgentStatus.RUNNING:
-        tree.set_status(ctx, agent, AgentStatus.IDLE)
-    ctx.record("run.end", f"run:{run}", {"agent_id": found.agent_id, "status": ended.value})
-    return {"id": run, "status": ended.value}
+# ── what workers do ─────────────────────────────────────────────────────────────────────────────
 
 
 @query
-def workspace(ctx: Context) -> str | None:
-    """The folder of the run that is calling, if it is one."""
-    return ctx.actor.workspace
+def ready(ctx: Context, *, limit: int = MOST_AT_ONCE) -> list[dict[str, Any]]:
+    """Who has something to do and may do it now; for Remit itself."""
+    _system_only(ctx)
+    return [
+        {"agent_id": one.agent_id, "company_id": one.company_id, "adapter_type": one.adapter_type}
+        for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)
+    ]
+
+
+@query
+def next_ready(ctx: Context) -> Micros | None:
+    """When somebody is to be started, or looked at, next."""
+    _system_only(ctx)
+    times = [
+        ctx.tx.one(statements.NEXT_READY, now=ctx.now),
+        ctx.tx.one(statements.NEXT_DEFERRED, now=ctx.now),
+    ]
+    known = [int(time) for time in times if time is not None]
+    return min(known) if known else None
+
+
+@command
+def claim(
+    ctx: Context, *, agent: str, run: str, workspace: str, worker: str, lease: Micros = LEASE_TIME
+) -> Answer:
+    """Begin a run of an agent that has something to do; for one worker, the others are refused."""
+    _system_only(ctx)
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
+    if found.status is not AgentStatus.IDLE or not ctx.tx.run(
+        statements.CLAIM, agent=found.id, now=ctx.now, until=ctx.now + lease, new_worker=worker
+    ):
+        raise Conflict(f"{found.name} has nothing to do, or is being seen to.")
+    held = ctx.tx.one(statements.LEASE, agent=found.id)
+    assert held is not None
+    begun = _begin(ctx, found, run, workspace, epoch=held.epoch, worker=worker, why=held.why)
+    return {
+        **begun,
+        "agent_id": found.id,
+        "company_id": found.company_id,
+        "epoch": held.epoch,
+        "seen": held.wake_seq,
+        "why": held.why,
+    }
+
+
+@logged
+def renew(
+    ctx: Context, *, held: Sequence[tuple[str, int]], lease: Micros = LEASE_TIME
+) -> list[str]:
+    """Go on holding these agents; answers those that were lost to somebody else."""
+    _system_only(ctx)
+    return [
+        agent
+        for agent, epoch in held
+        if not ctx.tx.run(statements.RENEW, agent=agent, epoch=epoch, until=ctx.now + lease)
+    ]
+
+
+@command
+def end(
+    ctx: Context,
+    *,
+    run: str,
+    status: str = "completed",
+    seen: int | None = None,
+    report: Mapping[str, Any] | None = None,
+) -> Answer:
+    """End a run; its token dies with it, and what it left undone is seen to again."""
+    found = _entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
+    ended = RunStatus(status)
+    _end(ctx, found, ended, report or {})
+    _release(ctx, found, ended, seen, (report or {}).get("error"))
+    return {"id": run, "status": ended.value}
+
+
+@logged
+def expired(ctx: Context) -> list[str]:
+    """Runs of workers that have not been heard of; for Remit itself."""
+    _system_only(ctx)
+    found: list[str] = []
+    for lease in ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE):
+        live = ctx.tx.one(statements.LIVE_RUN_OF, agent=lease.agent_id)
+        if live is not None and live.epoch == lease.epoch:
+            found.append(live.id)
+        else:
+            ctx.tx.run(
+                statements.RELEASE,
+                agent=lease.agent_id,
+                epoch=lease.epoch,
+                seen=lease.done_seq,
+                due=lease.due_at,
+                new_idle_runs=lease.idle_runs,
+                new_failures=lease.failures,
+                new_told=lease.told,
+            )
+    return found
+
+
+@command
+def take_over(ctx: Context, *, run: str) -> Answer:
+    """Give up a run whose worker is silent: it is lost, and its agent can be started again."""
+    _system_only(ctx)
+    found = _entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
+    lease = ctx.tx.one(statements.LEASE, agent=found.agent_id)
+    if lease is None or lease.lease_until is None or lease.lease_until > ctx.now:
+        raise Conflict("Its worker was heard of again.")
+    error = f"its worker {found.worker} was not heard of any more"
+    _end(ctx, found, RunStatus.LOST, {"exit_reason": "lost", "error": error})
+    _release(ctx, found, RunStatus.LOST, None, error)
+    return {"id": run, "status": RunStatus.LOST.value}
+
+
+@command
+def sweep(ctx: Context, *, company: str) -> Answer:
+    """Wake those in a company who have something to do and were not woken for it."""
+    _system_only(ctx)
+    ctx.enter(company)
+    ctx.accept_rule(_SYSTEM)
+    woken = [
+        agent
+        for agent, there in ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
+        if there == company and waking.wake(ctx, agent, "there is something to do")
+    ]
+    ctx.record("agent.wake", f"company:{company}", {"agents": woken}, _SYSTEM)
+    return {"woken": woken}
+
+
+@query
+def forgotten(ctx: Context) -> list[str]:
+    """Companies in which somebody should have been woken; for Remit itself."""
+    _system_only(ctx)
+    found = ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
+    return list(dict.fromkeys(company for _, company in found))
 
 
 @query
@@ -72,14 +214,321 @@ def live(ctx: Context) -> list[dict[str, Any]]:
     if not ctx.decide(Action.RUN_CHANGE).allowed or ctx.actor.id:
         raise NotFound("There is nothing here with that id.")
     return [
-        {"id": run.id, "agent_id": run.agent_id, "workspace": run.workspace}
+        {
+            "id": run.id,
+            "agent_id": run.agent_id,
+            "workspace": run.workspace,
+            "worker": run.worker,
+            "epoch": run.epoch,
+        }
         for run in ctx.tx.all(statements.LIVE_RUNS)
     ]
 
 
+@query
+def workspace(ctx: Context) -> str | None:
+    """The folder of the run that is calling, if it is one."""
+    return ctx.actor.workspace
+
+
+# ── what people and bosses do ───────────────────────────────────────────────────────────────────
+
+
+@query
+def listing(
+    ctx: Context,
+    *,
+    company: str | None,
+    agent: str | None = None,
+    live: bool = False,
+    before: str = END_OF_IDS,
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """Runs, newest first."""
+    lookup.company_of_caller(ctx, company)
+    whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
+    _require_look(ctx, whose, "runs")
+    return [
+        views.run(one)
+        for one in ctx.tx.all(
+            statements.RUNS,
+            company=ctx.company,
+            agent=whose,
+            any_agent=whose is None,
+            ended_too=not live,
+            before=before,
+            limit=limit,
+        )
+    ]
+
+
+@query
+def show(ctx: Context, *, run: str) -> dict[str, Any]:
+    found = _entered(ctx, run)
+    _require_look(ctx, found.agent_id, f"run:{found.id}")
+    return views.run(found)
+
+
+@query
+def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+    """What a run printed, from a place on; and whether there may be more to come."""
+    found = _entered(ctx, run)
+    _require_look(ctx, found.agent_id, f"run:{found.id}")
+    pieces = ctx.tx.all(statements.LOG, run=found.id, after=after, limit=limit)
+    return {
+        "run_id": found.id,
+        "status": found.status.value,
+        "pieces": [
+            {"number": one.number, "at": views.time(one.at), "stream": one.stream, "text": one.text}
+            for one in pieces
+        ],
+        "live": found.status is RunStatus.RUNNING,
+    }
+
+
+@command
+def cancel(ctx: Context, *, run: str, reason: object = "") -> Answer:
+    """Stop a run. What it took up is not given to another; it ended because somebody said so."""
+    found = _entered(ctx, run)
+    ctx.require(
+        Action.AGENT_CONTROL,
+        on=f"run:{found.id}",
+        home=found.agent_id,
+        place=ctx.place(found.agent_id),
+    )
+    why = str(reason)[:1000] if reason else f"cancelled by {ctx.actor.name}"
+    _end(ctx, found, RunStatus.CANCELLED, {"exit_reason": "cancelled", "error": why})
+    _release(ctx, found, RunStatus.CANCELLED, None, None)
+    return {"id": found.id, "status": RunStatus.CANCELLED.value}
+
+
+@logged
+def append_log(ctx: Context, *, run: str, pieces: Sequence[Mapping[str, Any]]) -> None:
+    """Keep what a run printed; for its worker."""
+    _system_only(ctx)
+    for piece in pieces:
+        ctx.tx.run(statements.INSERT_LOG, run_id=run, **piece)
+    size = sum(len(piece["text"]) for piece in pieces)
+    ctx.tx.run(statements.COUNT_LOG, run=run, more=size)
+
+
+@logged
+def took_up(ctx: Context, *, run: str, messages: Sequence[str]) -> None:
+    _system_only(ctx)
+    ctx.tx.run(statements.TOOK_UP, run=run, new_message_ids=json.dumps(list(messages)))
+
+
+@query
+def why_idle(ctx: Context, *, agent: str) -> dict[str, Any]:
+    """Why an agent is not running, in one word and one sentence."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_look(ctx, found.id, f"agent:{found.id}")
+    reason, sentence = _why_idle(ctx, found)
+    return {"agent_id": found.id, "name": found.name, "reason": reason, "sentence": sentence}
+
+
+def _why_idle(ctx: Context, agent: Agent) -> tuple[str, str]:
+    lease = ctx.tx.one(statements.LEASE, agent=agent.id)
+    if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
+        return "running", "It is running."
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        return "approval", "It waits for its hire to be approved."
+    if agent.status is AgentStatus.TERMINATED:
+        return "terminated", "It does not work here any more."
+    if agent.status is AgentStatus.PAUSED:
+        return "paused", "It is paused; somebody has to resume it."
+    if agent.status is AgentStatus.ERROR:
+        told = lease.told if lease and lease.told else "it failed too often"
+        return "stopped", f"It was stopped: {told}. Resume it when that is mended."
+    if ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is None:
+        return _nothing_to_do(ctx, agent)
+    if agent.adapter_type == "human":
+        return "person", "A person holds its seat."
+    if lease is None or not lease.awake:
+        return "waking", "It has something to do and will be woken within the minute."
+    if lease.due_at > ctx.now:
+        return "backoff", f"It is tried again at {views.time(lease.due_at)}."
+    return "no_slot", "It waits for a free slot of a worker."
+
+
+def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
+    from remit.store import governance
+    from remit.store import outcomes as outcome_statements
+
+    if ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
+        return "approval", "It waits for an approval that it asked for."
+    for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
+        if outcome.open_prereqs and outcome.status.value == "open":
+            return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
+    return "no_work", "It has no mail and nothing that can be worked on."
+
+
+# ── how a run ends ──────────────────────────────────────────────────────────────────────────────
+
+
+def _begin(
+    ctx: Context,
+    agent: Agent,
+    run: str,
+    workspace: str | None,
+    *,
+    epoch: int,
+    worker: str | None,
+    why: str,
+) -> Answer:
+    assert is_id(run)
+    made = Run(
+        id=RunId(run),
+        company_id=agent.company_id,
+        agent_id=agent.id,
+        status=RunStatus.RUNNING,
+        workspace=workspace,
+        started_at=ctx.now,
+        ended_at=None,
+        epoch=epoch,
+        worker=worker,
+        adapter_type=agent.adapter_type,
+        session_id=None,
+        why=why,
+        message_ids="[]",
+        final_response=None,
+        context_length=None,
+        tokens_in=0,
+        tokens_out=0,
+        tokens_cached=0,
+        cost_micros=0,
+        exit_reason=None,
+        error=None,
+        accountable_user_id=_accountable(ctx, agent),
+        log_bytes=0,
+    )
+    ctx.tx.run(statements.INSERT_RUN, **row(made))
+    tree.set_status(ctx, agent, AgentStatus.RUNNING)
+    ctx.record("run.start", f"run:{run}", {"agent_id": agent.id, "why": why, "worker": worker})
+    return {**users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run), "run_id": run}
+
+
+def _accountable(ctx: Context, agent: Agent) -> UserId | None:
+    """The person whom the chain of bosses leads to."""
+    chain = ctx.place(agent.id)
+    top = lookup.agent_row(ctx, chain[-1]) if chain else None
+    return top.boss_user_id if top else None
+
+
+def _end(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
+    if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value, now=ctx.now):
+        raise Conflict("The run has ended already.")
+    known = {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}
+    told = {name: report.get(name, known.get(name)) for name in REPORT}
+    ctx.tx.run(statements.REPORT_RUN, run=run.id, **{f"new_{name}": told[name] for name in REPORT})
+    ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None, now=ctx.now)
+    agent = lookup.agent_row(ctx, run.agent_id)
+    assert agent is not None
+    inbox.run_ended(ctx, run.id, run.agent_id, well=ended in ENDED_WELL)
+    if agent.status is AgentStatus.RUNNING:
+        tree.set_status(ctx, agent, AgentStatus.IDLE)
+    ctx.record(
+        "run.end",
+        f"run:{run.id}",
+        {
+            "agent_id": run.agent_id,
+            "status": ended.value,
+            "reason": told["exit_reason"],
+            "error": told["error"],
+            "tokens": [told["tokens_in"], told["tokens_out"]],
+            "cost_micros": told["cost_micros"],
+        },
+    )
+
+
+def _release(ctx: Context, run: Run, ended: RunStatus, seen: int | None, error: str | None) -> None:
+    """Let go of the agent, and say when to look at it again."""
+    lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
+    if lease is None or lease.epoch != run.epoch:
+        return  # it was begun by hand, or somebody has taken over
+    agent = lookup.agent_row(ctx, run.agent_id)
+    assert agent is not None
+    failed = ended not in ENDED_WELL
+    more = ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is not None
+    changed = bool(ctx.tx.one(statements.CHANGES_BY, run=run.id))
+    idle_runs = lease.idle_runs + 1 if more and not failed and not changed else 0
+    failures = lease.failures + 1 if failed else 0
+    cause = (error or ended.value) if failed else None
+    done = lease.done_seq if failed else max(lease.done_seq, seen or lease.wake_seq)
+    if ended is RunStatus.CANCELLED:
+        done = lease.wake_seq  # whoever stopped it wants it to stand still until something new
+    ctx.tx.run(
+        statements.RELEASE,
+        agent=agent.id,
+        epoch=lease.epoch,
+        seen=min(done, lease.wake_seq),
+        due=ctx.now + pause_after(idle_runs, failures),
+        new_idle_runs=idle_runs,
+        new_failures=failures,
+        new_told=cause or lease.told,
+    )
+    if more and not failed and ended is not RunStatus.CANCELLED:
+        _see_to_it_again(ctx, agent, idle_runs)
+    if failed and cause != lease.told:
+        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {cause}.")
+    if idle_runs >= MOST_IDLE_RUNS:
+        _stop(ctx, agent, f"{idle_runs} runs in a row changed nothing")
+    elif failures >= MOST_FAILURES:
+        _stop(ctx, agent, f"{failures} runs in a row failed, the last one because {cause}")
+
+
+def _see_to_it_again(ctx: Context, agent: Agent, idle_runs: int) -> None:
+    """Something is left to do: at once after progress, later and later without."""
+    ctx.tx.run(
+        statements.WAKE_AGAIN,
+        agent=agent.id,
+        due=ctx.now + pause_after(idle_runs, 0),
+    )
+
+
+def _stop(ctx: Context, agent: Agent, why: str) -> None:
+    now = lookup.agent_row(ctx, agent.id)
+    if now is None or now.status is not AgentStatus.IDLE:
+        return
+    tree.set_status(ctx, now, AgentStatus.ERROR)
+    ctx.tx.run(statements.TOLD, agent=agent.id, new_told=why)
+    ctx.record("agent.stop", f"agent:{agent.id}", {"name": agent.name, "reason": why})
+    _tell_boss(
+        ctx, now, f"{agent.name} was stopped", f"{agent.name} was stopped: {why}. Resume it later."
+    )
+
+
+def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:
+    to = f"agent:{agent.boss_id}" if agent.boss_id else f"user:{agent.boss_user_id}"
+    approval_engine.tell(ctx, to, subject, text)
+
+
+def _require_look(ctx: Context, agent: str | None, on: str) -> None:
+    """One's own, and those of who works below."""
+    if agent is not None and agent == ctx.actor.agent_id:
+        ctx.require(Action.COMPANY_READ, on=on)
+    elif ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.AGENT_CONTROL, on=on, place=ctx.place(agent))
+    else:
+        ctx.require(Action.OUTCOME_READ, on=on, home=agent)
+
+
+def _system_only(ctx: Context) -> None:
+    if ctx.actor.kind is not ActorKind.SYSTEM:
+        raise NotFound("There is nothing here with that id.")
+
+
 def _entered(ctx: Context, run: str) -> Run:
+    if not is_id(run):
+        raise BadInput(f"{run[:60]!r} is not the id of a run.", "List the runs.")
     found = ctx.tx.one(statements.RUN, run=RunId(run))
     if found is None:
         raise NotFound("There is no such run.")
     ctx.enter(found.company_id)
-    return found
+    again = ctx.tx.one(statements.RUN, run=RunId(run))
+    assert again is not None
+    return again
+
+
+def lease_of(ctx: Context, agent: str) -> Lease | None:
+    return ctx.tx.one(statements.LEASE, agent=agent)

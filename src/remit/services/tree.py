@@ -5,6 +5,7 @@ from __future__ import annotations
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, UserId
 from remit.model.agent import DEEPEST_TREE, TRANSITIONS, Agent, AgentStatus
+from remit.services import waking
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import outcomes as outcome_statements
@@ -115,3 +116,4 @@ def hand_over(
         new_delegator=delegator,
         now=ctx.now,
     )
+    waking.wake(ctx, owner, "an outcome was handed over")

@@ -18,6 +18,7 @@ from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.permission import CAN_CREATE_AGENTS, can_create_agents
 from remit.model.principal import Token
 from remit.model.question import Question
+from remit.model.run import Run
 from remit.model.schedule import Schedule
 from remit.services.redaction import without_secrets
 from remit.store.people import Member
@@ -275,6 +276,32 @@ def message(value: Message) -> View:
 def sender(value: Message) -> str:
     who = value.sender_agent_id or value.sender_user_id
     return f"{value.sender_kind.value}:{who}" if who else "system"
+
+
+def run(value: Run) -> View:
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "agent_id": value.agent_id,
+        "status": value.status.value,
+        "why": value.why,
+        "worker": value.worker,
+        "adapter_type": value.adapter_type,
+        "session_id": value.session_id,
+        "started_at": time(value.started_at),
+        "completed_at": time(value.ended_at),
+        "envelope_ids": json.loads(value.message_ids),
+        "final_response": value.final_response,
+        "context_length": value.context_length,
+        "tokens_in": value.tokens_in,
+        "tokens_out": value.tokens_out,
+        "tokens_cached": value.tokens_cached,
+        "cost_usd": value.cost_micros / 1_000_000,
+        "exit_reason": value.exit_reason,
+        "error": value.error,
+        "accountable_user_id": value.accountable_user_id,
+        "log_bytes": value.log_bytes,
+    }
 
 
 def schedule(value: Schedule) -> View:

@@ -16,6 +16,7 @@ from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import governance, people
 from remit.store import mail as statements
+from remit.store import runs as run_statements
 
 MOST = 500
 
@@ -84,7 +85,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         _about_agent(
             ctx, "failed_run", run.id, f"A run {run.status.value}", run.agent_id, run.ended_at
         )
-        for run in ctx.tx.all(agent_statements.FAILED_RUNS, company=ctx.company, limit=MOST)
+        for run in ctx.tx.all(run_statements.FAILED_RUNS, company=ctx.company, limit=MOST)
         if _in_reach(ctx, run.agent_id)
     ]
     return items

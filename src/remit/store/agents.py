@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import Boolean, and_, exists, func, insert, literal, or_, select, true, update
+from sqlalchemy import Boolean, and_, func, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
 from remit.ids import AgentId, UserId
 from remit.model.agent import DEEPEST_TREE, Agent
-from remit.model.run import Run
 from remit.store.statement import Statement, change, columns, into, scalar
-from remit.store.tables import agent_places, agents, runs
+from remit.store.tables import agent_places, agents
 
 INSERT_AGENT = change(insert(agents))
 AGENT = Statement(
@@ -172,36 +171,4 @@ PLACES_AT = Statement(
     )
     .order_by(agent_places.c.agent_id),
     into(Place),
-)
-
-# Runs
-
-INSERT_RUN = change(insert(runs))
-RUN = Statement(select(*columns(runs, Run)).where(runs.c.id == bind("run")), into(Run))
-LIVE_RUN_OF = Statement(
-    select(*columns(runs, Run)).where(
-        runs.c.agent_id == bind("agent"), runs.c.status == literal("running")
-    ),
-    into(Run),
-)
-LIVE_RUNS = Statement(
-    select(*columns(runs, Run)).where(runs.c.status == literal("running")), into(Run)
-)
-_later = runs.alias("later")
-#: Runs that ended badly and were not followed by another; a person has to look at them.
-FAILED_RUNS = Statement(
-    select(*columns(runs, Run))
-    .where(
-        runs.c.company_id == bind("company"),
-        runs.c.status.in_([literal("failed"), literal("lost")]),
-        ~exists().where(_later.c.agent_id == runs.c.agent_id, _later.c.id > runs.c.id),
-    )
-    .order_by(runs.c.id.desc())
-    .limit(bind("limit")),
-    into(Run),
-)
-END_RUN = change(
-    update(runs)
-    .where(runs.c.id == bind("run"), runs.c.status == literal("running"))
-    .values(status=bind("new_status"), ended_at=bind("now"))
 )

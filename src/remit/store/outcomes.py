@@ -412,3 +412,22 @@ CHANGE_DELEGATOR = change(
     .where(outcomes.c.id == bind("outcome"))
     .values(delegator_id=bind("new_delegator"), updated_at=bind("now"))
 )
+
+#: The owners of what depends on an outcome and waits for nothing else.
+OWNERS_OF_DEPENDENTS = Statement(
+    select(outcomes.c.owner_id).where(
+        outcomes.c.open_prereqs == literal(0),
+        outcomes.c.status == literal("open"),
+        or_(
+            outcomes.c.id.in_(
+                select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
+            ),
+            outcomes.c.id.in_(
+                select(outcome_blockers.c.outcome_id).where(
+                    outcome_blockers.c.blocker_id == bind("outcome")
+                )
+            ),
+        ),
+    ),
+    scalar,
+)

@@ -264,6 +264,22 @@ runs = Table(
     Column("workspace", Text),
     Column("started_at", Time, nullable=False),
     Column("ended_at", Time),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    Column("worker", Text),
+    Column("adapter_type", Text),
+    Column("session_id", Text),
+    Column("why", Text),
+    Column("message_ids", Text, nullable=False, server_default="[]"),
+    Column("final_response", Text),
+    Column("context_length", BigInteger),
+    Column("tokens_in", BigInteger, nullable=False, server_default="0"),
+    Column("tokens_out", BigInteger, nullable=False, server_default="0"),
+    Column("tokens_cached", BigInteger, nullable=False, server_default="0"),
+    Column("cost_micros", BigInteger, nullable=False, server_default="0"),
+    Column("exit_reason", Text),
+    Column("error", Text),
+    Column("accountable_user_id", Id, ForeignKey("users.id")),
+    Column("log_bytes", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("id", "company_id"),
     _within_company("agent_id", "agents"),
     _one_of("status", "running", "completed", "failed", "cancelled", "lost"),
@@ -275,6 +291,8 @@ runs = Table(
         sqlite_where=text("status = 'running'"),
         postgresql_where=text("status = 'running'"),
     ),
+    Index("ix_runs_agent_id", "agent_id", "id"),
+    Index("ix_runs_company_id", "company_id", "id"),
 )
 
 tokens = Table(
@@ -464,6 +482,13 @@ events = Table(
     Column("hash", Text, nullable=False),
     _one_of("actor_kind", "user", "agent", "system"),
     Index("ix_events_resource", "company_id", "resource", "seq"),
+    # What a run did.
+    Index(
+        "ix_events_run_id",
+        "run_id",
+        sqlite_where=text("run_id IS NOT NULL"),
+        postgresql_where=text("run_id IS NOT NULL"),
+    ),
 )
 
 answers = Table(
@@ -765,4 +790,57 @@ config_revisions = Table(
     _within_company("created_by_agent_id", "agents"),
     _one_of("source", "create", "change", "proposal", "rollback", "resubmit", "seat"),
     Index("ix_config_revisions_agent_id", "agent_id", "number"),
+)
+
+#: Something is to do while a wake is ahead of what was done.
+_AWAKE = text("wake_seq > done_seq")
+
+agent_leases = Table(
+    "agent_leases",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("wake_seq", BigInteger, nullable=False),
+    Column("done_seq", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("lease_until", Time),
+    Column("worker", Text),
+    Column("due_at", Time, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("idle_runs", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("told", Text),
+    _within_company("agent_id", "agents"),
+    CheckConstraint("wake_seq >= done_seq", name="wakes"),
+    Index("ix_agent_leases_due", "due_at", sqlite_where=_AWAKE, postgresql_where=_AWAKE),
+    Index(
+        "ix_agent_leases_leased",
+        "lease_until",
+        sqlite_where=text("lease_until IS NOT NULL"),
+        postgresql_where=text("lease_until IS NOT NULL"),
+    ),
+)
+
+agent_sessions = Table(
+    "agent_sessions",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("adapter_type", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("begun_at", Time, nullable=False),
+    Column("used_at", Time, nullable=False),
+    Column("context_tokens", BigInteger, nullable=False),
+    _within_company("agent_id", "agents"),
+)
+
+run_logs = Table(
+    "run_logs",
+    metadata,
+    Column("run_id", Id, ForeignKey("runs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("at", Time, nullable=False),
+    Column("stream", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    _one_of("stream", "stdout", "stderr", "remit"),
 )

@@ -1,0 +1,108 @@
+"""What a run gives an adapter, and what it wants back. A plugin's `run` is written against this."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a run took from a model."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    #: In millionths of a dollar.
+    cost_micros: int = 0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended, as its adapter saw it."""
+
+    ok: bool
+    #: What the agent said last.
+    text: str = ""
+    #: One word: completed, api_error, auth, rate_limited, max_turns, budget, timeout, crashed…
+    reason: str = "completed"
+    #: One sentence for a person, when it did not end well.
+    error: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    #: What to resume next time, if the adapter can.
+    session: str | None = None
+    #: How long the conversation has become.
+    context_tokens: int | None = None
+
+
+class Child(ABC):
+    """A program that was started for a run. It ends with the run, and so do its children."""
+
+    pid: int
+
+    @abstractmethod
+    def lines(self) -> AsyncIterator[str]:
+        """What it prints on its standard output, line by line; it is in the log as well."""
+
+    @abstractmethod
+    async def wait(self) -> int:
+        """Its exit code; negative for a signal."""
+
+
+class RunContext(ABC):
+    """One run of one agent."""
+
+    #: As the adapter's own `Config`.
+    config: Any
+    agent: Mapping[str, Any]
+    run_id: str
+    #: Where Remit is reached, and the token that lives as long as the run.
+    url: str
+    token: str
+    workspace: Path
+    #: A folder that the agent's programs keep between runs.
+    home: Path
+    #: What does not change between the runs of an agent, first in every prompt.
+    instructions: str
+    #: What this run is about.
+    turn: str
+    #: The conversation to go on with; None begins a new one.
+    session: str | None
+    #: What the worker lends: the key for the model, by variable.
+    credentials: Mapping[str, str]
+
+    @abstractmethod
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        stdin: bytes = b"",
+        full_access: bool = False,
+    ) -> Child:
+        """Start a program in the run's sandbox, with this environment and nothing else."""
+
+    @abstractmethod
+    def log(self, text: str, stream: str = "remit") -> None:
+        """Keep a line in the log of the run."""
+
+    def environment(self) -> dict[str, str]:
+        """What every program of a run is told about it."""
+        boss = self.agent.get("reports_to") or self.agent.get("boss_user_id") or ""
+        return {
+            "REMIT_URL": self.url,
+            "REMIT_TOKEN": self.token,
+            "REMIT_AGENT": str(self.agent["id"]),
+            "REMIT_RUN": self.run_id,
+            "REMIT_BOSS": str(boss),
+            "REMIT_WORKSPACE": str(self.workspace),
+            "HOME": str(self.home),
+            "TMPDIR": str(self.workspace / ".tmp"),
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+        }

@@ -1,0 +1,104 @@
+"""What a run prints: kept while it runs, bounded, and readable by whoever may look."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from remit.clock import Clock
+from remit.errors import RemitError
+from remit.services import runs
+from remit.services.command import Gate
+from remit.services.identity import as_system
+
+log = logging.getLogger(__name__)
+
+#: Of the beginning of a log; and as much of its end.
+MOST_HEAD = 1 << 20
+MOST_TAIL = 1 << 20
+_EVERY_SECONDS = 0.2
+_LARGEST_PIECE = 32 * 1024
+_CUT = "[… {} characters are left out …]\n"
+
+
+class Journal:
+    """Collects what is printed and writes it down a few times a second."""
+
+    def __init__(self, gate: Gate, clock: Clock, run: str, hidden: tuple[str, ...] = ()) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._run = run
+        self._hidden = tuple(secret for secret in hidden if len(secret) >= 6)
+        self._waiting: list[tuple[str, str]] = []
+        self._head = 0
+        self._tail: list[tuple[str, str]] = []
+        self._tail_size = 0
+        self._dropped = 0
+        self._number = 0
+        self._new = asyncio.Event()
+        self._task = asyncio.create_task(self._write_down())
+
+    def add(self, text: str, stream: str) -> None:
+        for secret in self._hidden:
+            text = text.replace(secret, "***REDACTED***")
+        text = text.replace("\0", "\ufffd")
+        if self._head < MOST_HEAD:
+            kept = text[: MOST_HEAD - self._head]
+            self._head += len(kept)
+            self._waiting.append((stream, kept))
+            text = text[len(kept) :]
+            self._new.set()
+        if text:
+            self._tail.append((stream, text))
+            self._tail_size += len(text)
+            while self._tail_size > MOST_TAIL and len(self._tail) > 1:
+                gone = self._tail.pop(0)[1]
+                self._tail_size -= len(gone)
+                self._dropped += len(gone)
+
+    async def close(self) -> None:
+        """Write down the rest; what was left out in the middle is said."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._dropped:
+            self._waiting.append(("remit", _CUT.format(self._dropped)))
+        self._waiting += self._tail
+        self._tail = []
+        await self._flush()
+
+    async def _write_down(self) -> None:
+        while True:
+            await self._new.wait()
+            await asyncio.sleep(_EVERY_SECONDS)
+            self._new.clear()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        pieces = self._merged()
+        if not pieces:
+            return
+        try:
+            await self._gate(as_system(), runs.append_log, run=self._run, pieces=pieces)
+        except RemitError as error:
+            log.warning("the log of run %s is incomplete: %s", self._run, error)
+
+    def _merged(self) -> list[dict[str, Any]]:
+        """One piece for what one stream printed in a row."""
+        waiting, self._waiting = self._waiting, []
+        pieces: list[dict[str, Any]] = []
+        for stream, text in waiting:
+            last = pieces[-1] if pieces else None
+            if last and last["stream"] == stream and len(last["text"]) < _LARGEST_PIECE:
+                last["text"] += text
+            else:
+                self._number += 1
+                pieces.append(
+                    {
+                        "number": self._number,
+                        "at": self._clock.now(),
+                        "stream": stream,
+                        "text": text,
+                    }
+                )
+        return pieces

@@ -1,0 +1,31 @@
+"""Waking agents: whatever gives an agent something to do says so in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from remit.services.command import Context
+from remit.store import outcomes as outcome_statements
+from remit.store import runs as statements
+
+
+def wake(ctx: Context, agent: str, why: str) -> bool:
+    """Have an agent started as soon as may be, if there is something for it to do."""
+    if ctx.tx.one(statements.HAS_WORK, agent=agent, now=ctx.now) is None:
+        return False
+    ctx.tx.run(statements.WAKE, agent=agent, company=ctx.company, due=ctx.now, why=why)
+    return True
+
+
+def wake_all(ctx: Context, agents: Iterable[str], why: str) -> None:
+    for agent in dict.fromkeys(agents):
+        wake(ctx, agent, why)
+
+
+def wake_dependents(ctx: Context, outcome: str) -> None:
+    """Whoever waited for this outcome may be able to go on."""
+    wake_all(
+        ctx,
+        ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome),
+        "what it waited for is finished",
+    )

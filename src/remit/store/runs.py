@@ -1,0 +1,336 @@
+"""Statements about runs, leases, sessions and logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Boolean,
+    and_,
+    exists,
+    func,
+    insert,
+    literal,
+    literal_column,
+    not_,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy import bindparam as bind
+from sqlalchemy.dialects import postgresql, sqlite
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId
+from remit.model.run import Lease, Run
+from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.tables import (
+    agent_leases,
+    agent_sessions,
+    agents,
+    events,
+    outcomes,
+    run_logs,
+    runs,
+)
+
+_all = columns(runs, Run)
+
+INSERT_RUN = change(insert(runs))
+RUN = Statement(select(*_all).where(runs.c.id == bind("run")), into(Run))
+LIVE_RUN_OF = Statement(
+    select(*_all).where(runs.c.agent_id == bind("agent"), runs.c.status == literal("running")),
+    into(Run),
+)
+LIVE_RUNS = Statement(select(*_all).where(runs.c.status == literal("running")), into(Run))
+#: Newest first; of one agent, and only live ones, if asked.
+RUNS = Statement(
+    select(*_all)
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.id < bind("before"),
+        or_(runs.c.agent_id == bind("agent"), bind("any_agent", type_=Boolean) == true()),
+        or_(runs.c.status == literal("running"), bind("ended_too", type_=Boolean) == true()),
+    )
+    .order_by(runs.c.id.desc())
+    .limit(bind("limit")),
+    into(Run),
+)
+_later = runs.alias("later")
+#: Runs that ended badly and were not followed by another; a person has to look at them.
+FAILED_RUNS = Statement(
+    select(*_all)
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.status.in_([literal("failed"), literal("lost")]),
+        ~exists().where(_later.c.agent_id == runs.c.agent_id, _later.c.id > runs.c.id),
+    )
+    .order_by(runs.c.id.desc())
+    .limit(bind("limit")),
+    into(Run),
+)
+END_RUN = change(
+    update(runs)
+    .where(runs.c.id == bind("run"), runs.c.status == literal("running"))
+    .values(status=bind("new_status"), ended_at=bind("now"))
+)
+#: What is known of a run only when it is over.
+REPORT_RUN = change(
+    update(runs)
+    .where(runs.c.id == bind("run"))
+    .values(
+        {
+            name: bind(f"new_{name}")
+            for name in (
+                "session_id",
+                "final_response",
+                "context_length",
+                "tokens_in",
+                "tokens_out",
+                "tokens_cached",
+                "cost_micros",
+                "exit_reason",
+                "error",
+            )
+        }
+    )
+)
+TOOK_UP = change(
+    update(runs).where(runs.c.id == bind("run")).values(message_ids=bind("new_message_ids"))
+)
+#: How much a run did that lasts; saying goodbye does not count.
+CHANGES_BY = Statement(
+    select(func.count())
+    .select_from(events)
+    .where(
+        events.c.run_id == bind("run"),
+        events.c.allowed == true(),
+        events.c.action.not_in([literal("log.submit"), literal("approval.remind")]),
+    ),
+    scalar,
+)
+
+# Leases
+
+_lease = columns(agent_leases, Lease)
+_awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
+_free = or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
+
+
+def _wake(dialect: object) -> object:
+    new = dialect.insert(agent_leases).values(  # type: ignore[attr-defined]
+        agent_id=bind("agent"),
+        company_id=bind("company"),
+        wake_seq=1,
+        done_seq=0,
+        epoch=0,
+        lease_until=null(),
+        worker=null(),
+        due_at=bind("due"),
+        why=bind("why"),
+        idle_runs=0,
+        failures=0,
+        told=null(),
+    )
+    return new.on_conflict_do_update(
+        index_elements=[agent_leases.c.agent_id],
+        set_={
+            "wake_seq": agent_leases.c.wake_seq + 1,
+            "due_at": bind("due"),
+            "why": bind("why"),
+            "idle_runs": 0,
+        },
+    )
+
+
+WAKE = change(_wake(postgresql), sqlite=_wake(sqlite))  # type: ignore[arg-type]
+LEASE = Statement(select(*_lease).where(agent_leases.c.agent_id == bind("agent")), into(Lease))
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    agent_id: AgentId
+    company_id: CompanyId
+    adapter_type: str
+    due_at: Micros
+
+
+#: Who has something to do and may do it now, longest waiting first.
+READY = Statement(
+    select(
+        agent_leases.c.agent_id,
+        agent_leases.c.company_id,
+        agents.c.adapter_type,
+        agent_leases.c.due_at,
+    )
+    .join(agents, agents.c.id == agent_leases.c.agent_id)
+    .where(
+        agent_leases.c.wake_seq > agent_leases.c.done_seq,
+        agent_leases.c.due_at <= bind("now"),
+        _free,
+        agents.c.status == literal("idle"),
+        agents.c.adapter_type != literal("human"),
+    )
+    .order_by(agent_leases.c.due_at)
+    .limit(bind("limit")),
+    into(Ready),
+)
+NEXT_READY = Statement(
+    select(func.min(agent_leases.c.due_at))
+    .join(agents, agents.c.id == agent_leases.c.agent_id)
+    .where(
+        _awake,
+        agent_leases.c.due_at > bind("now"),
+        agents.c.status == literal("idle"),
+        agents.c.adapter_type != literal("human"),
+    ),
+    scalar,
+)
+CLAIM = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"), _awake, _free)
+    .values(
+        epoch=agent_leases.c.epoch + 1,
+        lease_until=bind("until"),
+        worker=bind("new_worker"),
+    )
+)
+RENEW = change(
+    update(agent_leases)
+    .where(
+        agent_leases.c.agent_id == bind("agent"),
+        agent_leases.c.epoch == bind("epoch"),
+        agent_leases.c.lease_until.is_not(None),
+    )
+    .values(lease_until=bind("until"))
+)
+#: A run sets done what it saw when it began; what came since is to be done still.
+RELEASE = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"), agent_leases.c.epoch == bind("epoch"))
+    .values(
+        done_seq=bind("seen"),
+        lease_until=null(),
+        worker=null(),
+        due_at=bind("due"),
+        idle_runs=bind("new_idle_runs"),
+        failures=bind("new_failures"),
+        told=bind("new_told"),
+    )
+)
+WAKE_AGAIN = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"))
+    .values(wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"))
+)
+TOLD = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"))
+    .values(told=bind("new_told"))
+)
+#: Begun by a worker that has not been heard of since.
+EXPIRED = Statement(
+    select(*_lease).where(agent_leases.c.lease_until <= bind("now")).limit(bind("limit")),
+    into(Lease),
+)
+CALM = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"))
+    .values(idle_runs=0, failures=0, told=null(), due_at=bind("now"))
+)
+
+# Constants of an indexed condition must be written out, or SQLite does not see that they match.
+_actionable = and_(
+    outcomes.c.status == literal_column("'open'"),
+    outcomes.c.open_prereqs == literal_column("0"),
+    not_(outcomes.c.perpetual),
+    or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+)
+HAS_WORK = Statement(
+    select(literal(1)).where(exists().where(outcomes.c.owner_id == bind("agent"), _actionable)),
+    scalar,
+)
+#: Agents with something to do whom nobody woke; what the sweep repairs.
+FORGOTTEN = Statement(
+    select(outcomes.c.owner_id, outcomes.c.company_id)
+    .join(agents, agents.c.id == outcomes.c.owner_id)
+    .outerjoin(agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id)
+    .where(
+        _actionable,
+        agents.c.status == literal("idle"),
+        or_(
+            agent_leases.c.agent_id.is_(None),
+            agent_leases.c.wake_seq == agent_leases.c.done_seq,
+        ),
+    )
+    .distinct()
+    .limit(bind("limit")),
+    lambda agent, company: (agent, company),
+)
+#: When the next outcome that was put off is to be looked at.
+NEXT_DEFERRED = Statement(
+    select(func.min(outcomes.c.deferred_until)).where(
+        outcomes.c.status == literal_column("'open'"), outcomes.c.deferred_until > bind("now")
+    ),
+    scalar,
+)
+
+# Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    agent_id: AgentId
+    company_id: CompanyId
+    adapter_type: str
+    session_id: str
+    begun_at: Micros
+    used_at: Micros
+    context_tokens: int
+
+
+SESSION = Statement(
+    select(*columns(agent_sessions, Session)).where(agent_sessions.c.agent_id == bind("agent")),
+    into(Session),
+)
+
+
+def _keep_session(dialect: object) -> object:
+    new = dialect.insert(agent_sessions)  # type: ignore[attr-defined]
+    return new.on_conflict_do_update(
+        index_elements=[agent_sessions.c.agent_id],
+        set_={
+            name: new.excluded[name]
+            for name in ("adapter_type", "session_id", "begun_at", "used_at", "context_tokens")
+        },
+    )
+
+
+KEEP_SESSION = change(_keep_session(postgresql), sqlite=_keep_session(sqlite))  # type: ignore[arg-type]
+FORGET_SESSION = change(agent_sessions.delete().where(agent_sessions.c.agent_id == bind("agent")))
+
+# Logs
+
+INSERT_LOG = change(insert(run_logs))
+COUNT_LOG = change(
+    update(runs).where(runs.c.id == bind("run")).values(log_bytes=runs.c.log_bytes + bind("more"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    number: int
+    at: Micros
+    stream: str
+    text: str
+
+
+LOG = Statement(
+    select(run_logs.c.number, run_logs.c.at, run_logs.c.stream, run_logs.c.text)
+    .where(run_logs.c.run_id == bind("run"), run_logs.c.number > bind("after"))
+    .order_by(run_logs.c.number)
+    .limit(bind("limit")),
+    into(LogPiece),
+)
