@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from remit.adapters import claude_cli
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import credential, find_program, version_of
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName
 
 _VARIABLES = (
@@ -119,3 +122,6 @@ class Claude(Adapter):
                 facts,
             )
         return Check(True, f"Claude Code {version} can be used; its key: {source}.", "", facts)
+
+    async def run(self, context: RunContext) -> RunResult:
+        return await claude_cli.run(context, find_program(context.config.command, os.environ))

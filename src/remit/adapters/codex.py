@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from remit.adapters import codex_cli
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import credential, find_program, version_of
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings
 
 _VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY")
@@ -99,3 +102,6 @@ class Codex(Adapter):
                 facts,
             )
         return Check(True, f"Codex {version} can be used; its key: {source}.", "", facts)
+
+    async def run(self, context: RunContext) -> RunResult:
+        return await codex_cli.run(context, find_program(context.config.command, os.environ))

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from remit.adapters.documentation import configuration_doc
+from remit.adapters.running import RunContext, RunResult
 
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LONGEST_SENTENCE = 300
@@ -56,6 +57,10 @@ class Adapter:
 
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
         """Look whether it can work, with this `Config` and this environment; may take seconds."""
+        raise NotImplementedError
+
+    async def run(self, context: RunContext) -> RunResult:
+        """Carry out one run. It is cancelled when the run is over for another reason."""
         raise NotImplementedError
 
     @classmethod

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import find_program
+from remit.adapters.running import RunContext, RunResult, Usage
 from remit.adapters.settings import Program, RunSettings, Text
 
 
@@ -72,3 +75,54 @@ class Process(Adapter):
         if program is None:
             return Check(True, "The program is expected in the workspace of a run.", "", facts)
         return Check(True, f"The program is {program}.", "", facts)
+
+    async def run(self, context: RunContext) -> RunResult:
+        config: ProcessConfig = context.config
+        task = {
+            "run": context.run_id,
+            "agent": {name: context.agent[name] for name in ("id", "name", "role", "title")},
+            "instructions": context.instructions,
+            "turn": context.turn,
+            "session": context.session,
+        }
+        child = await context.start(
+            [config.command, *config.args],
+            env={**context.environment(), **config.env},
+            cwd=None if config.cwd is None else Path(config.cwd),
+            stdin=json.dumps(task).encode() + b"\n",
+            full_access=config.sandbox == "full",
+        )
+        last = ""
+        async for line in child.lines():
+            last = line if line.strip() else last
+        return answer(last, await child.wait())
+
+
+def answer(last: str, code: int) -> RunResult:
+    """What a program said with its last line: a JSON object, or just its text."""
+    try:
+        said = json.loads(last)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        said = {"text": last}
+    usage = said.get("usage") if isinstance(said.get("usage"), dict) else {}
+    spent = Usage(
+        **{
+            name: value
+            for name, value in usage.items()
+            if name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+            and isinstance(value, int)
+            and value >= 0
+        }
+    )
+    ok = code == 0 and said.get("ok", True) is not False
+    error = None if ok else str(said.get("error") or f"the program ended with {code}")[:500]
+    return RunResult(
+        ok,
+        text=str(said.get("text") or ""),
+        reason="completed" if ok else "exit",
+        error=error,
+        usage=spent,
+        session=said["session"] if isinstance(said.get("session"), str) else None,
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config
 
 
@@ -55,3 +57,23 @@ class Scripted(Adapter):
     ) -> Check:
         del config, environment  # everything it needs is part of Remit
         return Check(True, "It can be used.")
+
+    async def run(self, context: RunContext) -> RunResult:
+        return await asyncio.to_thread(_follow, context)
+
+
+def _follow(context: RunContext) -> RunResult:
+    from remit.testing import ScriptedAgent, ToolRefused
+
+    steps = [(step.tool, step.arguments) for step in context.config.script]
+    with ScriptedAgent(context.url, context.token) as agent:
+        try:
+            for tool, arguments in steps:
+                context.log(f"{tool} {arguments}")
+                agent.call(tool, **arguments)
+            mail = [message["id"] for message in agent.call("mail_inbox")["messages"]]
+            if mail:
+                agent.call("mail_ack", ids=mail)
+        except ToolRefused as refusal:
+            return RunResult(False, reason=refusal.code, error=str(refusal))
+    return RunResult(True, text=f"{len(steps)} steps, {len(mail)} messages")

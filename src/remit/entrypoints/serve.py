@@ -20,6 +20,7 @@ from remit.app import App, InstanceLock
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, Unavailable
+from remit.runtime.worker import Worker
 from remit.settings import DEFAULT_HOST, Settings
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def run(
                 ready(url)
 
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(app, host, listening, announce))
+            runner.run(_serve(app, host, listening, url, announce))
     return 0
 
 
@@ -77,12 +78,19 @@ def address(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-async def _serve(app: App, host: str, listening: socket.socket, ready: Callable[[], None]) -> None:
+async def _serve(
+    app: App, host: str, listening: socket.socket, url: str, ready: Callable[[], None]
+) -> None:
     async with app:
         server = _server(app, host, ready)
         await app.first_start(installed_adapter())
         app.start_housekeeping()
-        await server.serve([listening])
+        worker = Worker(app, url)
+        worker.start()
+        try:
+            await server.serve([listening])
+        finally:
+            await worker.stop()
         if not server.started:
             raise Unavailable("The instance could not start.", "See the log above.")
 

@@ -22,7 +22,9 @@ _PIECE = 64 * 1024
 class ChildProcess(Child):
     """A program in a session of its own."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, log: Callable[[str, str], None]
+    ) -> None:
         self._process = process
         self.pid = process.pid
         self._log = log

@@ -11,12 +11,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from remit.authority import Action
+from remit.authority import Action, holding
 from remit.clock import SECOND, Micros
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import RunId, TokenKind, UserId, is_id
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision, Effect
+from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.principal import ActorKind
 from remit.model.run import (
     ENDED_WELL,
@@ -532,3 +533,78 @@ def _entered(ctx: Context, run: str) -> Run:
 
 def lease_of(ctx: Context, agent: str) -> Lease | None:
     return ctx.tx.one(statements.LEASE, agent=agent)
+
+
+@query
+def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
+    """What a worker has to know to carry a run out; for Remit itself."""
+    _system_only(ctx)
+    found = _entered(ctx, run)
+    agent = lookup.agent_row(ctx, found.agent_id)
+    company = ctx.tx.one(people.COMPANY, company=found.company_id)
+    assert agent is not None
+    assert company is not None
+    session = ctx.tx.one(statements.SESSION, agent=agent.id)
+    return {
+        "agent": {
+            **views.agent(agent),
+            "prompt": agent.prompt,
+            "adapter_config": json.loads(agent.adapter_config),
+            "runtime_config": json.loads(agent.runtime_config),
+        },
+        "company": views.company(company),
+        "boss": _boss(ctx, agent),
+        "full_access": _has_full_access(ctx, agent),
+        "session": None
+        if session is None
+        else {
+            "adapter_type": session.adapter_type,
+            "session_id": session.session_id,
+            "begun_at": session.begun_at,
+            "used_at": session.used_at,
+            "context_tokens": session.context_tokens,
+        },
+        "now": ctx.now,
+    }
+
+
+@logged
+def keep_session(
+    ctx: Context,
+    *,
+    agent: str,
+    adapter_type: str,
+    session_id: str | None,
+    begun_at: Micros,
+    context_tokens: int,
+) -> None:
+    """Remember the conversation to go on with, or that there is none."""
+    _system_only(ctx)
+    if session_id is None:
+        ctx.tx.run(statements.FORGET_SESSION, agent=agent)
+        return
+    row_of_agent = lookup.agent_anywhere(ctx, agent)
+    ctx.tx.run(
+        statements.KEEP_SESSION,
+        agent_id=row_of_agent.id,
+        company_id=row_of_agent.company_id,
+        adapter_type=adapter_type,
+        session_id=session_id,
+        begun_at=begun_at,
+        used_at=ctx.now,
+        context_tokens=context_tokens,
+    )
+
+
+def _boss(ctx: Context, agent: Agent) -> dict[str, Any]:
+    if agent.boss_id is not None:
+        boss = lookup.agent_row(ctx, agent.boss_id)
+        assert boss is not None
+        return {"kind": "agent", "name": boss.name, "outcome": boss.id}
+    user = ctx.tx.one(people.USER, user=agent.boss_user_id)
+    return {"kind": "user", "name": user.name if user else "the board", "outcome": None}
+
+
+def _has_full_access(ctx: Context, agent: Agent) -> bool:
+    held = ctx.held(agent.id, Resource(ResourceKind.ACTION, FULL_ACCESS))
+    return holding(held, Level.USE, ctx.now).allowed
