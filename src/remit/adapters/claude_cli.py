@@ -149,9 +149,10 @@ def _cost(result: Mapping[str, Any]) -> int:
     """Of this run: the total of a resumed session is that of all its runs."""
     since = result.get("model_usage_since_last_result")
     if isinstance(since, Mapping):
-        costs = [one.get("costUSD") for one in since.values() if isinstance(one, Mapping)]
-        if all(isinstance(cost, int | float) for cost in costs) and costs:
-            return round(sum(costs) * 1_000_000)
+        costs = [
+            float(one.get("costUSD") or 0) for one in since.values() if isinstance(one, Mapping)
+        ]
+        return round(sum(costs) * 1_000_000)
     return round(float(result.get("total_cost_usd") or 0) * 1_000_000)
 
 

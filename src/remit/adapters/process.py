@@ -106,7 +106,8 @@ def answer(last: str, code: int) -> RunResult:
         said = None
     if not isinstance(said, dict):
         said = {"text": last}
-    usage = said.get("usage") if isinstance(said.get("usage"), dict) else {}
+    given = said.get("usage")
+    usage = given if isinstance(given, dict) else {}
     spent = Usage(
         **{
             name: value

@@ -253,6 +253,51 @@ def wake(ctx: Context, *, agent: str, reason: object = "") -> Answer:
 
 
 @command
+def stop(ctx: Context, *, agent: str) -> Answer:
+    """End what an agent is doing and keep it from being started."""
+    found = _controlled(ctx, agent)
+    finishing.stop(ctx, found)
+    idle = lookup.agent_row(ctx, found.id)
+    assert idle is not None
+    if idle.status is not AgentStatus.PAUSED:
+        tree.set_status(ctx, idle, AgentStatus.PAUSED)
+    ctx.record("agent.stop", f"agent:{found.id}", {"name": found.name})
+    return {**views.agent(found), "status": AgentStatus.PAUSED.value}
+
+
+@command
+def start(ctx: Context, *, agent: str) -> Answer:
+    """Let a stopped agent work again; it is started when there is something to do."""
+    return _control(ctx, agent, AgentStatus.IDLE, "agent.start")
+
+
+@command
+def restart(ctx: Context, *, agent: str) -> Answer:
+    """End what an agent is doing, and begin anew at once."""
+    found = _controlled(ctx, agent)
+    finishing.stop(ctx, found)
+    ctx.tx.run(run_statements.CALM, agent=found.id, now=ctx.now)
+    waking.wake(ctx, found.id, "it was restarted")
+    ctx.record("agent.restart", f"agent:{found.id}", {"name": found.name})
+    now = lookup.agent_row(ctx, found.id)
+    assert now is not None
+    return views.agent(now)
+
+
+@command
+def abort(ctx: Context, *, agent: str) -> Answer:
+    """End the run that an agent has under way; it may be started again for something new."""
+    found = _controlled(ctx, agent)
+    if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is None:
+        raise Conflict(f"{found.name} is not running.", "There is nothing to end.")
+    finishing.stop(ctx, found)
+    ctx.record("agent.abort", f"agent:{found.id}", {"name": found.name})
+    now = lookup.agent_row(ctx, found.id)
+    assert now is not None
+    return views.agent(now)
+
+
+@command
 def pause(ctx: Context, *, agent: str) -> Answer:
     """Keep an agent from being started, until somebody resumes it."""
     return _control(ctx, agent, AgentStatus.PAUSED, "agent.pause")
@@ -263,11 +308,22 @@ def resume(ctx: Context, *, agent: str) -> Answer:
     return _control(ctx, agent, AgentStatus.IDLE, "agent.resume")
 
 
-def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answer:
+def _controlled(ctx: Context, text: str) -> Agent:
+    """An agent that the caller is above, or that is in their part of the company."""
     found = lookup.agent_anywhere(ctx, text)
     ctx.require(
         Action.AGENT_CONTROL, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
     )
+    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "Choose an agent that works here.",
+        )
+    return found
+
+
+def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answer:
+    found = _controlled(ctx, text)
     if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
         raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
     tree.set_status(ctx, found, wanted)

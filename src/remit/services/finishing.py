@@ -154,6 +154,7 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
     ctx.tx.run(run_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None, now=ctx.now)
     inbox.run_ended(ctx, live.id, agent.id, well=True)
+    ctx.tx.run(run_statements.LET_GO, agent=agent.id, now=ctx.now)
     return live.id
 
 

@@ -28,7 +28,7 @@ from remit.model.run import (
     RunStatus,
     pause_after,
 )
-from remit.services import approval_engine, inbox, lookup, tree, users, views, waking
+from remit.services import approval_engine, handoff, inbox, lookup, tree, users, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.store import people
 from remit.store import runs as statements
@@ -143,6 +143,11 @@ def end(
     found = _entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
     ended = RunStatus(status)
+    said = (report or {}).get("final_response")
+    if ended is RunStatus.COMPLETED and said:
+        agent = lookup.agent_row(ctx, found.agent_id)
+        assert agent is not None
+        handoff.deliver(ctx, agent, found, said)
     _end(ctx, found, ended, report or {})
     _release(ctx, found, ended, seen, (report or {}).get("error"))
     return {"id": run, "status": ended.value}

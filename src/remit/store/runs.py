@@ -230,6 +230,12 @@ TOLD = change(
     .where(agent_leases.c.agent_id == bind("agent"))
     .values(told=bind("new_told"))
 )
+#: Whoever stopped a run wants it to stand still until something new comes.
+LET_GO = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"))
+    .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null(), due_at=bind("now"))
+)
 #: Begun by a worker that has not been heard of since.
 EXPIRED = Statement(
     select(*_lease).where(agent_leases.c.lease_until <= bind("now")).limit(bind("limit")),
