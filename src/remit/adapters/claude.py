@@ -70,6 +70,7 @@ class Claude(Adapter):
         "in the workspace of the run, and reaches Remit through the MCP server named remit."
     )
     Config = ClaudeConfig
+    lends = _VARIABLES
     safety = (
         (
             "Claude can run any command that its tools and permissionMode allow. The sandbox, not "

@@ -52,6 +52,7 @@ class Codex(Adapter):
         "in the workspace of the run, and reaches Remit through the MCP server named remit."
     )
     Config = CodexConfig
+    lends = _VARIABLES
     safety = (
         (
             "Codex runs commands. codexSandbox and the sandbox of the run hold them; "

@@ -50,6 +50,8 @@ class Adapter:
     summary: ClassVar[str] = ""
     #: The keys of `adapterConfig`; the description of a field is its documentation.
     Config: ClassVar[_Model]
+    #: Variables of the worker's own environment that a run is lent: keys for the model.
+    lends: ClassVar[Sequence[str]] = ()
     #: What whoever configures it should know before it runs.
     safety: ClassVar[Sequence[str]] = ()
     #: Whole values of `adapterConfig` that work, each with a word on what it is for.

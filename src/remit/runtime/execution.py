@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,7 +114,9 @@ async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
     home = app.settings.home / "agents" / claimed.agent_id
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
-    journal = Journal(app.gate, app.clock, claimed.run_id, hidden=(claimed.token,))
+    lent = {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
+    hidden = (claimed.token, *lent.values())
+    journal = Journal(app.gate, app.clock, claimed.run_id, hidden)
     context = Context(
         config=config,
         agent=agent,
@@ -127,7 +130,7 @@ async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
         ),
         turn=turn["text"] if turn["ids"] else turn["text"] + "\n" + _NOTHING_IN_MAIL,
         session=briefing["session"]["session_id"] if go_on else None,
-        credentials={},
+        credentials=lent,
         journal=journal,
         may_have_full_access=briefing["full_access"],
     )

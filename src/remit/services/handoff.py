@@ -1,8 +1,8 @@
 """Where the last words of a run go: to whom they name, or back to who wrote.
 
-`@name` at the beginning of the final text delivers it to that agent, `@human` to the board. An agent
-that replies by itself answers whoever wrote to it. The rules of mail hold for both, and the hop
-limit of a thread ends what would go on for ever.
+`@name` at the beginning of the final text delivers it to that agent, `@human` to the board. An
+agent that replies by itself answers whoever wrote to it. The rules of mail hold for both, and the
+hop limit of a thread ends what would go on for ever.
 """
 
 from __future__ import annotations
