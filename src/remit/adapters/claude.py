@@ -1,0 +1,121 @@
+"""Claude Code, the command-line agent, as a child process."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.looking import credential, find_program, version_of
+from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName
+
+_VARIABLES = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+)
+_FILES = {"CLAUDE_CONFIG_DIR": ".credentials.json", "HOME": ".claude/.credentials.json"}
+
+
+class ClaudeConfig(ModelSettings, RunSettings):
+    command: Program = Field(
+        default="claude", description="The program: a name on the PATH, or a path."
+    )
+    tools: list[ToolName] | None = Field(
+        default=None,
+        max_length=100,
+        description="Which of its own tools (Read, Edit, Write, Bash, …) Claude has at all. []: "
+        "none, only Remit's. null: all of them. Remit's tools are always there.",
+    )
+    allowed_tools: list[ToolName] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Which of its own tools Claude uses without being asked, besides Remit's, such "
+        'as "Bash(git *)". What is not allowed is denied, because nobody is there to ask.',
+    )
+    disallowed_tools: list[ToolName] = Field(
+        default_factory=list, max_length=100, description="Tools that Claude must not use."
+    )
+    permission_mode: Literal["dontAsk", "acceptEdits", "bypassPermissions"] = Field(
+        default="dontAsk",
+        description='"dontAsk": what allowedTools does not name is denied. "acceptEdits": it also '
+        'writes files in its workspace. "bypassPermissions": it uses every tool; only the sandbox '
+        "holds it.",
+    )
+    max_turns: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="A run ends after so many turns of the model. null: no end.",
+    )
+    max_budget_usd: float | None = Field(
+        default=None,
+        gt=0,
+        le=10_000,
+        description="A run ends when it has cost this much; the last turn may go beyond. null: no "
+        "limit of its own.",
+    )
+
+
+class Claude(Adapter):
+    type: ClassVar[str] = "claude"
+    summary: ClassVar[str] = (
+        "Runs Claude Code without a terminal. It gets its instructions as a system prompt, works "
+        "in the workspace of the run, and reaches Remit through the MCP server named remit."
+    )
+    Config = ClaudeConfig
+    safety = (
+        (
+            "Claude can run any command that its tools and permissionMode allow. The sandbox, not "
+            "the permission mode, is what keeps it from the rest of the machine."
+        ),
+        'sandbox "full" gives the agent everything that the worker\'s user can do.',
+        (
+            "Keys belong to secretRef or to the worker's environment, not to env. Programs that "
+            "Claude starts inherit its environment, and with it the key."
+        ),
+        "Without maxTurns and maxBudgetUsd only timeoutSeconds and the company's budget end a run.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "With the provider's defaults": {},
+        "A careful engineer": {
+            "model": "claude-sonnet-4-5",
+            "reasoningEffort": "medium",
+            "permissionMode": "acceptEdits",
+            "allowedTools": ["Bash(git *)", "Bash(make *)"],
+            "maxTurns": 60,
+            "maxBudgetUsd": 2.5,
+            "timeoutSeconds": 1800,
+            "sessionPolicy": {"idleTime": "2h", "maxContextTokens": 150000},
+        },
+    }
+
+    def check(
+        self, config: ClaudeConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        settings, around = config or ClaudeConfig(), environment or {}
+        program = find_program(settings.command, around)
+        if program is None:
+            return Check(
+                False,
+                "The program claude is not installed, or is not on the PATH.",
+                "Install Claude Code on every worker, or set `command`.",
+                {"program": None},
+            )
+        version = version_of(program, around)
+        source = settings.secret_ref or credential({**around, **settings.env}, _VARIABLES, _FILES)
+        facts = {"program": program, "version": version, "credential": source}
+        if version is None:
+            sentence = "claude is there but does not answer to --version."
+            return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
+        if source is None:
+            return Check(
+                False,
+                f"Claude Code {version} is there, but no key for it is configured.",
+                "Set ANTHROPIC_API_KEY for the worker, log in with `claude`, or set secretRef.",
+                facts,
+            )
+        return Check(True, f"Claude Code {version} can be used; its key: {source}.", "", facts)

@@ -1,0 +1,101 @@
+"""Codex, the command-line agent, as a child process."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.looking import credential, find_program, version_of
+from remit.adapters.settings import ModelSettings, Program, RunSettings
+
+_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY")
+_FILES = {"CODEX_HOME": "auth.json", "HOME": ".codex/auth.json"}
+
+Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class CodexConfig(ModelSettings, RunSettings):
+    command: Program = Field(
+        default="codex", description="The program: a name on the PATH, or a path."
+    )
+    provider: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")] | None = Field(
+        default=None,
+        description="Codex' name for who serves the model; with baseUrl a provider of this name is "
+        "set up that speaks the Responses API. null: OpenAI.",
+    )
+    codex_sandbox: Literal["read-only", "workspace-write", "danger-full-access"] = Field(
+        default="workspace-write",
+        description="Codex' own sandbox for the commands it runs, inside the sandbox of the run.",
+    )
+    network_access: bool = Field(
+        default=False,
+        description="Whether commands in a workspace-write sandbox reach the network.",
+    )
+    web_search: bool = Field(default=False, description="Whether Codex may search the web.")
+    disabled_features: list[Feature] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Features of Codex to switch off, such as shell_tool, view_image, multi_agent, "
+        "goals. Plugins and analytics are always off.",
+    )
+
+
+class Codex(Adapter):
+    type: ClassVar[str] = "codex"
+    summary: ClassVar[str] = (
+        "Runs Codex without a terminal. It gets its instructions as developer instructions, works "
+        "in the workspace of the run, and reaches Remit through the MCP server named remit."
+    )
+    Config = CodexConfig
+    safety = (
+        (
+            "Codex runs commands. codexSandbox and the sandbox of the run hold them; "
+            'codexSandbox "danger-full-access" leaves only the latter.'
+        ),
+        'sandbox "full" gives the agent everything that the worker\'s user can do.',
+        "networkAccess lets commands send what they read to anywhere.",
+        "Keys belong to secretRef or to the worker's environment, not to env.",
+        (
+            "Codex counts tokens but knows no price and has no limit of turns: timeoutSeconds and "
+            "the company's budget end a run."
+        ),
+    )
+    examples = {  # noqa: RUF012  # read only
+        "With the provider's defaults": {},
+        "A reviewer that changes nothing": {
+            "model": "gpt-5.5",
+            "reasoningEffort": "high",
+            "codexSandbox": "read-only",
+            "disabledFeatures": ["multi_agent", "goals"],
+            "timeoutSeconds": 900,
+        },
+    }
+
+    def check(
+        self, config: CodexConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        settings, around = config or CodexConfig(), environment or {}
+        program = find_program(settings.command, around)
+        if program is None:
+            return Check(
+                False,
+                "The program codex is not installed, or is not on the PATH.",
+                "Install Codex on every worker, or set `command`.",
+                {"program": None},
+            )
+        version = version_of(program, around)
+        source = settings.secret_ref or credential({**around, **settings.env}, _VARIABLES, _FILES)
+        facts = {"program": program, "version": version, "credential": source}
+        if version is None:
+            sentence = "codex is there but does not answer to --version."
+            return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
+        if source is None:
+            return Check(
+                False,
+                f"Codex {version} is there, but no key for it is configured.",
+                "Set OPENAI_API_KEY for the worker, log in with `codex login`, or set secretRef.",
+                facts,
+            )
+        return Check(True, f"Codex {version} can be used; its key: {source}.", "", facts)

@@ -1,0 +1,109 @@
+"""What an adapter is.
+
+A plugin names its class under the entry point group `remit.adapters`. The class has a `type`, a
+pydantic model `Config` whose fields are its documentation, and `check()`; it may derive from
+`Adapter`, which supplies the rest, or be taken in by `adopt`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from remit.adapters.documentation import configuration_doc
+
+_TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+_LONGEST_SENTENCE = 300
+
+Environment = Mapping[str, str]
+#: Inside the class, `type` is something else.
+_Model = type[BaseModel]
+
+
+class NotAnAdapter(Exception):
+    """Why a class cannot be used as an adapter."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found when an adapter looked whether it can work here."""
+
+    usable: bool
+    sentence: str
+    next_step: str = ""
+    #: For programs and for `remit doctor`: versions, places, names. Never a secret.
+    facts: Mapping[str, str | bool | None] = field(default_factory=dict)
+
+
+class Adapter:
+    """One way to run an agent. It keeps no state: what a run needs comes with the run."""
+
+    #: How it is named in `adapterType`.
+    type: ClassVar[str]
+    #: One sentence: what it runs.
+    summary: ClassVar[str] = ""
+    #: The keys of `adapterConfig`; the description of a field is its documentation.
+    Config: ClassVar[_Model]
+    #: What whoever configures it should know before it runs.
+    safety: ClassVar[Sequence[str]] = ()
+    #: Whole values of `adapterConfig` that work, each with a word on what it is for.
+    examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def check(self, config: Any = None, environment: Environment | None = None) -> Check:
+        """Look whether it can work, with this `Config` and this environment; may take seconds."""
+        raise NotImplementedError
+
+    @classmethod
+    def agent_configuration_doc(cls) -> str:
+        """What an agent reads before it configures another one."""
+        return configuration_doc(
+            cls.type, cls.summary, cls.Config, safety=cls.safety, examples=cls.examples
+        )
+
+
+def adopt(candidate: object) -> Adapter:
+    """An adapter of a class that has what an adapter needs, whatever it derives from."""
+    if not isinstance(candidate, type):
+        raise NotAnAdapter("is not a class")
+    name = getattr(candidate, "type", None)
+    if not isinstance(name, str) or not _TYPE.fullmatch(name):
+        raise NotAnAdapter("has no `type` made of small letters, digits, - and _")
+    config = getattr(candidate, "Config", None)
+    if not isinstance(config, type) or not issubclass(config, BaseModel):
+        raise NotAnAdapter("has no `Config` that is a pydantic model")
+    if getattr(candidate, "check", Adapter.check) is Adapter.check:
+        raise NotAnAdapter("has no `check()`")
+    if not issubclass(candidate, Adapter):
+        doc = inspect.getdoc(candidate) or ""
+        more = {} if hasattr(candidate, "summary") else {"summary": doc.partition("\n")[0]}
+        candidate = type(candidate.__name__, (candidate, Adapter), more)
+    made = candidate()
+    assert isinstance(made, Adapter)
+    return made
+
+
+def looked(adapter: Adapter, config: BaseModel | None, environment: Environment) -> Check:
+    """Call `check()` of an adapter that we may not have written."""
+    try:
+        taken = inspect.signature(adapter.check).parameters
+        everything = any(one.kind is one.VAR_KEYWORD for one in taken.values())
+        given = {"config": config, "environment": environment}
+        call: Callable[..., Any] = adapter.check
+        answer = call(**{name: one for name, one in given.items() if everything or name in taken})
+    except Exception as error:
+        # Only the kind: the text may hold what the adapter was looking at.
+        sentence = f"The adapter failed to check itself ({type(error).__name__})."
+        return Check(False, sentence, "Look at the plugin, or choose another adapter.")
+    if isinstance(answer, Check):
+        return answer
+    if inspect.iscoroutine(answer):
+        answer.close()
+        return Check(False, "check() is asynchronous.", "Make it an ordinary function.")
+    usable = answer is None or bool(answer)
+    sentence = answer[:_LONGEST_SENTENCE] if isinstance(answer, str) else ""
+    return Check(usable, sentence or ("It can be used." if usable else "It cannot be used."))

@@ -1,0 +1,119 @@
+"""An agent that runs elsewhere and is called over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.settings import Config, SecretName, Text
+
+_PATIENCE_SECONDS = 5
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ValueError("must be an address such as https://agents.example.org/run") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+        raise ValueError("must be an address such as https://agents.example.org/run")
+    if parts.username or parts.password:
+        raise ValueError("must not contain credentials; use secretRef")
+    if any(letter.isspace() for letter in text):
+        raise ValueError("must not contain spaces")
+    return text
+
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
+HeaderValue = Annotated[Text, Field(pattern=r"^[^\r\n]*$")]
+Address = Annotated[str, Field(max_length=2000), AfterValidator(_address)]
+
+
+class HttpConfig(Config):
+    url: Address = Field(
+        description="Where a run is announced with POST: the task as JSON, the address of Remit "
+        "and a token for this run. https, or http inside a network that you trust."
+    )
+    headers: dict[HeaderName, HeaderValue] = Field(
+        default_factory=dict,
+        max_length=50,
+        description="Headers to send along. Not for secrets; use secretRef.",
+    )
+    secret_ref: SecretName | None = Field(
+        default=None,
+        description="Name of a secret that the board registered with `remit secret set`; it is "
+        "sent as `Authorization: Bearer`. null: nothing is sent.",
+    )
+    mode: Literal["wait", "callback"] = Field(
+        default="wait",
+        description='"wait": the answer to the POST ends the run. "callback": the remote agent '
+        "accepts with 202 and ends the run by calling Remit with the token.",
+    )
+    cancel_url: Address | None = Field(
+        default=None,
+        description="Where it is announced that a run was cancelled. null: only the run's token "
+        "ends.",
+    )
+    timeout_seconds: int = Field(
+        default=3600,
+        ge=1,
+        le=86_400,
+        description="A run that takes longer is given up, and its token ends.",
+    )
+
+
+class Http(Adapter):
+    type: ClassVar[str] = "http"
+    summary: ClassVar[str] = (
+        "Calls an agent that runs elsewhere, and lets it call back with the token of its run."
+    )
+    Config = HttpConfig
+    safety = (
+        (
+            "Whoever answers at `url` gets the task and a token with the agent's rights for the "
+            "time of the run."
+        ),
+        "There is no sandbox: the program runs on somebody else's machine.",
+        "With http instead of https, task and token can be read on the way.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "A service that answers at once": {"url": "https://agents.example.org/run"},
+        "A service that calls back": {
+            "url": "https://agents.example.org/run",
+            "secretRef": "example-agents",
+            "mode": "callback",
+            "cancelUrl": "https://agents.example.org/cancel",
+            "timeoutSeconds": 7200,
+        },
+    }
+
+    def check(
+        self, config: HttpConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        del environment  # a call needs nothing of it
+        if config is None:
+            return Check(True, "It can be used; each agent names its own address.")
+        parts = urlsplit(config.url)
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        encrypted = parts.scheme == "https"
+        facts: dict[str, str | bool | None] = {
+            "host": host,
+            "port": str(port),
+            "encrypted": encrypted,
+        }
+        try:
+            socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
+        except OSError as error:
+            return Check(
+                False,
+                f"Nobody answers at {host}:{port} ({error.strerror or type(error).__name__}).",
+                "Start the remote agent, or correct `url`.",
+                facts,
+            )
+        return Check(True, f"Somebody answers at {host}:{port}.", "", facts)

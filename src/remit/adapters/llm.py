@@ -1,0 +1,107 @@
+"""Any model, driven inside the worker by an agent library."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.looking import credential
+from remit.adapters.settings import ModelSettings
+
+_LIBRARY = "pydantic-ai-slim"
+Provider = Literal["anthropic", "openai", "google", "groq", "mistral", "openrouter", "compatible"]
+#: Where each provider's key is expected, in the order in which they are tried.
+_VARIABLES: dict[Provider, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+}
+
+
+class LlmConfig(ModelSettings):
+    provider: Provider | None = Field(
+        default=None,
+        description='Who serves the model. "compatible": any server that speaks the OpenAI chat '
+        "API, at baseUrl. null: the first provider whose key the worker has.",
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="How freely the model chooses words. null: its default.",
+    )
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Longest answer of one turn. null: the model's limit.",
+    )
+    max_turns: int = Field(
+        default=50, ge=1, le=1000, description="A run ends after so many turns of the model."
+    )
+    timeout_seconds: int = Field(
+        default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."
+    )
+
+
+class Llm(Adapter):
+    type: ClassVar[str] = "llm"
+    summary: ClassVar[str] = (
+        "Talks to a model directly, without another program. The agent has Remit's tools and those "
+        "of the MCP servers it was granted, and no shell."
+    )
+    Config = LlmConfig
+    safety = (
+        (
+            "The agent can do only what its tools do: there is no shell and no file system besides "
+            "its workspace."
+        ),
+        "What the agent reads is sent to the provider, or to whoever answers at baseUrl.",
+        "Keys belong to secretRef or to the worker's environment.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "The first provider that has a key": {},
+        "A model of one's own": {
+            "provider": "compatible",
+            "baseUrl": "http://127.0.0.1:11434/v1",
+            "model": "qwen3-coder",
+            "maxTurns": 30,
+        },
+    }
+
+    def check(
+        self, config: LlmConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        settings, around = config or LlmConfig(), environment or {}
+        try:
+            found = version(_LIBRARY)
+        except PackageNotFoundError:
+            return Check(
+                False,
+                "The library that drives models is not installed.",
+                f"Install {_LIBRARY}, with the extras mcp and your provider's, on every worker.",
+                {"library": None},
+            )
+        chosen = [settings.provider] if settings.provider else list(_VARIABLES)
+        needed = [name for provider in chosen for name in _VARIABLES.get(provider, ())]
+        source = settings.secret_ref or credential(around, needed, {})
+        facts: dict[str, str | bool | None] = {"library": found, "credential": source}
+        if settings.provider == "compatible":
+            if settings.base_url is None:
+                sentence = 'The provider "compatible" needs an address.'
+                return Check(False, sentence, "Set baseUrl.", facts)
+            return Check(True, f"{_LIBRARY} {found} can be used with the given address.", "", facts)
+        if source is None:
+            return Check(
+                False,
+                f"{_LIBRARY} {found} is there, but no key of a provider is configured.",
+                f"Set one of {', '.join(needed)} for the worker, or set secretRef.",
+                facts,
+            )
+        return Check(True, f"{_LIBRARY} {found} can be used; its key: {source}.", "", facts)

@@ -1,0 +1,71 @@
+"""How adapters look around: for a program, its version, and whether a credential is configured.
+
+Only the names of variables and files are looked for, and whether they are there. No value of a
+credential is read, and nothing else is searched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from remit.adapters.contract import Environment
+
+_PATIENCE_SECONDS = 15
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
+
+
+def find_program(command: str, environment: Environment) -> str | None:
+    """Where a program is, given the environment's PATH."""
+    return shutil.which(command, path=environment.get("PATH", os.defpath))
+
+
+def version_of(program: str, environment: Environment) -> str | None:
+    """What the program answers to --version; None when it does not answer like that.
+
+    It is started with an empty folder as its home and without the environment's secrets.
+    """
+    with tempfile.TemporaryDirectory(prefix="remit-check-") as home:
+        clean = {
+            "PATH": environment.get("PATH", os.defpath),
+            "HOME": home,
+            "TMPDIR": home,
+            "LANG": "C.UTF-8",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+        try:
+            answer = subprocess.run(
+                [program, "--version"],
+                env=clean,
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_PATIENCE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    found = _VERSION.search(answer.stdout[:2000].decode("utf-8", "replace"))
+    return found[0] if found and answer.returncode == 0 else None
+
+
+def credential(
+    environment: Environment, variables: Sequence[str], files: Mapping[str, str]
+) -> str | None:
+    """The name of the first source of a credential that is configured.
+
+    `files` maps a variable that holds a folder to the file expected in it.
+    """
+    for name in variables:
+        if environment.get(name):
+            return name
+    for folder, file in files.items():
+        if environment.get(folder) and (Path(environment[folder]) / file).is_file():
+            return f"${folder}/{file}"
+    return None

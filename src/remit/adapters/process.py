@@ -1,0 +1,74 @@
+"""Any program that reads a task as JSON and answers as JSON."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.looking import find_program
+from remit.adapters.settings import Program, RunSettings, Text
+
+
+class ProcessConfig(RunSettings):
+    command: Program = Field(
+        description="The program: a name on the PATH, a path, or a path inside the workspace. It "
+        "is started directly, not by a shell."
+    )
+    args: list[Text] = Field(
+        default_factory=list,
+        max_length=200,
+        description="Its arguments, one entry each, passed as they are. Not for secrets: other "
+        "users of the machine see them.",
+    )
+
+
+class Process(Adapter):
+    type: ClassVar[str] = "process"
+    summary: ClassVar[str] = (
+        "Starts a program for each run. It gets the task as JSON on its standard input, answers as "
+        "JSON on its standard output, and can call Remit with REMIT_URL and REMIT_TOKEN."
+    )
+    Config = ProcessConfig
+    safety = (
+        (
+            "The program is code that you trust with everything the agent may do; the sandbox "
+            "holds it in its workspace."
+        ),
+        'sandbox "full" gives it everything that the worker\'s user can do.',
+        (
+            "Write `args` as a list. There is no shell, so nothing is expanded and nothing can be "
+            "smuggled in, unless command is a shell."
+        ),
+    )
+    examples = {  # noqa: RUF012  # read only
+        "A script": {"command": "python3", "args": ["worker.py", "--verbose"]},
+        "With limits": {
+            "command": "/opt/agents/triage",
+            "env": {"LOG_LEVEL": "info"},
+            "cwd": "work",
+            "timeoutSeconds": 300,
+            "sandbox": "workspace",
+        },
+    }
+
+    def check(
+        self, config: ProcessConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        if config is None:
+            return Check(True, "It can be used; each agent names its own program.")
+        path = config.env.get("PATH") or (environment or {}).get("PATH", "")
+        program = find_program(config.command, {"PATH": path} if path else {})
+        inside = "/" in config.command and not config.command.startswith("/")
+        facts = {"program": program}
+        if program is None and not inside:
+            return Check(
+                False,
+                "The program is not installed here, or cannot be executed.",
+                "Correct `command`, or install it on every worker.",
+                facts,
+            )
+        if program is None:
+            return Check(True, "The program is expected in the workspace of a run.", "", facts)
+        return Check(True, f"The program is {program}.", "", facts)

@@ -1,0 +1,57 @@
+"""An agent without a model: it does what its script says, each time the same."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.settings import Config
+
+
+class Step(Config):
+    tool: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")] = Field(
+        description="One of the tools that the agent has, such as mail_send."
+    )
+    arguments: dict[Annotated[str, Field(max_length=64)], Any] = Field(
+        default_factory=dict,
+        max_length=50,
+        description="Its arguments, as a model would write them.",
+    )
+
+
+class ScriptedConfig(Config):
+    script: list[Step] = Field(
+        default_factory=list,
+        max_length=200,
+        description="The tools to call in each run, one after the other; the first refusal ends "
+        "the run. []: the agent acknowledges its mail and does nothing else.",
+    )
+    timeout_seconds: int = Field(
+        default=60, ge=1, le=3600, description="A run that takes longer is stopped."
+    )
+
+
+class Scripted(Adapter):
+    type: ClassVar[str] = "scripted"
+    summary: ClassVar[str] = (
+        "Calls tools as a script says. For demonstrations and tests: it needs no model and no key."
+    )
+    Config = ScriptedConfig
+    safety = ("A script acts with the agent's rights and checks nothing before it acts.",)
+    examples = {  # noqa: RUF012  # read only
+        "One that only reads its mail": {},
+        "One that reports": {
+            "script": [
+                {"tool": "log_submit", "arguments": {"summary": "I was here."}},
+                {"tool": "mail_send", "arguments": {"to": "agent:ceo", "body": "Done."}},
+            ]
+        },
+    }
+
+    def check(
+        self, config: ScriptedConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        del config, environment  # everything it needs is part of Remit
+        return Check(True, "It can be used.")

@@ -1,0 +1,141 @@
+"""Settings that several adapters share. Each description is what an agent reads about the key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+#: Of one value; a whole configuration is bounded too.
+LONGEST_VALUE = 8192
+#: A run has these from Remit; nobody else sets them.
+RESERVED = "REMIT_"
+
+
+def _usable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not contain a null character")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if any(letter in text for letter in "\0\r\n"):
+        raise ValueError("must be one line")
+    return text
+
+
+Text = Annotated[str, Field(max_length=LONGEST_VALUE), AfterValidator(_usable)]
+Line = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
+Program = Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_one_line)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+SecretName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
+ToolName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
+Effort = Literal["none", "low", "medium", "high", "xhigh"]
+
+
+class Config(BaseModel):
+    """Base of our configurations: camelCase keys, exact types, nothing unknown."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+
+class SessionPolicy(Config):
+    """When a conversation with the model is carried on, and when a new one begins."""
+
+    max_age: Duration | None = Field(
+        default=None,
+        description="Begin anew when the session is older than this, such as 12h or 7d (s, m, h or "
+        "d). null: however old.",
+    )
+    idle_time: Duration | None = Field(
+        default=None,
+        description="Begin anew when nothing was said for this long, such as 2h. null: however "
+        "long.",
+    )
+    max_context_tokens: int | None = Field(
+        default=None,
+        ge=1_000,
+        le=10_000_000,
+        description="Begin anew when the conversation has grown beyond this many tokens. null: "
+        "never for its size.",
+    )
+    daily_reset_at: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = (
+        Field(
+            default=None,
+            description="Begin anew with the first run after this time of day, HH:MM in UTC. "
+            "null: never for the time.",
+        )
+    )
+
+
+class ModelSettings(Config):
+    """For adapters that talk to a model."""
+
+    model: Line | None = Field(
+        default=None,
+        description="The model, as its provider spells it. null: the provider's default.",
+    )
+    reasoning_effort: Effort | None = Field(
+        default=None, description="How much the model thinks before it answers. null: its default."
+    )
+    session_policy: SessionPolicy | None = Field(
+        default=None,
+        description="When a conversation is carried on and when a new one begins. null: every run "
+        "begins a new one.",
+    )
+    secret_ref: SecretName | None = Field(
+        default=None,
+        description="Name of a secret that the board registered with `remit secret set`; it is "
+        "used as the key for the model. null: what the worker's own environment has.",
+    )
+    base_url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s@]+$")] | None = Field(
+        default=None,
+        description="Address of the model's API, without credentials. null: the provider's own.",
+    )
+    max_retries: int = Field(
+        default=2, ge=0, le=10, description="How often a failed call to the model is tried again."
+    )
+
+
+class RunSettings(Config):
+    """For adapters that start a program on the worker."""
+
+    env: dict[VariableName, Text] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="Variables for the program, besides the few it gets from Remit; nothing is "
+        "inherited from the worker. Whoever reads the configuration sees harmless ones such as "
+        "LANG and not the others. Names that begin with REMIT_ are refused.",
+    )
+    cwd: Annotated[Program, Field(max_length=1024)] | None = Field(
+        default=None,
+        description="Folder in which the program starts, relative to the workspace of the run. An "
+        'absolute path needs sandbox "full". null: the workspace.',
+    )
+    timeout_seconds: int = Field(
+        default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."
+    )
+    sandbox: Literal["workspace", "full"] = Field(
+        default="workspace",
+        description='"workspace": the program sees its own workspace and little else. "full": it '
+        "can do on the worker what the worker's user can; needs the capability full_access, which "
+        "the board approves.",
+    )
+
+    @model_validator(mode="after")
+    def _keeps_inside(self) -> RunSettings:
+        if any(name.upper().startswith(RESERVED) for name in self.env):
+            raise ValueError("env: names that begin with REMIT_ are set by Remit")
+        if self.cwd is not None and self.sandbox != "full":
+            folder = self.cwd.replace("\\", "/")
+            if folder.startswith(("/", "~")) or ".." in folder.split("/"):
+                raise ValueError('cwd: leaves the workspace, which needs sandbox "full"')
+        return self
