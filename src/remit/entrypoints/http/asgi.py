@@ -16,15 +16,18 @@ from remit.app import App
 from remit.entrypoints.http import (
     agents,
     answers,
+    approvals,
     archive,
     companies,
     events,
     files,
     grants,
     health,
+    hiring,
     openapi,
     org,
     outcomes,
+    overview,
     pages,
     signin,
     users,
@@ -104,6 +107,9 @@ class Instance:
             grants.router(app),
             outcomes.router(app),
             org.router(app),
+            hiring.router(app),
+            approvals.router(app),
+            overview.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them
