@@ -58,16 +58,20 @@ class World:
     token: str
     #: A part of the worker's mandate.
     outcome: str
+    #: Of a hire that nobody has decided about.
+    approval: str
 
     def path(self, template: str) -> str:
         """A route's path with the ids of the first company."""
         ids = {"companyId": self.company, "user": self.user, "tokenId": self.token}
         ids |= {"keyId": self.key, "id": self.id_for(template)}
+        ids |= {"adapterType": "scripted", "revisionId": "1"}
         return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
 
     def id_for(self, template: str) -> str:
         kinds = {"files": self.file, "grants": self.grant, "events": self.event}
         kinds |= {"agents": self.worker, "outcomes": self.outcome}
+        kinds["approvals"] = self.approval
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 
@@ -114,6 +118,7 @@ def world(running: Running) -> World:
     outcome = board.must(
         "POST", f"/api/companies/{company}/outcomes", {"parentId": worker, "title": "a part"}
     )
+    hire = board.must("POST", f"/api/companies/{company}/agent-hires", {"name": "hopeful"})
     return World(
         running,
         board,
@@ -132,6 +137,7 @@ def world(running: Running) -> World:
         user,
         token["id"],
         outcome["id"],
+        hire["approval"]["id"],
     )
 
 
@@ -140,7 +146,7 @@ def operations(running: Running) -> list[tuple[str, str]]:
     return [
         (method, route.path)
         for route in running.instance.api.routes
-        if isinstance(route, Route | APIRoute) and route.path.startswith("/api/")
+        if isinstance(route, Route | APIRoute) and route.path.startswith(("/api/", "/llms/"))
         for method in sorted((route.methods or set()) - {"HEAD"})
     ]
 
@@ -171,6 +177,13 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/outcomes/{id}/delegate": {"hire": {"name": "hired"}},
         "/api/outcomes/{id}/reclaim": {"reason": "too slow"},
         "/api/files/{id}": {"description": "other"},
+        "/api/companies/{companyId}/agent-hires": {"name": "another"},
+        "/api/companies/{companyId}/approvals": {"type": "request_board_approval"},
+        "/api/agents/{id}": {"title": "Renamed"},
+        "/api/agents/{id}/config-proposals": {"title": "Renamed"},
+        "/api/agents/{id}/permissions": {"canCreateAgents": True},
+        "/api/agents/{id}/permission-level": {"permissionLevel": "boss"},
+        "/api/approvals/{id}/comments": {"body": "Why?"},
     }
     return bodies.get(template)
 
@@ -185,6 +198,7 @@ TABLES = [
     *("companies", "users", "memberships", "tokens", "agents", "outcomes", "runs", "files"),
     *("file_versions", "file_links", "grants", "answers", "access_log"),
     *("agent_places", "outcome_edges", "outcome_blockers"),
+    *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
 ]
 
 
@@ -217,7 +231,8 @@ def test_metrics_are_for_people(world: World) -> None:
 def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
     made = world.board("POST", "/api/companies", {"name": f"New {world.user}"})
     assert made.status == 201
-    assert set(made.json) == {"id", "name", "createdAt", "role", "scopeAgentId"}
+    assert {"id", "name", "createdAt", "role", "scopeAgentId"} <= set(made.json)
+    assert made.json["requireBoardApprovalForNewAgents"] is True
     path = f"/api/companies/{made.json['id']}"
     assert world.board.must("GET", path) == made.json
     listed = world.board.must("GET", "/api/companies?limit=1000")
@@ -239,7 +254,8 @@ def test_an_agent_is_created_with_its_boss_and_its_grants(world: World) -> None:
         "title": "Writes",
         "reportsTo": world.lead,
         "adapterType": "process",
-        "adapterConfig": {"command_line": ["x"], "deep": {"snake_case": 1}},
+        "adapterConfig": {"command": "x", "env": {"LANG": "C", "SNAKE_case": "1"}},
+        "metadata": {"deep": {"snake_case": 1}},
         "purpose": "Write",
         "grants": [{"resource": f"kb_file:{world.file}", "level": "read"}],
         "unknown": {"ignored": True},
@@ -568,7 +584,7 @@ def test_every_route_hides_what_belongs_to_another_company(world: World) -> None
     before = rows(world)
     tried = 0
     for method, template in operations(world.running):
-        if "{" not in template:
+        if "{id}" not in template and "{companyId}" not in template:
             continue
         for client in (world.stranger, world.strange_agent):
             answer = client(
@@ -1033,8 +1049,26 @@ FIELDS = [
     "operations",
     "undo",
     "dryRun",
+    "type",
+    "payload",
+    "decisionNote",
+    "expectedRevision",
+    "replyTo",
+    "canCreateAgents",
+    "permissionLevel",
+    "permissions",
+    "capabilities",
+    "prompt",
+    "adapterConfig",
+    "runtimeConfig",
+    "metadata",
+    "budgetMonthlyCents",
+    "outcomeId",
+    "requireBoardApprovalForNewAgents",
+    "chatLLMModel",
 ]
 NEEDED = ["name", "to", "resource", "level", "rationale", "parentId", "reason", "operations"]
+NEEDED += ["type", "payload", "body", "canCreateAgents", "permissionLevel", "adapterConfig"]
 QUERIES = [
     "limit",
     "cursor",
@@ -1053,6 +1087,10 @@ QUERIES = [
     "depth",
     "at",
     "what",
+    "status",
+    "entityType",
+    "entityId",
+    "companyId",
 ]
 
 
