@@ -118,11 +118,17 @@ class Built:
 
 
 def build(company: Company) -> Built:
+    company.call(
+        company.board,
+        companies.change,
+        company=company.id,
+        require_board_approval_for_new_agents=False,
+    )
     engineer = company.agent(
         "engineer",
         title="Engineer é ☃",
-        adapter_type="process",
-        adapter_config=CONFIG,
+        adapter_type="scripted",
+        adapter_config={"script": [{"tool": "work", "arguments": CONFIG}]},
         prompt='Be brief.\n+++\n"""\n\nBe kind.',
     )
     writer = company.agent("writer", boss="engineer")
@@ -164,13 +170,17 @@ def build(company: Company) -> Built:
                 "op": "seat",
                 "agent": "writer",
                 "adapter_type": "http",
-                "adapter_config": {"headers": {"X": CANARIES["seat"]}},
+                "adapter_config": {
+                    "url": "https://example.org/run",
+                    "headers": {"X": CANARIES["seat"]},
+                },
             },
             {
                 "op": "insert_layer",
                 "agents": ["writer"],
                 "name": "lead",
-                "adapter_config": {"password": CANARIES["layer"]},
+                "adapter_type": "process",
+                "adapter_config": {"command": "run", "args": ["--password", CANARIES["layer"]]},
             },
         ],
     )
@@ -272,10 +282,11 @@ def test_an_export_is_text_that_says_everything(database_url: str, tmp_path: Pat
             "idle",  # it has a run, and runs stay where they are
             "Engineer é ☃",
         )
-        config = json.loads(table["adapter_config"])
+        config = json.loads(table["adapter_config"])["script"][0]["arguments"]
         assert config["nested"] == [{"clientSecret": REMOVED, "model": "m", "max_tokens": 4096}]
         assert config["env"] == {"API_KEY": REMOVED, "HOME": REMOVED}
-        assert {"env.API_KEY", "nested[0].clientSecret", "command[2]"} <= set(table["removed"])
+        inside = ("env.API_KEY", "nested[0].clientSecret", "command[2]")
+        assert {f"script[0].arguments.{path}" for path in inside} <= set(table["removed"])
         assert split_prose("", folder["agents/ceo.md"])[0]["boss"] == "person"
         assert any(path.startswith("agents/former/helper/") for path in folder)
         assert "agents/helper.md" in folder
@@ -636,7 +647,7 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     "agent name": (swap("agents/e", '"engineer"', '"../../x"'), "name is refused"),
     "reserved name": (swap("agents/e", '"engineer"', '"system"'), "name is refused"),
     "agent elsewhere": (swap("agents/e", '"engineer"', '"designer"'), "belongs at agents/designer"),
-    "adapter": (swap("agents/e", '"process"', '"magic"'), "adapter_type is refused"),
+    "adapter": (swap("agents/e", '"scripted"', '"magic"'), "adapter_type is refused"),
     "settings": (swap("agents/e", r'(?s)config = """.*?"""', 'config = "[]"'), "a JSON object"),
     "settings type": (swap("agents/e", r'(?s)config = """.*?"""', "config = 3"), "a JSON object"),
     "settings number": (
@@ -1085,7 +1096,8 @@ def test_a_file_larger_than_the_instance_takes_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_path: Path) -> None:
     company = remit.json("company", "create", "Acme")
-    remit.json("--company", "Acme", "agent", "create", "lead", "--config", '{"apiKey": "canary"}')
+    config = ("--adapter", "process", "--config", '{"command": "a", "env": {"KEY": "canary"}}')
+    remit.json("--company", "Acme", "agent", "create", "lead", *config)
     folder = tmp_path / "deep" / "acme"
     done = remit("--company", "Acme", "company", "export", str(folder))
     assert (done.code, done.err) == (0, "")
@@ -1105,7 +1117,7 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
             pass
         made = elsewhere("company", "import", str(folder), "--name", "Acme again")
         assert made.code == 0, made.err
-        assert "give again what was taken out: apiKey" in made.err
+        assert "give again what was taken out: env.KEY" in made.err
         assert {one["name"] for one in elsewhere.json("company", "list")} >= {"Acme again"}
         back = tmp_path / "back"
         answer = elsewhere.json("--company", "Acme again", "company", "export", str(back))
