@@ -20,6 +20,7 @@ from remit.services.redaction import without_secrets
 from remit.store import agents as agent_statements
 from remit.store import events as event_log
 from remit.store import governance
+from remit.store import mail as mail_statements
 from remit.store import overview as statements
 
 #: What only those see who may read configurations.
@@ -126,20 +127,32 @@ def offered(ctx: Context) -> frozenset[str]:
     """What there is a use for in the hands of the calling agent, so that it is told of it."""
     me = ctx.actor.agent_id
     if me is None:
-        return frozenset()
+        return frozenset({""})
     lookup.company_of_caller(ctx, None)
     facts = hiring_facts(ctx)
     has_reports = ctx.tx.one(agent_statements.LIVING_REPORT, agent=me) is not None
     may_hire = ctx.decide(Action.AGENT_CREATE, HIRING, **facts).effect is not Effect.DENY
     found = {
+        "": True,
         "hiring": may_hire,
         "configurations": ctx.decide(Action.CONFIG_READ, HIRING, **facts).allowed,
         "reports": has_reports,
         "approvals": may_hire or has_reports or _asked_for_something(ctx, me),
         "deciding": has_reports
         and holding(ctx.held(me, approval_engine.DECIDING), Level.USE, ctx.now).allowed,
+        "loose_ends": has_reports or _left_something_open(ctx, me),
     }
     return frozenset(name for name, offer in found.items() if offer)
+
+
+def _left_something_open(ctx: Context, me: str) -> bool:
+    own: dict[str, Any] = {"company": ctx.company, "agent": me, "limit": 1}
+    own |= {"after": "", "any_agent": False, "ended_too": False}
+    return bool(
+        ctx.tx.all(mail_statements.QUESTIONS, **own)
+        or ctx.tx.all(mail_statements.SCHEDULES, **own)
+        or ctx.tx.all(mail_statements.DEFERRED_BY, agent=me, limit=1)
+    )
 
 
 def _asked_for_something(ctx: Context, me: str) -> bool:

@@ -9,11 +9,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from remit.adapters import reflection, registry
+from remit.adapters.contract import Adapter
 from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
 from remit.entrypoints.http.paging import LARGEST, Paged, View
+from remit.entrypoints.mcp.tools import base_size
 from remit.services import companies, configuration, events, overview
 from remit.services.identity import Caller
 
@@ -65,6 +67,20 @@ def router(app: App) -> APIRouter:
         await app.gate(caller(request), configuration.may_read, company=company)
         found = await asyncio.to_thread(_adapters)
         return reply(found)
+
+    @routes.get(in_company + "/adapters/{adapterType}")
+    async def show_adapter(request: Request, company: CompanyId, adapter: AdapterType) -> Response:
+        """One adapter with its documentation, and what all agents' tools cost in tokens."""
+        await app.gate(caller(request), configuration.may_read, company=company)
+        found = await asyncio.to_thread(registry.get, adapter)
+        tools, tokens = await base_size(app)
+        return reply(
+            {
+                **_adapter(found),
+                "text": await asyncio.to_thread(reflection.adapter_text, adapter),
+                "base_tools": {"count": tools, "tokens": tokens},
+            }
+        )
 
     @routes.post(in_company + "/adapters/{adapterType}/test-environment")
     async def test_adapter(
@@ -120,19 +136,20 @@ def _text(text: str) -> Response:
 
 
 def _adapters() -> list[View]:
-    found: list[View] = [
-        {
-            "type": adapter.type,
-            "summary": adapter.summary,
-            "documentation": reflection.address_of(adapter.type),
-            "problem": None,
-        }
-        for adapter in registry.all()
-    ]
+    found = [_adapter(adapter) for adapter in registry.all()]
     return found + [
         {"type": name, "summary": "", "documentation": None, "problem": problem}
         for name, problem in sorted(registry.problems().items())
     ]
+
+
+def _adapter(adapter: Adapter) -> View:
+    return {
+        "type": adapter.type,
+        "summary": adapter.summary,
+        "documentation": reflection.address_of(adapter.type),
+        "problem": None,
+    }
 
 
 def _activity(event: View, company: str) -> View:
