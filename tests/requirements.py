@@ -106,15 +106,48 @@ ROWS = (
     Row("PC-52", "configurations are for the board, the CEO and who may hire", deferred=GOVERNANCE),
     Row("PC-53", "what looks like a secret in a configuration is hidden", deferred=GOVERNANCE),
     Row("PC-54", "an answer with hidden values says so", deferred=GOVERNANCE),
-    Row("PC-55", "hiding is tested with values to hide and to show", deferred=GOVERNANCE),
+    Row(
+        "PC-55",
+        "hiding is tested with values to hide and to show",
+        tests=(
+            "tests/test_redaction.py::test_a_value_is_hidden_because_of_its_name",
+            "tests/test_redaction.py::test_a_value_is_hidden_because_of_its_shape",
+            "tests/test_redaction.py::test_a_secret_is_found_wherever_it_stands",
+            "tests/test_redaction.py::test_ordinary_values_stay",
+        ),
+    ),
     Row("PC-56", "others see name, role and state, never configuration", deferred=GOVERNANCE),
     Row("PC-57", "the index of adapter documentation is plain text", deferred=GOVERNANCE),
     Row("PC-58", "the documentation of one adapter is plain text", deferred=GOVERNANCE),
-    Row("PC-59", "the index lists installed adapters and how to hire", deferred=GOVERNANCE),
-    Row("PC-60", "an adapter's text gives keys, defaults, risks and examples", deferred=GOVERNANCE),
+    Row(
+        "PC-59",
+        "the index lists installed adapters and how to hire",
+        tests=("tests/test_adapters.py::test_the_index_names_adapters_addresses_and_the_hire",),
+    ),
+    Row(
+        "PC-60",
+        "an adapter's text gives keys, defaults, risks and examples",
+        tests=(
+            "tests/test_adapters.py::test_the_documentation_gives_every_key_with_default_and_description",
+            "tests/test_adapters.py::test_every_example_is_valid",
+        ),
+    ),
     Row("PC-61", "adapter documentation has the gate of configurations", deferred=GOVERNANCE),
-    Row("PC-62", "an adapter supplies its own configuration text", deferred=GOVERNANCE),
-    Row("PC-63", "the texts come from the installed adapters", deferred=GOVERNANCE),
+    Row(
+        "PC-62",
+        "an adapter supplies its own configuration text",
+        tests=(
+            "tests/test_adapters.py::test_the_documentation_gives_every_key_with_default_and_description",
+        ),
+    ),
+    Row(
+        "PC-63",
+        "the texts come from the installed adapters",
+        tests=(
+            "tests/test_adapters.py::test_the_text_of_an_adapter_is_its_own",
+            "tests/test_adapters.py::test_a_plugin_from_a_wheel_shows_up_and_broken_ones_do_no_harm",
+        ),
+    ),
     Row("PC-64", "the approval setting is a switch that keeps its value", deferred=DASHBOARD),
     Row("PC-65", "an agent's page has a switch for the hiring permission", deferred=DASHBOARD),
     Row("PC-66", "the hire page asks for role, name, title and boss", deferred=DASHBOARD),
@@ -129,8 +162,19 @@ ROWS = (
     Row("PC-73", "the board deletes a rejected agent after confirming", deferred=DASHBOARD),
     Row("PC-74", "deleting a rejected agent keeps approval and comments", deferred=DASHBOARD),
     Row("PC-75", "badges, filters and controls know pending agents", deferred=DASHBOARD),
-    Row("PC-76", "a hiring skill ships with its API reference", deferred=GOVERNANCE),
-    Row("PC-77", "the hiring skill covers the hire from reading to revision", deferred=GOVERNANCE),
+    Row(
+        "PC-76",
+        "a hiring skill ships with its API reference",
+        tests=(
+            "tests/test_skills.py::test_the_main_skill_points_to_the_hiring_one_and_that_to_its_reference",
+            "tests/test_skills.py::test_the_reference_is_up_to_date",
+        ),
+    ),
+    Row(
+        "PC-77",
+        "the hiring skill covers the hire from reading to revision",
+        tests=("tests/test_skills.py::test_the_hiring_skill_goes_through_the_whole_hire",),
+    ),
     Row("PC-78", "hiring, its gates and its states are tested on the server", deferred=GOVERNANCE),
     Row("PC-79", "hiring, its switches and comments are tested in the pages", deferred=DASHBOARD),
     Row("PC-80", "schema changes ship as migrations", deferred=GOVERNANCE),
@@ -1152,8 +1196,20 @@ ROWS = (
     Row("HB-13", "Claude and Codex run through their CLIs", deferred=RUNTIME),
     Row("HB-14", "providers use their shared homes", deferred=RUNTIME),
     Row("HB-15", "the system prompt is passed by flag", deferred=RUNTIME),
-    Row("HB-16", "without a model the provider's default is used", deferred=GOVERNANCE),
-    Row("HB-17", "effort has five values or the default", deferred=GOVERNANCE),
+    Row(
+        "HB-16",
+        "without a model the provider's default is used",
+        tests=(
+            "tests/test_adapters.py::test_the_model_and_its_effort_can_be_left_to_the_provider",
+        ),
+    ),
+    Row(
+        "HB-17",
+        "effort has five values or the default",
+        tests=(
+            "tests/test_adapters.py::test_the_model_and_its_effort_can_be_left_to_the_provider",
+        ),
+    ),
     Row("HB-18", "provider settings are set at hire or later", deferred=GOVERNANCE),
     Row("HB-19", "full access to the machine is a named mode", deferred=RUNTIME),
     Row("HB-20", "the documentation says what a workspace does not protect", deferred=RUNTIME),
