@@ -44,6 +44,8 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "outcome": Entry("outcome", "Outcomes, such as an agent's mandate."),
         "kb": Entry("kb", "The knowledge base: files with versions."),
         "grant": Entry("grant", "Capabilities that agents hold."),
+        "approval": Entry("approval", "What agents asked for, and your decisions."),
+        "adapter": Entry("adapter", "What runs agents, and how it is configured."),
     },
     "Record": {
         "event": Entry("event", "What happened, in a record that shows changes to it."),
