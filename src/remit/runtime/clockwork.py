@@ -19,7 +19,7 @@ LONGEST_SLEEP = 1.0
 
 
 class Clockwork:
-    """Delivers deferred mail and fires schedules; start it once per instance."""
+    """Delivers deferred mail, fires schedules, gives up what nobody decided; one per instance."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -38,11 +38,12 @@ class Clockwork:
         due = await self._gate(as_system(), schedules.companies_due)
         for company in due:
             await self._gate(as_system(), schedules.run_due, company=company)
-        late = await self._gate(as_system(), approvals.due)
-        for approval in late:
+        expired = 0
+        for approval in await self._gate(as_system(), approvals.due):
             with suppress(Conflict):  # somebody decided it just now
                 await self._gate(as_system(), approvals.expire, approval=approval)
-        return len(due) + len(late)
+                expired += 1
+        return len(due) + expired
 
     async def _run(self) -> None:
         while True:

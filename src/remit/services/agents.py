@@ -222,6 +222,10 @@ def terminate(ctx: Context, *, agent: str) -> Answer:
         Action.AGENT_TERMINATE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
     )
     tree.check_transition(found, AgentStatus.TERMINATED)
+    if found.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{found.name} awaits approval.", "Reject the hire, or withdraw it, instead."
+        )
     if ctx.tx.one(statements.LIVING_REPORT, agent=found.id) is not None:
         raise Conflict(
             f"{found.name} still has reports.", "Terminate its reports first, or move them."

@@ -131,6 +131,7 @@ class Context:
     _decided: Decision | None = None
     _events: int = 0
     _denied: Denied | None = None
+    _before_asking: Callable[[Context], None] | None = None
 
     def enter(self, company: str) -> CompanyId:
         """Work in a company. Whoever has no part in it does not learn that it exists."""
@@ -208,12 +209,20 @@ class Context:
         decision = self.decide(action, resource, home=home, **facts)
         return self.accept(action, on or str(resource or ""), decision)
 
-    def accept(self, action: Action, on: str, decision: Decision) -> Decision:
-        """Go on with a decision, or end the call with it."""
+    def accept(
+        self,
+        action: Action,
+        on: str,
+        decision: Decision,
+        before_asking: Callable[[Context], None] | None = None,
+    ) -> Decision:
+        """Go on with a decision, or end the call with it; `before_asking` may find that there is
+        nothing to ask anybody about."""
         if decision.allowed:
             self._decided = decision
             return decision
         self._denied = (action, on, decision)
+        self._before_asking = before_asking
         if decision.conceal:
             raise NotFound("There is nothing here with that id.")
         raise Refused(
@@ -226,14 +235,15 @@ class Context:
     @contextmanager
     def acting_as(self, actor: Principal, ticket: str | None = None) -> Iterator[None]:
         """Do something in another's name, with their rights and in the record as theirs."""
-        before = (self.actor, self.membership, self.ticket, self._decided)
+        before = (self.actor, self.membership, self.ticket, self._decided, self._denied)
         self.actor, self.membership, self.ticket = actor, None, ticket
         if actor.kind is ActorKind.USER:
             self.membership = self.tx.one(people.MEMBERSHIP, company=self.company, user=actor.id)
         try:
             yield
         finally:
-            self.actor, self.membership, self.ticket, self._decided = before
+            # What the other may not do is no attempt of whoever calls.
+            self.actor, self.membership, self.ticket, self._decided, self._denied = before
 
     def accept_rule(self, decision: Decision) -> None:
         """Go on with a rule that needs no facts, such as a person's right to sign in."""
@@ -349,6 +359,8 @@ class Call:
 
     verb: Verb[..., Any]
     given: Mapping[str, Any]
+    #: To be done before somebody is asked about it; ends the call when it cannot be done anyway.
+    vet: Callable[[Context], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -429,6 +441,7 @@ class Gate:
         try:
             answer = verb.body(ctx, *args, **kwargs)
             ctx.finish()
+            changed = verb.kind is Kind.COMMAND
         except RemitError as error:
             if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
                 # The same request was under way elsewhere; this one waited and found it done.
@@ -442,9 +455,11 @@ class Gate:
             if ctx.asked is None or self.parking is None or args:
                 ctx.record_refusal()
                 return _Reply(error=error, company=ctx.company)
-            answer = self._admit(self.parking, ctx, ctx.asked, Call(verb, kwargs))
-            if isinstance(answer, Refused):
+            call = Call(verb, kwargs, ctx._before_asking)
+            answer = self._admit(self.parking, ctx, ctx.asked, call)
+            if isinstance(answer, RemitError):
                 return _Reply(error=answer, company=ctx.company)
+            changed = True
         if keyed:
             tx.run(
                 event_log.INSERT_ANSWER,
@@ -457,7 +472,7 @@ class Gate:
             )
         if ctx.secrets and isinstance(answer, dict):
             answer.update(ctx.secrets)  # after the answer was stored, so shown once
-        return _Reply(answer, company=ctx.company if verb.kind is Kind.COMMAND else None)
+        return _Reply(answer, company=ctx.company if changed else None)
 
     def _admit(self, parking: Parking, was: Context, denied: Denied, call: Call) -> Any:
         """Go on with a call that somebody approved, or see to it that somebody is asked."""
@@ -468,9 +483,16 @@ class Gate:
         if not isinstance(admitted, Ticket):
             return admitted
         ctx.ticket = admitted.approval
-        answer = call.verb.body(ctx, **call.given)
-        parking.used(ctx, admitted)
-        ctx.finish()
+        try:
+            answer = call.verb.body(ctx, **call.given)
+            parking.used(ctx, admitted)
+            ctx.finish()
+        except RemitError as error:
+            if not ctx.refused:
+                raise
+            ctx.tx.restart()
+            ctx.record_refusal()
+            return error
         return answer
 
     def _open(self, reply: _Reply[R]) -> R:

@@ -13,6 +13,7 @@ from typing import Any
 from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
+from remit.model.approval import ApprovalType
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.services import approval_engine, inbox, tree
 from remit.services.command import Context
@@ -88,6 +89,27 @@ def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
         deactivate(ctx, hired)
 
 
+def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
+    """The same for outcomes that go to another owner, who may hire for them anew."""
+    waiting: dict[str, Agent] = {
+        agent.id: agent
+        for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL, company=ctx.company)
+    }
+    for outcome in outcomes if waiting else ():
+        if outcome.id in waiting and not outcome.delegated:
+            deactivate(ctx, waiting[outcome.id])
+
+
+def not_hired(ctx: Context, agent: Agent, why: str) -> None:
+    """It is not taken on: its name is free again, and an outcome stays with who owns it."""
+    mandate = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=agent.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
+        finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
+    else:
+        deactivate(ctx, agent)
+
+
 def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
     """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id, now=ctx.now)
@@ -123,7 +145,7 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
-    approval_engine.withdraw(ctx, agent)
+    withdrawn = approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)
     ctx.record(
@@ -131,6 +153,17 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
         f"agent:{agent.id}",
         {"name": agent.name, "run": run, "revoked": revoked},
     )
+    for approval in withdrawn:
+        # Whom it asked for elsewhere in the tree goes as well.
+        asked_for = ctx.tx.one(
+            agent_statements.AGENT, company=ctx.company, agent=approval.agent_id or ""
+        )
+        if (
+            approval.type is ApprovalType.HIRE_AGENT
+            and asked_for is not None
+            and asked_for.status is AgentStatus.PENDING_APPROVAL
+        ):
+            not_hired(ctx, asked_for, f"{agent.name} was shut down")
     return revoked
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict, Refused
-from remit.model.agent import Agent, AgentStatus
+from remit.model.agent import Agent, AgentStatus, agent_name
 from remit.model.approval import Approval, ApprovalType
 from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of
 from remit.model.decision import Decision, Effect
-from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.outcome import Outcome
 from remit.model.permission import PermissionLevel, permission_level
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line
@@ -101,11 +101,7 @@ def hire_for(
     level: object = None,
 ) -> Hired:
     """A new agent for an outcome that its owner hands over."""
-    here = lookup.agent_row(ctx, outcome.id)
-    if here is not None and here.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(
-            f"{here.name} was hired for it and awaits approval.", "Wait for the decision."
-        )
+    handing_over.check_not_hired_for(ctx, outcome)
     return _take_on(ctx, boss, described, given, level, outcome=outcome)
 
 
@@ -269,28 +265,26 @@ def take_effect(ctx: Context, approval: Approval) -> None:
         return
     working = lookup.agent_row(ctx, agent.id)
     assert working is not None
-    with ctx.acting_as(approval_engine.principal(ctx, approval), ticket=approval.id):
-        try:
-            if for_outcome:
-                handing_over.check(ctx, mandate)
-            _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
-        except Refused as error:
-            raise Conflict(
-                f"What was asked for cannot be done any more: {error.sentence}",
-                "Ask for a revision, or reject it.",
-            ) from None
+    with approval_engine.in_their_name(ctx, approval, "Ask for a revision, or reject it."):
+        if for_outcome:
+            handing_over.check(ctx, mandate)
+            _check_owner(mandate, working)
+        _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
+
+
+def _check_owner(mandate: Outcome, agent: Agent) -> None:
+    """Whoever was hired for an outcome works for its owner, also when that is another by now."""
+    if mandate.owner_id != agent.boss_id:
+        raise Conflict(
+            f"{mandate.title!r} has another owner by now.", "Reject it; the new owner can hire."
+        )
 
 
 def turned_down(ctx: Context, approval: Approval, why: str) -> None:
     """The agent is not taken on; its name is free again, and the outcome stays with its owner."""
     agent = lookup.agent_row(ctx, approval.agent_id or "")
-    if agent is None or agent.status is not AgentStatus.PENDING_APPROVAL:
-        return
-    mandate = outcomes.require(ctx, agent.id)
-    if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
-        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
-    else:
-        finishing.deactivate(ctx, agent)
+    if agent is not None and agent.status is AgentStatus.PENDING_APPROVAL:
+        finishing.not_hired(ctx, agent, why)
 
 
 def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,22 +346,25 @@ def create_agent(
     *,
     name: object,
     role: object = None,
-    auto_reply: bool = True,
+    auto_reply: object = True,
     next_agent: object = "human",
 ) -> Answer:
     """A helper with a fixed form of answering. It is created when a person said yes, not before."""
     lookup.company_of_caller(ctx, None)
+    called = agent_name(name)
     described = clean_role(role)
     follower = clean_line(next_agent, "nextAgent", longest=100)
+    if not isinstance(auto_reply, bool):
+        raise BadInput("autoReply: must be true or false.", "Send a boolean.")
     me = lookup.agent_row(ctx, ctx.actor.id)
     if me is None:
         raise BadInput("Agents use this.", "Create an agent directly instead.")
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
     post = posts.new_post(
-        name=name,
+        name=called,
         title=described[:100],
-        prompt=prompt_for(str(name), described, follower),
+        prompt=prompt_for(called, described, follower),
         adapter_type="llm",
         adapter_config={
             "provider": company.chat_llm_provider or DEFAULT_PROVIDER,
@@ -375,14 +372,18 @@ def create_agent(
         },
         runtime_config={"type": "default", "autoReply": auto_reply, "nextAgent": follower},
     )
-    agents.check_name(ctx, post.name)
     decision = ctx.decide(Action.AGENT_CREATE, HIRING, **hiring_facts(ctx))
     if decision.effect is Effect.ALLOW and ctx.ticket is None:
         # Whatever the company does otherwise: this tool creates nothing that nobody approved.
         decision = Decision(
             Effect.ASK, "needs_approval", "A person has to say yes first.", decision.basis
         )
-    ctx.accept(Action.AGENT_CREATE, f"agent:{post.name}", decision)
+    ctx.accept(
+        Action.AGENT_CREATE,
+        f"agent:{post.name}",
+        decision,
+        before_asking=lambda now: agents.check_name(now, post.name),
+    )
     agent = agents.found(ctx, post, me)
     return {"agent": views.agent(agent), "prompt": agent.prompt}
 
@@ -397,9 +398,9 @@ def clean_role(role: object) -> str:
         return ""
     if not isinstance(role, str):
         raise BadInput("role must be text.", "Send role as a string.")
-    return clean_line(role[: 10 * LONGEST_ROLE], "role", longest=10 * LONGEST_ROLE, empty_ok=True)[
-        :LONGEST_ROLE
-    ].rstrip()
+    start = role[: 10 * LONGEST_ROLE]
+    plain = "".join(char if char.isprintable() else " " for char in start)
+    return " ".join(plain.split())[:LONGEST_ROLE].rstrip()
 
 
 def prompt_for(name: str, role: str, next_agent: str) -> str:

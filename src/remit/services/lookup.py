@@ -11,7 +11,7 @@ from remit.errors import BadInput, NotFound
 from remit.ids import AgentId, is_id, normalise
 from remit.model.agent import Agent
 from remit.model.approval import Approval
-from remit.model.decision import Decision
+from remit.model.decision import Decision, Effect
 from remit.model.file import File, FileKind
 from remit.model.grant import Grant, Resource, ResourceKind, kb_file
 from remit.model.mail import Message
@@ -35,6 +35,8 @@ S = TypeVar("S", Agent, Approval, File, Outcome, Message, Schedule, Question)
 
 #: Sorts after every id that begins with what stands before it.
 AFTER = "g"
+#: Ids begin with the time, so whatever was asked for within the same minute looks alike.
+MOST_WITH_PREFIX = 1000
 
 
 def only(found: list[T], what: str) -> T:
@@ -140,8 +142,11 @@ def _sees(ctx: Context, outcome: Outcome) -> bool:
     ).allowed
 
 
-def file(ctx: Context, text: str, action: Action) -> File:
-    """A file the caller may do `action` to; entering its company, deciding, or ending the call."""
+def file(ctx: Context, text: str, action: Action, *, asking_too: bool = False) -> File:
+    """A file the caller may do `action` to; entering its company, deciding, or ending the call.
+
+    With `asking_too`, also when it takes an approval, for which nobody is asked here.
+    """
     text = text.removeprefix("kb://")
     if is_id(text):
         found = _entered(ctx, file_statements.FILE_ANYWHERE, "file", file=text)
@@ -158,7 +163,7 @@ def file(ctx: Context, text: str, action: Action) -> File:
             ),
             "file",
         )
-    _require_file(ctx, found, action)
+    _require_file(ctx, found, action, asking_too=asking_too)
     return found
 
 
@@ -196,16 +201,23 @@ def question(ctx: Context, text: str) -> Question:
     )
 
 
-def approval(ctx: Context, text: str) -> Approval:
+def approval(
+    ctx: Context, text: str, sees: Callable[[Approval], bool] = lambda _: True
+) -> Approval:
     """An approval by id or its beginning, entering its company. The caller decides about it."""
     prefix = normalise(text.removeprefix("approval:"))
     if is_id(prefix):
         return _entered(ctx, governance.APPROVAL_ANYWHERE, "approval", approval=prefix)
     company_of_caller(ctx, None)
     found = ctx.tx.all(
-        governance.APPROVALS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
+        governance.APPROVALS_BY_PREFIX,
+        company=ctx.company,
+        low=prefix,
+        high=prefix + AFTER,
+        limit=MOST_WITH_PREFIX,
     )
-    return only(found, "approval")
+    # What the caller may not know of does not make a prefix ambiguous.
+    return only([one for one in found if sees(one)], "approval")
 
 
 def document_of(ctx: Context, outcome: Outcome) -> File:
@@ -222,9 +234,11 @@ _AS_OUTCOME = {
 }
 
 
-def _require_file(ctx: Context, file: File, action: Action) -> None:
+def _require_file(ctx: Context, file: File, action: Action, *, asking_too: bool) -> None:
     action, resource, facts = about_file(ctx, file, action)
-    ctx.require(action, resource, **facts)
+    decision = ctx.decide(action, resource, **facts)
+    if decision.effect is not Effect.ASK or not asking_too:
+        ctx.accept(action, str(resource), decision)
 
 
 def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, dict[str, Any]]:

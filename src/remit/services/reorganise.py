@@ -113,17 +113,22 @@ def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
             raise BadInput("An agent is named by a text.", "Give its name or id.")
         found.append(lookup.agent(ctx, name))
     for agent in found:
-        if agent.status is AgentStatus.TERMINATED:
-            raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
+        _refuse_unless_working(agent)
     return found
 
 
 def _living(ctx: Context, name: str) -> Agent:
     """An agent that is still there when its operation comes to its turn."""
     agent = lookup.agent(ctx, name)
+    _refuse_unless_working(agent)
+    return agent
+
+
+def _refuse_unless_working(agent: Agent) -> None:
     if agent.status is AgentStatus.TERMINATED:
         raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
-    return agent
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{agent.name} awaits approval where it is.", "Decide about that first.")
 
 
 def _boss_in_reach(ctx: Context, boss: str | None) -> Agent | None:

@@ -14,7 +14,7 @@ from remit.model.mail import LONGEST_SUBJECT, parse_address
 from remit.model.principal import ActorKind, Principal
 from remit.model.schedule import Schedule, ScheduleStatus, next_time, zone
 from remit.model.text import clean_line, clean_text
-from remit.services import inbox, lookup, mail, views
+from remit.services import inbox, lookup, mail, tree, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import mail as statements
 from remit.store.statement import row
@@ -49,6 +49,7 @@ def add(
     ctx.require(
         Action.SCHEDULE_CHANGE, on=f"agent:{whose.id}", home=whose.id, place=ctx.place(whose.id)
     )
+    tree.check_assignable(ctx, whose.id)
     address = f"agent:{whose.id}" if to is None else str(to)
     parse_address(address)
     zone(timezone)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
+from remit.model.approval import Approval
 from remit.model.mail import Delivery, DeliveryStatus
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
@@ -65,9 +67,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
         )
-        for asked_for in ctx.tx.all(governance.PENDING, company=ctx.company, limit=MOST)
-        if not asked_for.expired(ctx.now)
-        and _in_reach(ctx, asked_for.home_agent_id or asked_for.agent_id)
+        for asked_for in _to_decide(ctx)
     ]
     items += [
         _about_agent(
@@ -88,6 +88,24 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         if _in_reach(ctx, run.agent_id)
     ]
     return items
+
+
+def _to_decide(ctx: Context) -> list[Approval]:
+    """What the calling board member may decide, oldest first; others' parts are passed over."""
+    found: list[Approval] = []
+    in_reach = cache(lambda agent: _in_reach(ctx, agent))
+    after = ""
+    while len(found) < MOST:
+        page = ctx.tx.all(governance.PENDING, company=ctx.company, after=after, limit=MOST)
+        found += [
+            one
+            for one in page
+            if not one.expired(ctx.now) and in_reach(one.home_agent_id or one.agent_id)
+        ]
+        if len(page) < MOST:
+            break
+        after = page[-1].id
+    return found[:MOST]
 
 
 def _about_agent(
