@@ -16,6 +16,8 @@ CHAPTERS = [
     "A company of two agents",
     "Knowledge, and who may read it",
     "Two writers, no lost update",
+    "Nobody comes in unasked",
+    "A hire, sent back and approved",
     "A mandate, taken apart",
     "The hired agents at work",
     "Who decides what",
@@ -95,6 +97,15 @@ from remit.services import events
 from remit.services.command import Kind, Verb
 broken = lambda ctx, *, company: {"ok": False, "events": 1}
 events.verify = Verb("events.verify", Kind.QUERY, broken)
+""",
+    "hires need nobody": """
+from remit.services import companies
+made = companies.create.body
+def careless(ctx, *, name):
+    answer = made(ctx, name=name)
+    ctx.tx.execute("UPDATE companies SET require_board_approval_for_new_agents = 0", {})
+    return answer
+companies.create = type(companies.create)("companies.create", companies.create.kind, careless)
 """,
     "a run's token outlives it": """
 from remit.services import runs

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from remit.entrypoints.cli.demo_hiring import Hiring
 from remit.entrypoints.cli.demo_stage import Stage, call
 from remit.entrypoints.cli.demo_work import Work
 from remit.entrypoints.cli.narrator import Narrator
@@ -83,6 +84,7 @@ class Story(Stage):
             await self._conflict(editor, author)
         await self.finish(editing)
         await self.finish(writing)
+        await Hiring(self, boss["id"]).tell()
         await Work(self, boss["id"], self.facts["id"]).tell()
         with ScriptedAgent(self.url, writing.token) as late:
             await self._check(late)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from remit.entrypoints.cli import trees
+from remit.entrypoints.cli.demo_hiring import approve
 from remit.entrypoints.cli.demo_stage import Stage, call
 from remit.services import agents
 from remit.testing import ScriptedAgent
@@ -76,6 +77,7 @@ class Work:
         say("editor", "hires scribe for the writing; the draft and the facts come with the job")
         await self._hire(editor, self.press, "herald", {})
         say("editor", "hires herald for the press")
+        say("board", "approves both; only then the work is theirs")
 
     async def _hire(
         self, editor: ScriptedAgent, outcome: dict[str, Any], name: str, files: dict[str, str]
@@ -89,6 +91,8 @@ class Work:
         )
         # An agent is hired for an outcome; both have one id.
         self.stage.expect(answer["agent"]["id"] == outcome["id"])
+        self.stage.expect(answer["outcome"]["owner_id"] == self.boss)
+        await approve(self.stage, answer["approval"])
 
     async def _write(self, scribe: ScriptedAgent) -> None:
         say = self.narrator.say
