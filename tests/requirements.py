@@ -32,36 +32,90 @@ ROWS = (
     Row(
         "PC-02",
         "a new company needs the board for a hire unless told otherwise",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+        ),
     ),
     Row(
         "PC-03",
         "that setting changes in the advanced settings and nowhere else",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+        ),
     ),
-    Row("PC-04", "that setting is in the model, the validation and the API", deferred=GOVERNANCE),
+    Row(
+        "PC-04",
+        "that setting is in the model, the validation and the API",
+        tests=(
+            "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+        ),
+    ),
     Row("PC-05", "an agent's permissions are a JSON object, empty at first", deferred=GOVERNANCE),
     Row("PC-06", "by default only the CEO may hire", deferred=GOVERNANCE),
     Row("PC-07", "hiring is the only permission of this kind", deferred=GOVERNANCE),
-    Row("PC-08", "the board edits the permissions of any agent", deferred=GOVERNANCE),
-    Row("PC-09", "the CEO edits permissions in its own company only", deferred=GOVERNANCE),
-    Row("PC-10", "other agents edit no permissions, even if they may hire", deferred=GOVERNANCE),
+    Row(
+        "PC-08",
+        "the board edits the permissions of any agent",
+        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+    ),
+    Row(
+        "PC-09",
+        "the CEO edits permissions in its own company only",
+        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+    ),
+    Row(
+        "PC-10",
+        "other agents edit no permissions, even if they may hire",
+        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+    ),
     Row(
         "PC-11",
         "the permissions route takes the hiring permission and no other key",
-        deferred=GOVERNANCE,
+        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
     ),
-    Row("PC-12", "one check says who may hire in which company", deferred=GOVERNANCE),
-    Row("PC-13", "one check says who may edit permissions", deferred=GOVERNANCE),
+    Row(
+        "PC-12",
+        "one check says who may hire in which company",
+        tests=("tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",),
+    ),
+    Row(
+        "PC-13",
+        "one check says who may edit permissions",
+        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+    ),
     Row(
         "PC-14", "an agent can be pending approval, a state without operation", deferred=GOVERNANCE
     ),
-    Row("PC-15", "a pending agent is in the tree and can be inspected", deferred=GOVERNANCE),
-    Row("PC-16", "a pending agent can be neither run nor woken", deferred=GOVERNANCE),
+    Row(
+        "PC-15",
+        "a pending agent is in the tree and can be inspected",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+        ),
+    ),
+    Row(
+        "PC-16",
+        "a pending agent can be neither run nor woken",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+        ),
+    ),
     Row("PC-17", "a pending agent cannot own an outcome", deferred=GOVERNANCE),
-    Row("PC-18", "no token is issued for a pending agent", deferred=GOVERNANCE),
+    Row(
+        "PC-18",
+        "no token is issued for a pending agent",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+        ),
+    ),
     Row("PC-19", "a token of a pending agent is refused", deferred=GOVERNANCE),
-    Row("PC-20", "only an approved hire makes a pending agent operational", deferred=GOVERNANCE),
+    Row(
+        "PC-20",
+        "only an approved hire makes a pending agent operational",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+        ),
+    ),
     Row("PC-21", "wake, run, delegation and token each check for pending", deferred=GOVERNANCE),
     Row("PC-22", "an agent's state changes by listed transitions only", deferred=GOVERNANCE),
     Row("PC-23", "there are approvals of a hire and of the CEO's strategy", deferred=GOVERNANCE),
@@ -71,41 +125,157 @@ ROWS = (
         "a pending approval can be revised, approved, rejected, cancelled",
         deferred=GOVERNANCE,
     ),
-    Row("PC-26", "a returned approval is resubmitted, rejected or cancelled", deferred=GOVERNANCE),
     Row(
-        "PC-27", "no other approval transition exists; three states are final", deferred=GOVERNANCE
+        "PC-26",
+        "a returned approval is resubmitted, rejected or cancelled",
+        tests=("tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",),
     ),
-    Row("PC-28", "a hire approval names agent, requester and configuration", deferred=GOVERNANCE),
+    Row(
+        "PC-27",
+        "no other approval transition exists; three states are final",
+        tests=("tests/test_http_governance.py::test_what_is_decided_stays_decided",),
+    ),
+    Row(
+        "PC-28",
+        "a hire approval names agent, requester and configuration",
+        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+    ),
     Row("PC-29", "comments of an approval are stored with author and times", deferred=GOVERNANCE),
-    Row("PC-30", "agents and users may comment on an approval", deferred=GOVERNANCE),
+    Row(
+        "PC-30",
+        "agents and users may comment on an approval",
+        tests=(
+            "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+        ),
+    ),
     Row("PC-31", "comments of an approval are kept for good", deferred=GOVERNANCE),
     Row("PC-32", "one service makes every approval transition", deferred=GOVERNANCE),
     Row("PC-33", "the agent's state follows the approval of its hire", deferred=GOVERNANCE),
-    Row("PC-34", "the hire route is for the board and those who may hire", deferred=GOVERNANCE),
+    Row(
+        "PC-34",
+        "the hire route is for the board and those who may hire",
+        tests=("tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",),
+    ),
     Row("PC-35", "a hire stores the agent before its approval", deferred=GOVERNANCE),
     Row(
         "PC-36",
         "with the setting on a hire gives a pending agent and approval",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+        ),
     ),
-    Row("PC-37", "with the setting off a hired agent is idle at once", deferred=GOVERNANCE),
-    Row("PC-38", "the board may create agents directly; agents hire", deferred=GOVERNANCE),
-    Row("PC-39", "an agent created by the board needs no approval", deferred=GOVERNANCE),
-    Row("PC-40", "approving a hire makes its agent idle", deferred=GOVERNANCE),
-    Row("PC-41", "a rejected hire leaves its agent inactive", deferred=GOVERNANCE),
-    Row("PC-42", "a rejected hire ends its agent; deletion is separate", deferred=GOVERNANCE),
-    Row("PC-43", "an approval can be read by its id", deferred=GOVERNANCE),
-    Row("PC-44", "an approval can be returned for revision", deferred=GOVERNANCE),
-    Row("PC-45", "a returned approval can be submitted again", deferred=GOVERNANCE),
-    Row("PC-46", "the comments of an approval can be listed", deferred=GOVERNANCE),
-    Row("PC-47", "a comment can be added to an approval", deferred=GOVERNANCE),
-    Row("PC-48", "a decision on an approval takes a note", deferred=GOVERNANCE),
-    Row("PC-49", "every change appends an event", deferred=GOVERNANCE),
-    Row("PC-50", "the agents' configurations can be listed", deferred=GOVERNANCE),
-    Row("PC-51", "one agent's configuration can be read", deferred=GOVERNANCE),
-    Row("PC-52", "configurations are for the board, the CEO and who may hire", deferred=GOVERNANCE),
-    Row("PC-53", "what looks like a secret in a configuration is hidden", deferred=GOVERNANCE),
-    Row("PC-54", "an answer with hidden values says so", deferred=GOVERNANCE),
+    Row(
+        "PC-37",
+        "with the setting off a hired agent is idle at once",
+        tests=("tests/test_http_governance.py::test_with_the_setting_off_a_hire_is_ready_at_once",),
+    ),
+    Row(
+        "PC-38",
+        "the board may create agents directly; agents hire",
+        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+    ),
+    Row(
+        "PC-39",
+        "an agent created by the board needs no approval",
+        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+    ),
+    Row(
+        "PC-40",
+        "approving a hire makes its agent idle",
+        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+    ),
+    Row(
+        "PC-41",
+        "a rejected hire leaves its agent inactive",
+        tests=(
+            "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+        ),
+    ),
+    Row(
+        "PC-42",
+        "a rejected hire ends its agent; deletion is separate",
+        tests=(
+            "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+        ),
+    ),
+    Row(
+        "PC-43",
+        "an approval can be read by its id",
+        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+    ),
+    Row(
+        "PC-44",
+        "an approval can be returned for revision",
+        tests=("tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",),
+    ),
+    Row(
+        "PC-45",
+        "a returned approval can be submitted again",
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",
+            "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+        ),
+    ),
+    Row(
+        "PC-46",
+        "the comments of an approval can be listed",
+        tests=(
+            "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+        ),
+    ),
+    Row(
+        "PC-47",
+        "a comment can be added to an approval",
+        tests=(
+            "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+        ),
+    ),
+    Row(
+        "PC-48",
+        "a decision on an approval takes a note",
+        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+    ),
+    Row(
+        "PC-49",
+        "every change appends an event",
+        tests=("tests/test_http_governance.py::test_activity_tells_who_did_what_to_what",),
+    ),
+    Row(
+        "PC-50",
+        "the agents' configurations can be listed",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+        ),
+    ),
+    Row(
+        "PC-51",
+        "one agent's configuration can be read",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+        ),
+    ),
+    Row(
+        "PC-52",
+        "configurations are for the board, the CEO and who may hire",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+        ),
+    ),
+    Row(
+        "PC-53",
+        "what looks like a secret in a configuration is hidden",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+        ),
+    ),
+    Row(
+        "PC-54",
+        "an answer with hidden values says so",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+        ),
+    ),
     Row(
         "PC-55",
         "hiding is tested with values to hide and to show",
@@ -116,13 +286,34 @@ ROWS = (
             "tests/test_redaction.py::test_ordinary_values_stay",
         ),
     ),
-    Row("PC-56", "others see name, role and state, never configuration", deferred=GOVERNANCE),
-    Row("PC-57", "the index of adapter documentation is plain text", deferred=GOVERNANCE),
-    Row("PC-58", "the documentation of one adapter is plain text", deferred=GOVERNANCE),
+    Row(
+        "PC-56",
+        "others see name, role and state, never configuration",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+        ),
+    ),
+    Row(
+        "PC-57",
+        "the index of adapter documentation is plain text",
+        tests=(
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
+    Row(
+        "PC-58",
+        "the documentation of one adapter is plain text",
+        tests=(
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
     Row(
         "PC-59",
         "the index lists installed adapters and how to hire",
-        tests=("tests/test_adapters.py::test_the_index_names_adapters_addresses_and_the_hire",),
+        tests=(
+            "tests/test_adapters.py::test_the_index_names_adapters_addresses_and_the_hire",
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
     ),
     Row(
         "PC-60",
@@ -132,7 +323,13 @@ ROWS = (
             "tests/test_adapters.py::test_every_example_is_valid",
         ),
     ),
-    Row("PC-61", "adapter documentation has the gate of configurations", deferred=GOVERNANCE),
+    Row(
+        "PC-61",
+        "adapter documentation has the gate of configurations",
+        tests=(
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
     Row(
         "PC-62",
         "an adapter supplies its own configuration text",
@@ -160,7 +357,13 @@ ROWS = (
     Row("PC-71", "the approval page takes comments, revision and decisions", deferred=DASHBOARD),
     Row("PC-72", "the approval page shows what happened when", deferred=DASHBOARD),
     Row("PC-73", "the board deletes a rejected agent after confirming", deferred=DASHBOARD),
-    Row("PC-74", "deleting a rejected agent keeps approval and comments", deferred=DASHBOARD),
+    Row(
+        "PC-74",
+        "deleting a rejected agent keeps approval and comments",
+        tests=(
+            "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+        ),
+    ),
     Row("PC-75", "badges, filters and controls know pending agents", deferred=DASHBOARD),
     Row(
         "PC-76",
@@ -175,7 +378,13 @@ ROWS = (
         "the hiring skill covers the hire from reading to revision",
         tests=("tests/test_skills.py::test_the_hiring_skill_goes_through_the_whole_hire",),
     ),
-    Row("PC-78", "hiring, its gates and its states are tested on the server", deferred=GOVERNANCE),
+    Row(
+        "PC-78",
+        "hiring, its gates and its states are tested on the server",
+        tests=(
+            "tests/test_http_governance.py::test_of_two_board_members_one_decides_and_the_other_is_told",
+        ),
+    ),
     Row("PC-79", "hiring, its switches and comments are tested in the pages", deferred=DASHBOARD),
     Row("PC-80", "schema changes ship as migrations", deferred=GOVERNANCE),
     Row(
@@ -944,34 +1153,144 @@ ROWS = (
     ),
     Row("AG-119", "one prompt template covers tools, work and completion", deferred=RUNTIME),
     Row("AG-120", "signs that delegation is due; mail between siblings", deferred=RUNTIME),
-    Row("AG-121", "a capability can need approval at each use", deferred=GOVERNANCE),
-    Row("AW-01", "creating an agent is a base tool like the others", deferred=GOVERNANCE),
-    Row("AW-02", "the tool needs a name; three parameters are optional", deferred=GOVERNANCE),
-    Row("AW-03", "other spellings of the automatic reply are accepted", deferred=GOVERNANCE),
-    Row("AW-04", "other spellings of the next agent are accepted", deferred=GOVERNANCE),
-    Row("AW-05", "a spelling never overrides the proper key", deferred=GOVERNANCE),
-    Row("AW-06", "other tools keep their own spellings", deferred=GOVERNANCE),
-    Row("AW-07", "only proper names are stored", deferred=GOVERNANCE),
-    Row("AW-08", "without a name nothing is asked and nothing is made", deferred=GOVERNANCE),
-    Row("AW-09", "the tool creates only after a yes", deferred=GOVERNANCE),
-    Row("AW-10", "the approval is inside the tool, on every path", deferred=GOVERNANCE),
-    Row("AW-11", "a denied creation answers in a fixed form", deferred=GOVERNANCE),
-    Row("AW-12", "a timed-out creation answers in a fixed form", deferred=GOVERNANCE),
-    Row("AW-13", "with nobody to ask the tool refuses", deferred=GOVERNANCE),
-    Row("AW-14", "the tool uses the ordinary approval", deferred=GOVERNANCE),
-    Row("AW-15", "no page and no route changes for the tool", deferred=GOVERNANCE),
+    Row(
+        "AG-121",
+        "a capability can need approval at each use",
+        tests=("tests/test_mcp_governance.py::test_a_tool_in_mode_ask_says_what_it_waits_for",),
+    ),
+    Row(
+        "AW-01",
+        "creating an agent is a base tool like the others",
+        tests=(
+            "tests/test_mcp_governance.py::test_tools_are_listed_for_those_who_have_a_use_for_them",
+        ),
+    ),
+    Row(
+        "AW-02",
+        "the tool needs a name; three parameters are optional",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-03",
+        "other spellings of the automatic reply are accepted",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-04",
+        "other spellings of the next agent are accepted",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-05",
+        "a spelling never overrides the proper key",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-06",
+        "other tools keep their own spellings",
+        tests=("tests/test_mcp_governance.py::test_other_tools_know_no_such_aliases",),
+    ),
+    Row(
+        "AW-07",
+        "only proper names are stored",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-08",
+        "without a name nothing is asked and nothing is made",
+        tests=(
+            "tests/test_mcp_governance.py::test_without_a_name_it_fails_before_anybody_is_asked",
+        ),
+    ),
+    Row(
+        "AW-09",
+        "the tool creates only after a yes",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
+    Row(
+        "AW-10",
+        "the approval is inside the tool, on every path",
+        tests=("tests/test_mcp_governance.py::test_there_is_no_way_around_the_gate",),
+    ),
+    Row(
+        "AW-11",
+        "a denied creation answers in a fixed form",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
+    Row(
+        "AW-12",
+        "a timed-out creation answers in a fixed form",
+        tests=("tests/test_mcp_governance.py::test_it_waits_no_longer_than_it_may",),
+    ),
+    Row(
+        "AW-13",
+        "with nobody to ask the tool refuses",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
+    Row(
+        "AW-14",
+        "the tool uses the ordinary approval",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
+    Row(
+        "AW-15",
+        "no page and no route changes for the tool",
+        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+    ),
     Row("AW-16", "one function writes the prompt of a created agent", deferred=GOVERNANCE),
     Row("AW-17", "that prompt is fixed to the letter", deferred=GOVERNANCE),
-    Row("AW-18", "without a next agent the human is next", deferred=GOVERNANCE),
-    Row("AW-19", "a created agent is of the default type", deferred=GOVERNANCE),
-    Row("AW-20", "the automatic reply has a default", deferred=GOVERNANCE),
-    Row("AW-21", "the provider comes from the company, else a default", deferred=GOVERNANCE),
-    Row("AW-22", "the model comes from the company, else a default", deferred=GOVERNANCE),
-    Row("AW-23", "provider and model are looked up at execution", deferred=GOVERNANCE),
+    Row(
+        "AW-18",
+        "without a next agent the human is next",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-19",
+        "a created agent is of the default type",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-20",
+        "the automatic reply has a default",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-21",
+        "the provider comes from the company, else a default",
+        tests=(
+            "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+        ),
+    ),
+    Row(
+        "AW-22",
+        "the model comes from the company, else a default",
+        tests=(
+            "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+        ),
+    ),
+    Row(
+        "AW-23",
+        "provider and model are looked up at execution",
+        tests=(
+            "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+        ),
+    ),
     Row("AW-24", "the tool creates through the ordinary service", deferred=GOVERNANCE),
-    Row("AW-25", "success, denial and error have fixed forms", deferred=GOVERNANCE),
-    Row("AW-26", "the role is cleaned and bounded before use", deferred=GOVERNANCE),
-    Row("AW-27", "a name that is taken gives a clear error", deferred=GOVERNANCE),
+    Row(
+        "AW-25",
+        "success, denial and error have fixed forms",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
+    Row(
+        "AW-26",
+        "the role is cleaned and bounded before use",
+        tests=("tests/test_mcp_governance.py::test_a_role_cannot_break_out_of_its_sentence",),
+    ),
+    Row(
+        "AW-27",
+        "a name that is taken gives a clear error",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
     Row("AW-28", "the tool is tested without a model", deferred=GOVERNANCE),
     Row("AW-29", "deny makes no agent and approve makes one, seen by a user", deferred=GOVERNANCE),
     Row(
@@ -1035,8 +1354,21 @@ ROWS = (
         "any ancestor starts, stops and restarts an agent",
         tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
     ),
-    Row("HH-13", "any agent may ask for a report of its own", deferred=GOVERNANCE),
-    Row("HH-14", "any ancestor proposes a change of configuration", deferred=GOVERNANCE),
+    Row(
+        "HH-13",
+        "any agent may ask for a report of its own",
+        tests=(
+            "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+        ),
+    ),
+    Row(
+        "HH-14",
+        "any ancestor proposes a change of configuration",
+        tests=(
+            "tests/test_http_governance.py::test_a_configuration_changes_by_revisions_and_rolls_back",
+            "tests/test_mcp_governance.py::test_an_ancestor_proposes_a_configuration_and_the_board_decides",
+        ),
+    ),
     Row(
         "HH-15",
         "any ancestor reads an agent's logs",
@@ -1089,7 +1421,13 @@ ROWS = (
         ),
     ),
     Row("HH-24", "a new agent's configuration starts from a seed", deferred=GOVERNANCE),
-    Row("HH-25", "a change of configuration is submitted for approval", deferred=GOVERNANCE),
+    Row(
+        "HH-25",
+        "a change of configuration is submitted for approval",
+        tests=(
+            "tests/test_mcp_governance.py::test_an_ancestor_proposes_a_configuration_and_the_board_decides",
+        ),
+    ),
     Row("HH-26", "the old way to ask for an agent remains, deprecated", deferred=GOVERNANCE),
     Row("HH-27", "control operations act on an existing agent", deferred=RUNTIME),
     Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
@@ -1113,7 +1451,13 @@ ROWS = (
     ),
     Row("HH-35", "state has one place for every agent", deferred=RUNTIME),
     Row("HH-36", "one prompt is rendered from the capabilities", deferred=GOVERNANCE),
-    Row("HH-37", "an agent sees the tools of its capabilities", deferred=GOVERNANCE),
+    Row(
+        "HH-37",
+        "an agent sees the tools of its capabilities",
+        tests=(
+            "tests/test_mcp_governance.py::test_tools_are_listed_for_those_who_have_a_use_for_them",
+        ),
+    ),
     Row(
         "HH-38",
         "an agent sees the loose ends of itself and below",
@@ -1182,8 +1526,18 @@ ROWS = (
         ),
     ),
     Row("HB-08", "a policy says which operation needs which level", deferred=GOVERNANCE),
-    Row("HB-09", "an agent has one of four permission levels", deferred=GOVERNANCE),
-    Row("HB-10", "boss operations need the highest level", deferred=GOVERNANCE),
+    Row(
+        "HB-09",
+        "an agent has one of four permission levels",
+        tests=("tests/test_http_governance.py::test_levels_are_the_board_s_to_give",),
+    ),
+    Row(
+        "HB-10",
+        "boss operations need the highest level",
+        tests=(
+            "tests/test_mcp_governance.py::test_an_agent_with_that_capability_decides_about_those_below",
+        ),
+    ),
     Row(
         "HB-11",
         "a permission level never changes who sent a message",

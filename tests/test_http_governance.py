@@ -233,7 +233,7 @@ def test_hires_are_for_the_board_and_for_who_may(world: World) -> None:
     assert (elsewhere.status, elsewhere.code) == (403, "not_below_you")
 
 
-@pytest.mark.requirement("PC-38", "PC-39")
+@pytest.mark.requirement("PC-38", "PC-39", "AW-15")
 def test_the_board_creates_directly_and_agents_do_not(world: World) -> None:
     body = {"name": "direct", "adapterType": "scripted", "permissions": {"canCreateAgents": True}}
     made = world.board("POST", f"/companies/{world.company}/agents", body)
@@ -352,6 +352,7 @@ def test_what_is_decided_stays_decided(world: World) -> None:
             assert (again.status, again.code) == (409, "wrong_status"), (first, verb)
 
 
+@pytest.mark.requirement("PC-78")
 def test_of_two_board_members_one_decides_and_the_other_is_told(world: World) -> None:
     people = [world.board, world.person("second")]
     for number in range(5):

@@ -315,7 +315,7 @@ def test_without_a_name_it_fails_before_anybody_is_asked(
     assert firm.approvals() == []
 
 
-@pytest.mark.requirement("AW-02", "AW-03", "AW-04", "AW-07", "AW-20", "AW-18", "AW-19")
+@pytest.mark.requirement("AW-02", "AW-03", "AW-04", "AW-05", "AW-07", "AW-18", "AW-19", "AW-20")
 @pytest.mark.parametrize(
     ("arguments", "auto_reply", "next_agent"),
     [
@@ -359,11 +359,11 @@ def test_other_tools_know_no_such_aliases(firm: Firm) -> None:
     assert wrong.value.code == "invalid"
 
 
-@pytest.mark.requirement("AW-09", "AW-11", "AW-13", "AW-25", "AW-27")
+@pytest.mark.requirement("AW-09", "AW-11", "AW-13", "AW-14", "AW-25", "AW-27")
 def test_every_result_has_one_shape_byte_for_byte(firm: Firm) -> None:
     pending = firm.text(firm.ceo, name="helper", role="reviews code")
     asked = firm.approvals()[0]
-    assert asked["payload"]["options"] == ["yes", "no"]
+    assert (asked["type"], asked["payload"]["options"]) == ("capability_use", ["yes", "no"])
     assert pending == (
         '{"status":"pending_approval","name":"helper","agentId":null,'
         f'"approvalId":"{asked["id"]}",'
