@@ -19,12 +19,16 @@ from sqlalchemy import create_engine
 
 from remit.app import App
 from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
+from remit.ids import CompanyId
+from remit.model import company as company_model
 from remit.model.event import GENESIS
+from remit.model.mail import Messaging
 from remit.services import agents, events, files
 from remit.store import migrate, people
 from remit.store.database import Transaction, open_database
 from remit.store.errors import RowConflict
 from remit.store.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
+from remit.store.statement import row
 from remit.store.tables import metadata
 from tests.company import Company, opened, run_sql, settings
 
@@ -50,7 +54,10 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 def add_company(name: str) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
-        tx.run(people.INSERT_COMPANY, id=name, name=name, name_key=name, created_at=0)
+        company = company_model.Company(
+            CompanyId(name), name, Messaging.CHAIN, True, True, None, None, 0
+        )
+        tx.run(people.INSERT_COMPANY, **row(company, name_key=name, mail_position=0))
         return name
 
     return work

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
-from remit.model.approval import ApprovalType
+from remit.model.approval import Approval, ApprovalType
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.services import approval_engine, inbox, tree
 from remit.services.command import Context
@@ -134,13 +134,26 @@ def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
         ):
             if agent.status is not AgentStatus.TERMINATED:
                 gone.setdefault(agent.id, agent)
-    for agent in gone.values():
-        deactivate(ctx, agent)
+    withdrawn = [one for agent in gone.values() for one in _deactivate(ctx, agent).withdrawn]
+    _not_hired_elsewhere(ctx, withdrawn)
     return list(gone.values())
 
 
 def deactivate(ctx: Context, agent: Agent) -> list[str]:
     """Stop an agent for good: its run, its credentials, what it held for some outcome."""
+    ended = _deactivate(ctx, agent)
+    _not_hired_elsewhere(ctx, ended.withdrawn)
+    return ended.revoked
+
+
+class _Ended(NamedTuple):
+    """What ended with an agent."""
+
+    revoked: list[str]
+    withdrawn: list[Approval]
+
+
+def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     run = cancel_run(ctx, agent)
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
@@ -153,8 +166,12 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
         f"agent:{agent.id}",
         {"name": agent.name, "run": run, "revoked": revoked},
     )
+    return _Ended(revoked, withdrawn)
+
+
+def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
+    """Whom somebody asked for goes with them, also where they have no say any more."""
     for approval in withdrawn:
-        # Whom it asked for elsewhere in the tree goes as well.
         asked_for = ctx.tx.one(
             agent_statements.AGENT, company=ctx.company, agent=approval.agent_id or ""
         )
@@ -163,8 +180,7 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
             and asked_for is not None
             and asked_for.status is AgentStatus.PENDING_APPROVAL
         ):
-            not_hired(ctx, asked_for, f"{agent.name} was shut down")
-    return revoked
+            not_hired(ctx, asked_for, approval.decision_note or "withdrawn")
 
 
 def stop(ctx: Context, agent: Agent) -> None:

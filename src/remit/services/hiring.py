@@ -55,18 +55,40 @@ class Hired:
 @command
 def hire(
     ctx: Context,
-    /,
     *,
     company: str | None,
+    name: object,
     reports_to: str | None = None,
     outcome: str | None = None,
     purpose: object = None,
-    given: Sequence[Mapping[str, Any]] = (),
+    role: object = None,
+    title: object = None,
+    capabilities: object = None,
+    prompt: object = None,
+    adapter_type: object = None,
+    adapter_config: object = None,
+    runtime_config: object = None,
+    budget_monthly_cents: object = None,
+    metadata: object = None,
+    permissions: object = None,
     level: object = None,
-    **described: Any,
+    given: Sequence[Mapping[str, Any]] = (),
 ) -> Answer:
     """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
     person decides whether."""
+    described = {
+        "name": name,
+        "role": role,
+        "title": title,
+        "capabilities": capabilities,
+        "prompt": prompt,
+        "adapter_type": adapter_type,
+        "adapter_config": adapter_config,
+        "runtime_config": runtime_config,
+        "budget_monthly_cents": budget_monthly_cents,
+        "metadata": metadata,
+        "permissions": permissions,
+    }
     lookup.company_of_caller(ctx, company)
     if outcome is not None:
         found = lookup.outcome_anywhere(ctx, outcome)
@@ -115,8 +137,6 @@ def _take_on(
     outcome: Outcome | None = None,
     purpose: object = None,
 ) -> Hired:
-    if len(given) > MOST_GRANTS:
-        raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
     post = posts.new_post(**_with_defaults(described, boss))
     wanted_level = _level(ctx, post, level)
     waits = _may_hire(ctx, post, boss, for_delegation=outcome is not None)
@@ -128,7 +148,7 @@ def _take_on(
         assert boss is not None, "an outcome has an owner"
         mandate = _free_mandate(ctx, outcome, boss)
         agent = agents.appoint(ctx, post, mandate, boss, status)
-    wishes = [{**wish, "scope": wish.get("scope") or mandate.id} for wish in given]
+    wishes = _wishes(given, mandate, for_outcome=outcome is not None)
     if not waits:
         moved = _begin(ctx, agent, mandate, wishes, wanted_level, for_outcome=outcome is not None)
         started = lookup.agent_row(ctx, agent.id)
@@ -256,15 +276,15 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     agent = _limbo(ctx, approval)
     mandate = outcomes.require(ctx, agent.id)
     tree.set_status(ctx, agent, AgentStatus.IDLE)
+    working = lookup.agent_row(ctx, agent.id)
+    assert working is not None
     level = payload.get("permissionLevel")
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
-        set_level(ctx, agent, permission_level(level))
+        set_level(ctx, working, permission_level(level))
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return
-    working = lookup.agent_row(ctx, agent.id)
-    assert working is not None
     with approval_engine.in_their_name(ctx, approval, "Ask for a revision, or reject it."):
         if for_outcome:
             handing_over.check(ctx, mandate)
@@ -304,7 +324,8 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     wishes = payload["grants"]
     if "grants" in given:
-        wishes = _wishes(given["grants"], agent)
+        mandate = outcomes.require(ctx, agent.id)
+        wishes = _wishes(given["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
         for wish in wishes:
             grants.weigh(ctx, agent, wish)
     return {
@@ -318,15 +339,25 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     }
 
 
-def _wishes(given: object, agent: Agent) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or len(given) > MOST_GRANTS:
+def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[str, Any]]:
+    """What the new agent is to get; what comes with an outcome ends with it."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_GRANTS:
         raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
     found = []
     for number, wish in enumerate(given):
         if not isinstance(wish, Mapping):
             raise BadInput(f"grants.{number}: must be an object.")
         expires_at = wish.get("expiresAt", wish.get("expires_at"))
-        found.append({**wish, "expires_at": expires_at, "scope": wish.get("scope") or agent.id})
+        scope = mandate.id if for_outcome else wish.get("scope") or mandate.id
+        found.append(
+            {
+                "resource": wish.get("resource"),
+                "level": wish.get("level"),
+                "mode": wish.get("mode"),
+                "scope": scope,
+                "expires_at": expires_at,
+            }
+        )
     return found
 
 
