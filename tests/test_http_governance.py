@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -697,3 +698,67 @@ def test_adapters_are_listed_and_tried_out_by_the_board(world: World) -> None:
     # It starts programs, so it is not for agents.
     assert world.ceo("POST", f"{path}/scripted/test-environment").code == "board_only"
     assert world.worker("GET", path).status == 403
+
+
+# ── odd documents ───────────────────────────────────────────────────────────────────────────────
+
+ODD: list[Any] = [
+    *(None, True, 0, -1, 2**62, 1.5, "", "x", "\0", "\u202e", "x" * 300, "ü🙂", MARK),
+    *([], [1], {}, {"a": None}, {"": ""}, {"env": {"A": MARK}}, [[{}]], {"a": {"b": [MARK]}}),
+]
+FIELDS = [
+    *("name", "role", "title", "capabilities", "prompt", "adapterType", "adapterConfig"),
+    *("runtimeConfig", "budgetMonthlyCents", "metadata", "permissions", "grants", "outcomeId"),
+    *("reportsTo", "purpose", "permissionLevel", "expectedRevision", "reason"),
+    *("payload", "decisionNote", "body", "replyTo", "type", "expiresAt", "configuration"),
+    *("requestedConfigurationSnapshot", "agentId", "canCreateAgents", "changed", "difference"),
+]
+
+
+def test_odd_documents_are_refused_or_kept_and_break_nothing(world: World) -> None:
+    chance = random.Random(7)
+    hired = [world.ceo.hire(name=f"odd-{number}", adapterType="scripted") for number in range(3)]
+    proposed = world.ceo.must(
+        "POST", f"/agents/{world.worker_id}/config-proposals", {"title": "Odd"}
+    )
+    asked = [one["approval"]["id"] for one in hired] + [proposed["approval"]["id"]]
+    agents = [world.worker_id, hired[0]["agent"]["id"]]
+
+    def document(depth: int = 2) -> Any:
+        if depth == 0 or chance.random() < 0.1:
+            return chance.choice(ODD)
+        chosen = chance.sample(FIELDS, chance.randrange(1, 5))
+        return {
+            name: document(depth - 1) if chance.random() < 0.4 else chance.choice(ODD)
+            for name in chosen
+        }
+
+    refused = 0
+    for _ in range(600):
+        approval, agent = chance.choice(asked), chance.choice(agents)
+        method, path = chance.choice(
+            [
+                ("POST", f"/companies/{world.company}/agent-hires"),
+                ("POST", f"/companies/{world.company}/approvals"),
+                ("POST", f"/companies/{world.company}/agents"),
+                ("PATCH", f"/companies/{world.company}"),
+                ("PATCH", f"/agents/{agent}"),
+                ("PATCH", f"/agents/{agent}/permissions"),
+                ("POST", f"/agents/{agent}/config-proposals"),
+                ("POST", f"/approvals/{approval}/request-revision"),
+                ("POST", f"/approvals/{approval}/resubmit"),
+                ("POST", f"/approvals/{approval}/resubmit"),
+                ("POST", f"/approvals/{approval}/comments"),
+            ]
+        )
+        who = chance.choice([world.board, world.ceo])
+        body = document()
+        if path.endswith("/resubmit") and chance.random() < 0.8:
+            who, body = world.ceo, {"payload": document()}
+        elif path.endswith("agent-hires") and isinstance(body, dict):
+            body |= {"name": f"odd-{chance.randrange(10**6)}"}
+        answer = who(method, path, body)
+        assert answer.status < 500, (method, path, body, answer.body)
+        refused += answer.status >= 400
+    assert 100 < refused < 600
+    assert world.board.must("GET", f"/companies/{world.company}/events/verify")["ok"]
