@@ -207,7 +207,9 @@ def test_a_person_takes_a_seat_and_gives_it_back(staffed: Home) -> None:
     assert staffed.json("agent", "show", "left")["seat_user_id"] is None
     staffed.json("org", "seat", "left", "--user", person)
     assert re.search(rf"^seat +{person}$", staffed("agent", "show", "left").out, re.MULTILINE)
-    staffed.json("org", "seat", "left", "--adapter", "scripted", "--config", '{"timeoutSeconds": 5}')
+    staffed.json(
+        "org", "seat", "left", "--adapter", "scripted", "--config", '{"timeoutSeconds": 5}'
+    )
     assert staffed.json("agent", "show", "left")["adapter_type"] == "scripted"
     refused(staffed("org", "seat", "left"), 2, "--user")
     refused(staffed("org", "seat", "left", "--user", "nobody"), 3, "user")
