@@ -224,7 +224,7 @@ class Context:
         self._denied = (action, on, decision)
         self._before_asking = before_asking
         if decision.conceal:
-            raise NotFound("There is nothing here with that id.")
+            raise NotFound(_absent(on))
         raise Refused(
             decision.sentence,
             next_step(decision, action, on),
@@ -506,6 +506,14 @@ class Gate:
 
 class _Recordable(Exception):
     """A query was refused in a transaction that cannot record it."""
+
+
+def _absent(on: str) -> str:
+    """What somebody reads who named something that does not exist, so that it sounds the same."""
+    kind, _, named = on.partition(":")
+    if not named:
+        return "There is nothing here with that id."
+    return f"There is no such {kind.removeprefix('kb_')}."
 
 
 def _first_answer(ctx: Context, caller: Caller, verb: Verb[P, R], digest: str) -> R | None:
