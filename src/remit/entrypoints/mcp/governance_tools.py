@@ -122,6 +122,12 @@ class ControlArguments(Repeatable):
     action: Literal["pause", "resume"]
 
 
+#: Of an approval in a list; what exactly was asked for is seen one by one.
+_LISTED = (
+    *("id", "type", "status", "revision", "agent_id", "requested_by_agent_id"),
+    *("decision_note", "created_at", "decided_at"),
+)
+MOST_LISTED = 50
 _DECISIONS = {
     "approve": approvals.approve,
     "reject": approvals.reject,
@@ -149,8 +155,10 @@ def build(app: App) -> tuple[Tool, ...]:
     async def approval_view(token: str, given: ViewArguments) -> Object:
         if given.id is not None:
             return await gate(Caller(token), approvals.show, approval=given.id)
-        found = await gate(Caller(token), approvals.listing, company=None, status=given.status)
-        return {"approvals": found}
+        found = await gate(
+            Caller(token), approvals.listing, company=None, status=given.status, limit=MOST_LISTED
+        )
+        return {"approvals": [{key: one[key] for key in _LISTED} for one in found]}
 
     async def approval_comment(token: str, given: CommentArguments) -> Object:
         return await gate(

@@ -13,7 +13,8 @@ from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
 from remit.errors import BadInput
 
-STATUSES = ("pending", "revision_requested", "approved", "rejected", "cancelled")
+OPEN = ("pending", "revision_requested")
+STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 
 id_argument = click.argument("id_", metavar="ID")
 note_option = click.option("--note", help="Why; whoever asked reads it.")
@@ -34,9 +35,12 @@ def approval() -> None:
 @pass_session
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
     """List what waits for a decision, the newest first."""
-    found = session.listed(session.under_company("approvals"), limit, status=status)
-    if status is None and not everything:
-        found = [one for one in found if one["status"] in STATUSES[:2]]
+    target = session.under_company("approvals")
+    if status is not None or everything:
+        found = session.listed(target, limit, status=status)
+    else:
+        undecided = [one for each in OPEN for one in session.listed(target, limit, status=each)]
+        found = sorted(undecided, key=lambda one: str(one["id"]), reverse=True)
 
     def draw(approvals: list[dict[str, Any]]) -> None:
         ids = output.short_ids(one["id"] for one in approvals)
