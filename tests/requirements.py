@@ -28,12 +28,19 @@ class Row:
 
 
 ROWS = (
-    Row("PC-01", "a company stores whether a hire needs the board", deferred=GOVERNANCE),
+    Row(
+        "PC-01",
+        "a company stores whether a hire needs the board",
+        tests=(
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
+        ),
+    ),
     Row(
         "PC-02",
         "a new company needs the board for a hire unless told otherwise",
         tests=(
             "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
         ),
     ),
     Row(
@@ -41,6 +48,7 @@ ROWS = (
         "that setting changes in the advanced settings and nowhere else",
         tests=(
             "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
         ),
     ),
     Row(
@@ -48,49 +56,95 @@ ROWS = (
         "that setting is in the model, the validation and the API",
         tests=(
             "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
         ),
     ),
-    Row("PC-05", "an agent's permissions are a JSON object, empty at first", deferred=GOVERNANCE),
-    Row("PC-06", "by default only the CEO may hire", deferred=GOVERNANCE),
-    Row("PC-07", "hiring is the only permission of this kind", deferred=GOVERNANCE),
+    Row(
+        "PC-05",
+        "an agent's permissions are a JSON object, empty at first",
+        tests=(
+            "tests/test_permissions.py::test_by_default_the_ceo_may_create_agents_and_nobody_else",
+        ),
+    ),
+    Row(
+        "PC-06",
+        "by default only the CEO may hire",
+        tests=(
+            "tests/test_permissions.py::test_by_default_the_ceo_may_create_agents_and_nobody_else",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
+    ),
+    Row(
+        "PC-07",
+        "hiring is the only permission of this kind",
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_there_is_one_permission_and_it_is_a_boolean",
+        ),
+    ),
     Row(
         "PC-08",
         "the board edits the permissions of any agent",
-        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+        ),
     ),
     Row(
         "PC-09",
         "the CEO edits permissions in its own company only",
-        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+        ),
     ),
     Row(
         "PC-10",
         "other agents edit no permissions, even if they may hire",
-        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
     ),
     Row(
         "PC-11",
         "the permissions route takes the hiring permission and no other key",
-        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_there_is_one_permission_and_it_is_a_boolean",
+        ),
     ),
     Row(
         "PC-12",
         "one check says who may hire in which company",
-        tests=("tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",),
+        tests=(
+            "tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",
+            "tests/test_hiring.py::test_only_who_may_create_agents_hires_for_a_post",
+            "tests/test_create_agent.py::test_who_may_not_create_agents_is_refused_without_asking",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
     ),
     Row(
         "PC-13",
         "one check says who may edit permissions",
-        tests=("tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",),
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
     ),
     Row(
-        "PC-14", "an agent can be pending approval, a state without operation", deferred=GOVERNANCE
+        "PC-14",
+        "an agent can be pending approval, a state without operation",
+        tests=("tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",),
     ),
     Row(
         "PC-15",
         "a pending agent is in the tree and can be inspected",
         tests=(
             "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
         ),
     ),
     Row(
@@ -98,98 +152,202 @@ ROWS = (
         "a pending agent can be neither run nor woken",
         tests=(
             "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_no_run_is_started",
+            "tests/test_limbo.py::test_it_is_not_woken",
+            "tests/test_limbo.py::test_no_mail_reaches_it",
         ),
     ),
-    Row("PC-17", "a pending agent cannot own an outcome", deferred=GOVERNANCE),
+    Row(
+        "PC-17",
+        "a pending agent cannot own an outcome",
+        tests=(
+            "tests/test_limbo.py::test_nothing_is_delegated_to_it",
+            "tests/test_limbo.py::test_no_outcome_is_created_for_it",
+        ),
+    ),
     Row(
         "PC-18",
         "no token is issued for a pending agent",
         tests=(
             "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_no_key_is_created_for_it",
         ),
     ),
-    Row("PC-19", "a token of a pending agent is refused", deferred=GOVERNANCE),
+    Row(
+        "PC-19",
+        "a token of a pending agent is refused",
+        tests=("tests/test_limbo.py::test_a_key_that_it_has_all_the_same_opens_nothing",),
+    ),
     Row(
         "PC-20",
         "only an approved hire makes a pending agent operational",
         tests=(
             "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_its_status_follows_its_approval_and_nothing_else",
+            "tests/test_limbo.py::test_its_configuration_stays_as_it_was_asked_for",
+            "tests/test_limbo.py::test_it_stays_where_it_was_asked_for",
         ),
     ),
-    Row("PC-21", "wake, run, delegation and token each check for pending", deferred=GOVERNANCE),
-    Row("PC-22", "an agent's state changes by listed transitions only", deferred=GOVERNANCE),
-    Row("PC-23", "there are approvals of a hire and of the CEO's strategy", deferred=GOVERNANCE),
-    Row("PC-24", "an approval has one of five states", deferred=GOVERNANCE),
+    Row(
+        "PC-21",
+        "wake, run, delegation and token each check for pending",
+        tests=(
+            "tests/test_limbo.py::test_no_run_is_started",
+            "tests/test_limbo.py::test_it_is_not_woken",
+            "tests/test_limbo.py::test_nothing_is_delegated_to_it",
+            "tests/test_limbo.py::test_no_outcome_is_created_for_it",
+        ),
+    ),
+    Row(
+        "PC-22",
+        "an agent's state changes by listed transitions only",
+        tests=(
+            "tests/test_limbo.py::test_its_status_follows_its_approval_and_nothing_else",
+            "tests/test_configuration.py::test_what_the_adapter_or_the_model_does_not_take_is_refused",
+        ),
+    ),
+    Row(
+        "PC-23",
+        "there are approvals of a hire and of the CEO's strategy",
+        tests=("tests/test_approvals.py::test_a_strategy_is_approved_without_further_effect",),
+    ),
+    Row(
+        "PC-24",
+        "an approval has one of five states",
+        tests=("tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",),
+    ),
     Row(
         "PC-25",
         "a pending approval can be revised, approved, rejected, cancelled",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_governance_histories.py::test_every_history_keeps_to_the_table_and_takes_effect_once",
+        ),
     ),
     Row(
         "PC-26",
         "a returned approval is resubmitted, rejected or cancelled",
-        tests=("tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",),
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_approvals.py::test_what_was_sent_back_is_resubmitted_before_it_is_approved",
+            "tests/test_governance_histories.py::test_every_history_keeps_to_the_table_and_takes_effect_once",
+        ),
     ),
     Row(
         "PC-27",
         "no other approval transition exists; three states are final",
-        tests=("tests/test_http_governance.py::test_what_is_decided_stays_decided",),
+        tests=(
+            "tests/test_http_governance.py::test_what_is_decided_stays_decided",
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_governance_histories.py::test_every_history_keeps_to_the_table_and_takes_effect_once",
+        ),
     ),
     Row(
         "PC-28",
         "a hire approval names agent, requester and configuration",
-        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
+        ),
     ),
-    Row("PC-29", "comments of an approval are stored with author and times", deferred=GOVERNANCE),
+    Row(
+        "PC-29",
+        "comments of an approval are stored with author and times",
+        tests=("tests/test_approvals.py::test_comments_and_replies_reach_those_who_are_concerned",),
+    ),
     Row(
         "PC-30",
         "agents and users may comment on an approval",
         tests=(
             "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+            "tests/test_approvals.py::test_comments_and_replies_reach_those_who_are_concerned",
         ),
     ),
-    Row("PC-31", "comments of an approval are kept for good", deferred=GOVERNANCE),
-    Row("PC-32", "one service makes every approval transition", deferred=GOVERNANCE),
-    Row("PC-33", "the agent's state follows the approval of its hire", deferred=GOVERNANCE),
+    Row(
+        "PC-31",
+        "comments of an approval are kept for good",
+        tests=("tests/test_approvals.py::test_notes_stay_among_the_comments_after_a_resubmission",),
+    ),
+    Row(
+        "PC-32",
+        "one service makes every approval transition",
+        tests=(
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_hiring.py::test_the_revision_that_is_approved_is_the_agent_that_works",
+        ),
+    ),
+    Row(
+        "PC-33",
+        "the agent's state follows the approval of its hire",
+        tests=("tests/test_approvals.py::test_a_strategy_is_approved_without_further_effect",),
+    ),
     Row(
         "PC-34",
         "the hire route is for the board and those who may hire",
-        tests=("tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",),
+        tests=(
+            "tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_hiring.py::test_only_who_may_create_agents_hires_for_a_post",
+        ),
     ),
-    Row("PC-35", "a hire stores the agent before its approval", deferred=GOVERNANCE),
+    Row(
+        "PC-35",
+        "a hire stores the agent before its approval",
+        tests=(
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
+        ),
+    ),
     Row(
         "PC-36",
         "with the setting on a hire gives a pending agent and approval",
         tests=(
             "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
             "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
         ),
     ),
     Row(
         "PC-37",
         "with the setting off a hired agent is idle at once",
-        tests=("tests/test_http_governance.py::test_with_the_setting_off_a_hire_is_ready_at_once",),
+        tests=(
+            "tests/test_http_governance.py::test_with_the_setting_off_a_hire_is_ready_at_once",
+            "tests/test_hiring.py::test_where_it_does_not_the_agent_works_at_once",
+        ),
     ),
     Row(
         "PC-38",
         "the board may create agents directly; agents hire",
-        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+        tests=(
+            "tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",
+            "tests/test_hiring.py::test_the_board_creates_directly_and_the_record_says_so",
+        ),
     ),
     Row(
         "PC-39",
         "an agent created by the board needs no approval",
-        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+        tests=(
+            "tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",
+            "tests/test_hiring.py::test_the_board_creates_directly_and_the_record_says_so",
+        ),
     ),
     Row(
         "PC-40",
         "approving a hire makes its agent idle",
-        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_limbo.py::test_all_doors_open_with_the_approval",
+        ),
     ),
     Row(
         "PC-41",
         "a rejected hire leaves its agent inactive",
         tests=(
             "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+            "tests/test_hiring.py::test_who_is_not_taken_on_is_terminated_and_the_name_is_free",
         ),
     ),
     Row(
@@ -197,6 +355,8 @@ ROWS = (
         "a rejected hire ends its agent; deletion is separate",
         tests=(
             "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+            "tests/test_hiring.py::test_who_is_not_taken_on_is_terminated_and_the_name_is_free",
+            "tests/test_hiring.py::test_a_disapproved_agent_is_deleted_and_its_approval_stays",
         ),
     ),
     Row(
@@ -234,18 +394,25 @@ ROWS = (
     Row(
         "PC-48",
         "a decision on an approval takes a note",
-        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_approvals.py::test_notes_stay_among_the_comments_after_a_resubmission",
+        ),
     ),
     Row(
         "PC-49",
         "every change appends an event",
-        tests=("tests/test_http_governance.py::test_activity_tells_who_did_what_to_what",),
+        tests=(
+            "tests/test_http_governance.py::test_activity_tells_who_did_what_to_what",
+            "tests/test_approvals.py::test_every_step_is_in_the_record",
+        ),
     ),
     Row(
         "PC-50",
         "the agents' configurations can be listed",
         tests=(
             "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
         ),
     ),
     Row(
@@ -253,6 +420,7 @@ ROWS = (
         "one agent's configuration can be read",
         tests=(
             "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
         ),
     ),
     Row(
@@ -260,6 +428,9 @@ ROWS = (
         "configurations are for the board, the CEO and who may hire",
         tests=(
             "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_permissions.py::test_configurations_are_read_by_those_who_may_hire",
+            "tests/test_configuration.py::test_a_proposal_does_not_show_what_its_author_may_not_read",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
         ),
     ),
     Row(
@@ -267,6 +438,7 @@ ROWS = (
         "what looks like a secret in a configuration is hidden",
         tests=(
             "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
         ),
     ),
     Row(
@@ -274,6 +446,7 @@ ROWS = (
         "an answer with hidden values says so",
         tests=(
             "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
         ),
     ),
     Row(
@@ -291,6 +464,7 @@ ROWS = (
         "others see name, role and state, never configuration",
         tests=(
             "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_permissions.py::test_configurations_are_read_by_those_who_may_hire",
         ),
     ),
     Row(
@@ -1156,7 +1330,12 @@ ROWS = (
     Row(
         "AG-121",
         "a capability can need approval at each use",
-        tests=("tests/test_mcp_governance.py::test_a_tool_in_mode_ask_says_what_it_waits_for",),
+        tests=(
+            "tests/test_mcp_governance.py::test_a_tool_in_mode_ask_says_what_it_waits_for",
+            "tests/test_parking.py::test_a_message_is_sent_when_it_is_approved_once_and_as_it_was_written",
+            "tests/test_parking.py::test_reading_is_approved_for_one_reading",
+            "tests/test_parking.py::test_a_write_waits_with_its_bytes_which_nobody_sweeps",
+        ),
     ),
     Row(
         "AW-01",
@@ -1168,7 +1347,10 @@ ROWS = (
     Row(
         "AW-02",
         "the tool needs a name; three parameters are optional",
-        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_wrong_arguments_ask_nobody",
+        ),
     ),
     Row(
         "AW-03",
@@ -1193,72 +1375,114 @@ ROWS = (
     Row(
         "AW-07",
         "only proper names are stored",
-        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+        ),
     ),
     Row(
         "AW-08",
         "without a name nothing is asked and nothing is made",
         tests=(
             "tests/test_mcp_governance.py::test_without_a_name_it_fails_before_anybody_is_asked",
+            "tests/test_create_agent.py::test_wrong_arguments_ask_nobody",
         ),
     ),
     Row(
         "AW-09",
         "the tool creates only after a yes",
-        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_nothing_is_created_before_somebody_said_yes",
+        ),
     ),
     Row(
         "AW-10",
         "the approval is inside the tool, on every path",
-        tests=("tests/test_mcp_governance.py::test_there_is_no_way_around_the_gate",),
+        tests=(
+            "tests/test_mcp_governance.py::test_there_is_no_way_around_the_gate",
+            "tests/test_create_agent.py::test_nothing_is_created_before_somebody_said_yes",
+            "tests/test_create_agent.py::test_who_may_not_create_agents_is_refused_without_asking",
+        ),
     ),
     Row(
         "AW-11",
         "a denied creation answers in a fixed form",
-        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_denied_means_not_created_and_not_asked_again_at_once",
+        ),
     ),
     Row(
         "AW-12",
         "a timed-out creation answers in a fixed form",
-        tests=("tests/test_mcp_governance.py::test_it_waits_no_longer_than_it_may",),
+        tests=(
+            "tests/test_mcp_governance.py::test_it_waits_no_longer_than_it_may",
+            "tests/test_create_agent.py::test_timed_out_means_not_created",
+        ),
     ),
     Row(
         "AW-13",
         "with nobody to ask the tool refuses",
-        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_timed_out_means_not_created",
+        ),
     ),
     Row(
         "AW-14",
         "the tool uses the ordinary approval",
-        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_nothing_is_created_before_somebody_said_yes",
+        ),
     ),
     Row(
         "AW-15",
         "no page and no route changes for the tool",
         tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
     ),
-    Row("AW-16", "one function writes the prompt of a created agent", deferred=GOVERNANCE),
-    Row("AW-17", "that prompt is fixed to the letter", deferred=GOVERNANCE),
+    Row(
+        "AW-16",
+        "one function writes the prompt of a created agent",
+        tests=("tests/test_create_agent.py::test_the_prompt_is_the_same_byte_for_byte",),
+    ),
+    Row(
+        "AW-17",
+        "that prompt is fixed to the letter",
+        tests=("tests/test_create_agent.py::test_the_prompt_is_the_same_byte_for_byte",),
+    ),
     Row(
         "AW-18",
         "without a next agent the human is next",
-        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_the_prompt_is_the_same_byte_for_byte",
+        ),
     ),
     Row(
         "AW-19",
         "a created agent is of the default type",
-        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+        ),
     ),
     Row(
         "AW-20",
         "the automatic reply has a default",
-        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+        ),
     ),
     Row(
         "AW-21",
         "the provider comes from the company, else a default",
         tests=(
             "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+            "tests/test_create_agent.py::test_provider_and_model_are_those_of_the_company_when_it_happens",
         ),
     ),
     Row(
@@ -1266,6 +1490,8 @@ ROWS = (
         "the model comes from the company, else a default",
         tests=(
             "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+            "tests/test_create_agent.py::test_provider_and_model_are_those_of_the_company_when_it_happens",
         ),
     ),
     Row(
@@ -1273,26 +1499,52 @@ ROWS = (
         "provider and model are looked up at execution",
         tests=(
             "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+            "tests/test_create_agent.py::test_provider_and_model_are_those_of_the_company_when_it_happens",
         ),
     ),
-    Row("AW-24", "the tool creates through the ordinary service", deferred=GOVERNANCE),
+    Row(
+        "AW-24",
+        "the tool creates through the ordinary service",
+        tests=("tests/test_create_agent.py::test_what_is_not_said_has_its_default",),
+    ),
     Row(
         "AW-25",
         "success, denial and error have fixed forms",
-        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_what_was_created_is_told_once_and_created_once",
+        ),
     ),
     Row(
         "AW-26",
         "the role is cleaned and bounded before use",
-        tests=("tests/test_mcp_governance.py::test_a_role_cannot_break_out_of_its_sentence",),
+        tests=(
+            "tests/test_mcp_governance.py::test_a_role_cannot_break_out_of_its_sentence",
+            "tests/test_create_agent.py::test_a_role_is_one_bounded_line_whatever_it_says",
+        ),
     ),
     Row(
         "AW-27",
         "a name that is taken gives a clear error",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_a_name_that_is_taken_is_said_before_anybody_is_asked",
+        ),
+    ),
+    Row(
+        "AW-28",
+        "the tool is tested without a model",
         tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
     ),
-    Row("AW-28", "the tool is tested without a model", deferred=GOVERNANCE),
-    Row("AW-29", "deny makes no agent and approve makes one, seen by a user", deferred=GOVERNANCE),
+    Row(
+        "AW-29",
+        "deny makes no agent and approve makes one, seen by a user",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_what_was_created_is_told_once_and_created_once",
+            "tests/test_create_agent.py::test_denied_means_not_created_and_not_asked_again_at_once",
+        ),
+    ),
     Row(
         "HH-01",
         "who reports to whom is one record, kept by Remit",
@@ -1359,6 +1611,7 @@ ROWS = (
         "any agent may ask for a report of its own",
         tests=(
             "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+            "tests/test_hiring.py::test_an_agent_hires_below_itself_and_nowhere_else",
         ),
     ),
     Row(
@@ -1367,6 +1620,7 @@ ROWS = (
         tests=(
             "tests/test_http_governance.py::test_a_configuration_changes_by_revisions_and_rolls_back",
             "tests/test_mcp_governance.py::test_an_ancestor_proposes_a_configuration_and_the_board_decides",
+            "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
         ),
     ),
     Row(
@@ -1420,15 +1674,28 @@ ROWS = (
             "tests/test_organisation.py::test_a_second_start_finds_the_tree_as_it_was",
         ),
     ),
-    Row("HH-24", "a new agent's configuration starts from a seed", deferred=GOVERNANCE),
+    Row(
+        "HH-24",
+        "a new agent's configuration starts from a seed",
+        tests=(
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
+            "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
+        ),
+    ),
     Row(
         "HH-25",
         "a change of configuration is submitted for approval",
         tests=(
             "tests/test_mcp_governance.py::test_an_ancestor_proposes_a_configuration_and_the_board_decides",
+            "tests/test_configuration.py::test_a_change_is_taken_back_as_a_new_revision",
+            "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
         ),
     ),
-    Row("HH-26", "the old way to ask for an agent remains, deprecated", deferred=GOVERNANCE),
+    Row(
+        "HH-26",
+        "the old way to ask for an agent remains, deprecated",
+        tests=("tests/test_hiring.py::test_an_agent_hires_below_itself_and_nowhere_else",),
+    ),
     Row("HH-27", "control operations act on an existing agent", deferred=RUNTIME),
     Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
     Row("HH-29", "a report's output can be read", deferred=RUNTIME),
@@ -1525,17 +1792,28 @@ ROWS = (
             "tests/test_identity.py::test_only_the_digest_of_a_token_is_anywhere_in_the_database_or_the_home",
         ),
     ),
-    Row("HB-08", "a policy says which operation needs which level", deferred=GOVERNANCE),
+    Row(
+        "HB-08",
+        "a policy says which operation needs which level",
+        tests=(
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+        ),
+    ),
     Row(
         "HB-09",
         "an agent has one of four permission levels",
-        tests=("tests/test_http_governance.py::test_levels_are_the_board_s_to_give",),
+        tests=(
+            "tests/test_http_governance.py::test_levels_are_the_board_s_to_give",
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+        ),
     ),
     Row(
         "HB-10",
         "boss operations need the highest level",
         tests=(
             "tests/test_mcp_governance.py::test_an_agent_with_that_capability_decides_about_those_below",
+            "tests/test_approvals.py::test_it_is_routed_to_the_first_above_who_may_decide",
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
         ),
     ),
     Row(
@@ -1555,6 +1833,7 @@ ROWS = (
         "without a model the provider's default is used",
         tests=(
             "tests/test_adapters.py::test_the_model_and_its_effort_can_be_left_to_the_provider",
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
         ),
     ),
     Row(
@@ -1562,9 +1841,18 @@ ROWS = (
         "effort has five values or the default",
         tests=(
             "tests/test_adapters.py::test_the_model_and_its_effort_can_be_left_to_the_provider",
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
         ),
     ),
-    Row("HB-18", "provider settings are set at hire or later", deferred=GOVERNANCE),
+    Row(
+        "HB-18",
+        "provider settings are set at hire or later",
+        tests=(
+            "tests/test_hiring.py::test_permissions_and_levels_come_with_a_hire_from_those_who_set_them",
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
+        ),
+    ),
     Row("HB-19", "full access to the machine is a named mode", deferred=RUNTIME),
     Row("HB-20", "the documentation says what a workspace does not protect", deferred=RUNTIME),
     Row("HB-21", "a script checks real providers in a folder of its own", deferred=RUNTIME),
@@ -1627,6 +1915,7 @@ ROWS = (
             "tests/test_capabilities.py::test_a_holder_gives_up_a_right_with_all_that_rests_on_it",
             "tests/test_knowledge_base.py::test_a_call_under_way_when_its_grant_ends_happened_before_or_is_refused",
             "tests/test_reorganise.py::test_an_undo_gives_nothing_back_that_could_not_be_given_now",
+            "tests/test_hiring.py::test_grants_are_weighed_when_asked_for_and_given_when_approved",
         ),
     ),
     Row(
@@ -1691,6 +1980,7 @@ ROWS = (
             "tests/test_command_path.py::test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone",
             "tests/test_command_path.py::test_a_process_killed_between_commit_and_reply_has_done_it_once",
             "tests/test_store_crash.py::test_a_killed_writer_loses_nothing_it_acknowledged",
+            "tests/test_governance_concurrency.py::test_a_process_killed_anywhere_in_a_decision_has_decided_nothing_or_everything",
         ),
     ),
     Row("BX-06", "killing any process loses and repeats nothing", deferred=RUNTIME),
@@ -1725,7 +2015,16 @@ ROWS = (
         ),
     ),
     Row("BX-09", "budgets are reserved down the tree and enforced", deferred=RUNTIME),
-    Row("BX-10", "an approval is bound to its content and used once", deferred=GOVERNANCE),
+    Row(
+        "BX-10",
+        "an approval is bound to its content and used once",
+        tests=(
+            "tests/test_approvals.py::test_a_decision_names_the_revision_that_was_seen",
+            "tests/test_approvals.py::test_it_is_routed_to_the_first_above_who_may_decide",
+            "tests/test_approvals.py::test_nobody_decides_their_own_request_or_one_from_elsewhere",
+            "tests/test_approvals.py::test_who_asked_is_woken_with_what_was_decided_and_why",
+        ),
+    ),
     Row(
         "BX-11",
         "somebody else verifies completion, with evidence",

@@ -447,7 +447,7 @@ def test_lists_are_filtered_and_paged(world: World) -> None:
 # ── permissions ─────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("PC-11", "PC-08", "PC-09", "PC-10", "PC-13")
+@pytest.mark.requirement("PC-07", "PC-11", "PC-08", "PC-09", "PC-10", "PC-13")
 def test_the_permissions_route_takes_exactly_one_key(world: World) -> None:
     path = f"/agents/{world.worker_id}/permissions"
     changed = world.board("PATCH", path, {"canCreateAgents": True})

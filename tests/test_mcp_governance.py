@@ -359,7 +359,7 @@ def test_other_tools_know_no_such_aliases(firm: Firm) -> None:
     assert wrong.value.code == "invalid"
 
 
-@pytest.mark.requirement("AW-09", "AW-11", "AW-13", "AW-14", "AW-25", "AW-27")
+@pytest.mark.requirement("AW-09", "AW-11", "AW-13", "AW-14", "AW-25", "AW-27", "AW-28", "AW-29")
 def test_every_result_has_one_shape_byte_for_byte(firm: Firm) -> None:
     pending = firm.text(firm.ceo, name="helper", role="reviews code")
     asked = firm.approvals()[0]
