@@ -372,7 +372,7 @@ def test_a_title_full_of_odd_characters_can_be_decided(company: Company) -> None
     assert letter["subject"].startswith("Approved: line break nul x")
 
 
-@pytest.mark.requirement("PC-49", "BX-13")
+@pytest.mark.requirement("PC-49")
 def test_every_step_is_in_the_record(company: Company) -> None:
     made = ask(company, company.ceo.caller)
     company.call(company.board, approvals.comment, approval=made["id"], body="Hm.")

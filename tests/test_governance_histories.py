@@ -276,7 +276,8 @@ class Governance(RuleBasedStateMachine):
     def time_passes(self, days: int, noticed: bool) -> None:
         self.clock.advance(days * DAY)
         if noticed:
-            self.company.wait(self.company.app.clockwork.tick())
+            while self.company.wait(self.company.app.clockwork.tick()):
+                pass
             for one in self.asked:
                 if self.late(one):
                     one.status = "cancelled"

@@ -177,7 +177,7 @@ def test_only_who_may_create_agents_hires_for_a_post(company: Company) -> None:
         company.call(permitted.caller, hiring.hire, company=neighbour.id, name="spy")
 
 
-@pytest.mark.requirement("HH-13", "HH-26")
+@pytest.mark.requirement("HH-13")
 def test_an_agent_hires_below_itself_and_nowhere_else(company: Company) -> None:
     lead = company.agent("lead", permissions={"canCreateAgents": True})
     company.agent("worker", "lead")
@@ -638,6 +638,7 @@ def test_a_hire_gated_by_a_grant_asks_even_if_the_company_does_not(company: Comp
     )
 
 
+@pytest.mark.requirement("HH-24")
 def test_the_configuration_of_a_hire_is_its_first_revision(company: Company) -> None:
     made = hired(company, company.ceo.caller, "designer", prompt="Draw.")
     (first,) = company.call(company.board, configuration.revisions, agent=made.id)

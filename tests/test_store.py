@@ -326,6 +326,7 @@ def test_outcomes_and_versions_are_consistent(company: Company) -> None:
 # ── migrations ──────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("PC-80")
 def test_the_migrations_make_the_tables_that_the_code_expects(database_url: str) -> None:
     assert migrate.migrate(database_url) == ""
     assert migrate.migrate(database_url) is None
