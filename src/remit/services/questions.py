@@ -19,7 +19,12 @@ from remit.store.statement import row
 
 @command
 def ask(
-    ctx: Context, *, question: object, options: Sequence[object] = (), to: str | None = None
+    ctx: Context,
+    *,
+    question: object,
+    options: Sequence[object] = (),
+    to: str | None = None,
+    company: str | None = None,
 ) -> Answer:
     """Ask one's boss, or the board; nobody waits, the answer comes by mail."""
     text = clean_text(question, "question", longest=LONGEST_QUESTION)
@@ -28,7 +33,7 @@ def ask(
     choices = [clean_line(option, "option", longest=200) for option in options]
     if ctx.actor.agent_id is None:
         raise BadInput("Agents ask.", "Write a message instead.")
-    lookup.company_of_caller(ctx, None)
+    lookup.company_of_caller(ctx, company)
     me = lookup.agent_row(ctx, ctx.actor.agent_id)
     assert me is not None
     if to not in (None, "boss", "board"):
@@ -61,9 +66,11 @@ def ask(
 
 
 @command
-def answer(ctx: Context, *, question: str, answer: object) -> Answer:
+def answer(ctx: Context, *, question: str, answer: object, company: str | None = None) -> Answer:
     """Answer a question; the asker gets it as mail, which wakes it."""
     text = clean_text(answer, "answer", longest=LONGEST_QUESTION)
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
     found = lookup.question(ctx, question)
     _require_answering(ctx, found)
     ended = answering.end(ctx, found, text)

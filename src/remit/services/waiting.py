@@ -154,6 +154,20 @@ def cancel(ctx: Context, *, thread: str) -> Answer:
 
 
 @command
+def cancel_question(ctx: Context, *, question: str, company: str | None = None) -> Answer:
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    return questions.cancel(ctx, lookup.question(ctx, question))
+
+
+@command
+def cancel_schedule(ctx: Context, *, schedule: str, company: str | None = None) -> Answer:
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    return schedules.cancel(ctx, lookup.schedule(ctx, schedule))
+
+
+@command
 def revive(ctx: Context, *, message: str) -> Answer:
     """Put a dead letter back in line, after somebody looked at it."""
     found = lookup.message(ctx, message)
