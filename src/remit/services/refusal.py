@@ -19,6 +19,8 @@ _STEPS = {
     "skip_level": "Talk to your own report, or reclaim what you delegated to it.",
     "read_only": "Tell your boss what should change about it.",
     "not_below_you": "Ask its own boss, or the board.",
+    "not_in_reach": "Write to your boss, or ask it for a message capability.",
+    "kept_by_remit": "Deal with the mail and acknowledge it; the outcome closes by itself.",
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
