@@ -33,11 +33,18 @@ class Clockwork:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def tick(self) -> int:
-        """Do what is due now; answers how many companies had something."""
+        """Do what is due now; answers in how many companies something was done."""
         due = await self._gate(as_system(), schedules.companies_due)
+        done = 0
         for company in due:
-            await self._gate(as_system(), schedules.run_due, company=company)
-        return len(due)
+            try:
+                await self._gate(as_system(), schedules.run_due, company=company)
+            except Exception:
+                # One company's trouble is not another's.
+                log.exception("what is due in company %s will be tried again", company)
+            else:
+                done += 1
+        return done
 
     async def _run(self) -> None:
         while True:
@@ -51,4 +58,7 @@ class Clockwork:
                     pause = min(max(left, 0.001), LONGEST_SLEEP)
             except RemitError as error:
                 log.warning("what is due will be tried again: %s", error)
+            except Exception:
+                # Whatever it was: time goes on, and so must this.
+                log.exception("what is due will be tried again")
             await asyncio.sleep(pause)

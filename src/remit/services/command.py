@@ -122,6 +122,18 @@ class Context:
                 self._look_again()
         return company
 
+    def take_turn(self) -> None:
+        """For a logged verb that changes something: nobody else changes the company meanwhile."""
+        if self._head is None and self.tx.writable:
+            self._lock()
+            if self.tx.dialect is not SQLITE:
+                self._look_again()
+
+    def leave(self) -> None:
+        """Go on in another company; only for lists over all companies of a person."""
+        assert self.kind is Kind.QUERY
+        self.company = self.membership = None
+
     def _look_again(self) -> None:
         """Whoever waited for their turn may have lost their token or their part meanwhile."""
         if self.caller is None or self.caller.system:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
-from remit.errors import NotFound
 from remit.model.file import Access
 from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
-from remit.services import inbox, lookup, mail, views
+from remit.services import letters, lookup, views
 from remit.services.command import Context, logged, query
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
@@ -97,7 +95,7 @@ def listing(
         return [_sent(ctx, message) for message in found]
     shown = []
     for message in _all_messages(ctx, before):
-        if _may_see(ctx, message):
+        if letters.sees(ctx, message):
             shown.append(_sent(ctx, message))
         if len(shown) == limit:
             break
@@ -107,11 +105,11 @@ def listing(
 @logged
 def show(ctx: Context, *, message: str) -> dict[str, Any]:
     """A message, and of its thread what the caller may see, oldest first."""
-    found = mail.message_seen(ctx, message)
+    found = letters.seen(ctx, message)
     thread = ctx.tx.all(mail_statements.THREAD, thread=found.thread_id, limit=LONGEST_THREAD)
     return {
         **_read(ctx, found),
-        "thread": [_read(ctx, other) for other in thread if _may_see(ctx, other)],
+        "thread": [_read(ctx, other) for other in thread if letters.sees(ctx, other)],
     }
 
 
@@ -123,18 +121,11 @@ def _all_messages(ctx: Context, before: str) -> Iterator[Message]:
         before = page[-1].id
 
 
-def _may_see(ctx: Context, message: Message) -> bool:
-    with suppress(NotFound):
-        mail.message_seen(ctx, message.id)
-        return True
-    return False
-
-
 def _received(ctx: Context, delivery: Delivery) -> dict[str, Any]:
     """A message in an inbox."""
     message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=delivery.message_id)
     assert message is not None, "a delivery is of a message"
-    body, whole = inbox.body_of(ctx, message)
+    body, whole = letters.body_of(ctx, message)
     return {
         **_named(ctx, message),
         "status": delivery.status.value,
@@ -166,7 +157,7 @@ def _sent(ctx: Context, message: Message) -> dict[str, Any]:
 
 def _read(ctx: Context, message: Message) -> dict[str, Any]:
     """A message with its text; that it was read is in the access log."""
-    body, whole = inbox.body_of(ctx, message)
+    body, whole = letters.body_of(ctx, message)
     if ctx.tx.writable and ctx.actor.kind is not ActorKind.SYSTEM:
         ctx.tx.run(
             file_statements.INSERT_ACCESS,

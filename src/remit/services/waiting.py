@@ -8,10 +8,11 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
-from remit.model.mail import Delivery, DeliveryStatus
+from remit.model.decision import Decision
+from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
-from remit.services import inbox, lookup, questions, schedules, views
+from remit.services import inbox, letters, lookup, loose, questions, schedules, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import mail as statements
@@ -34,6 +35,7 @@ def needs_you(ctx: Context, *, company: str | None = None) -> list[dict[str, Any
     found: list[dict[str, Any]] = []
     for one in companies:
         assert one is not None
+        ctx.leave()
         ctx.enter(one)
         found += _of_company(ctx)
     return sorted(found, key=lambda item: str(item["since"]))
@@ -91,13 +93,15 @@ def _about_agent(
 
 
 @query
-def loose_ends(ctx: Context, *, agent: str | None = None) -> dict[str, Any]:
+def loose_ends(
+    ctx: Context, *, agent: str | None = None, company: str | None = None
+) -> dict[str, Any]:
     """Open questions, schedules, deferred and dead mail of an agent and everybody below it."""
-    lookup.company_of_caller(ctx, None)
+    lookup.company_of_caller(ctx, company)
     top = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
     if top is None:
         raise BadInput("Whose loose ends?", "Name the agent.")
-    ctx.require(Action.THREAD_CANCEL, on=f"agent:{top}", home=top, place=ctx.place(top))
+    loose.look(ctx, top)
     ends = []
     below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, company=ctx.company, agent=top)
     for one in below[:MOST]:
@@ -126,14 +130,17 @@ def loose_ends(ctx: Context, *, agent: str | None = None) -> dict[str, Any]:
 def cancel(ctx: Context, *, thread: str) -> Answer:
     """Cancel a question, a schedule or a deferred message: by its owner, or from above."""
     with contextlib.suppress(NotFound):
-        return questions.cancel(ctx, lookup.question(ctx, thread))
+        asked = lookup.question(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+        return questions.cancel(ctx, asked)
     with contextlib.suppress(NotFound):
-        return schedules.cancel(ctx, lookup.schedule(ctx, thread))
-    message = lookup.message(ctx, thread)
-    owner = message.sender_agent_id
-    ctx.require(
-        Action.THREAD_CANCEL, on=f"message:{message.id}", home=owner, place=ctx.place(owner)
-    )
+        planned = lookup.schedule(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+        return schedules.cancel(ctx, planned)
+    message = lookup.message(ctx, thread, lambda one: letters.sees(ctx, one) or _own(ctx, one))
+    if message.sender_user_id == ctx.actor.id:
+        ctx.accept_rule(views.OWN)
+    else:
+        decision = _may_cancel(ctx, message.sender_agent_id)
+        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
     waiting = [
         delivery
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
@@ -157,32 +164,23 @@ def cancel(ctx: Context, *, thread: str) -> Answer:
 def cancel_question(ctx: Context, *, question: str, company: str | None = None) -> Answer:
     if company is not None:
         lookup.company_of_caller(ctx, company)
-    return questions.cancel(ctx, lookup.question(ctx, question))
+    asked = lookup.question(ctx, question, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+    return questions.cancel(ctx, asked)
 
 
 @command
 def cancel_schedule(ctx: Context, *, schedule: str, company: str | None = None) -> Answer:
     if company is not None:
         lookup.company_of_caller(ctx, company)
-    return schedules.cancel(ctx, lookup.schedule(ctx, schedule))
+    planned = lookup.schedule(ctx, schedule, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+    return schedules.cancel(ctx, planned)
 
 
 @command
 def revive(ctx: Context, *, message: str) -> Answer:
     """Put a dead letter back in line, after somebody looked at it."""
-    found = lookup.message(ctx, message)
-    dead = [
-        delivery
-        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=found.id)
-        if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
-    ]
-    ctx.require(
-        Action.AGENT_CONTROL, on=f"message:{found.id}", home=dead[0].agent_id if dead else None
-    )
-    if not dead:
-        raise Conflict("It is not a dead letter.")
+    found, dead = _dead_letter(ctx, message)
     for delivery in dead:
-        assert delivery.agent_id is not None
         inbox.revive(ctx, delivery)
     ctx.record("message.revive", f"message:{found.id}", {})
     return {"id": found.id, "status": "queued"}
@@ -191,21 +189,40 @@ def revive(ctx: Context, *, message: str) -> Answer:
 @command
 def discard(ctx: Context, *, message: str) -> Answer:
     """A person has seen a dead letter and lets it rest."""
-    found = lookup.message(ctx, message)
-    dead = [
-        delivery
-        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=found.id)
-        if delivery.status is DeliveryStatus.DEAD
-    ]
-    ctx.require(
-        Action.AGENT_CONTROL, on=f"message:{found.id}", home=dead[0].agent_id if dead else None
-    )
-    if not dead:
-        raise Conflict("It is not a dead letter.")
+    found, dead = _dead_letter(ctx, message)
     for delivery in dead:
         ctx.tx.run(statements.DISCARD, delivery=delivery.id, now=ctx.now)
     ctx.record("message.discard", f"message:{found.id}", {})
     return {"id": found.id, "status": "cancelled"}
+
+
+def _dead_letter(ctx: Context, text: str) -> tuple[Message, list[Delivery]]:
+    """For whoever has a say over its receiver: supervision, not mail."""
+    found = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or bool(_dead(ctx, one)))
+    dead = _dead(ctx, found)
+    receiver = dead[0].agent_id if dead else found.sender_agent_id
+    ctx.require(
+        Action.AGENT_CONTROL, on=f"message:{found.id}", home=receiver, place=ctx.place(receiver)
+    )
+    if not dead:
+        raise Conflict("It is not a dead letter.")
+    return found, dead
+
+
+def _dead(ctx: Context, message: Message) -> list[Delivery]:
+    return [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+        if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
+    ]
+
+
+def _own(ctx: Context, message: Message) -> bool:
+    return _may_cancel(ctx, message.sender_agent_id).allowed
+
+
+def _may_cancel(ctx: Context, owner: str | None) -> Decision:
+    return ctx.decide(Action.THREAD_CANCEL, home=owner, place=ctx.place(owner))
 
 
 def _item(ctx: Context, kind: str, item: str, title: str, delivery: Delivery) -> dict[str, Any]:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, func, insert, literal_column, null, or_, select, true, update
+from sqlalchemy import (
+    Boolean,
+    exists,
+    func,
+    insert,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy import bindparam as bind
 
 from remit.model.mail import Delivery, Message
@@ -10,6 +21,7 @@ from remit.model.question import Question
 from remit.model.schedule import Schedule
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
+    agents,
     companies,
     deliveries,
     memberships,
@@ -18,6 +30,9 @@ from remit.store.tables import (
     schedules,
 )
 
+#: How many are looked at when somebody gives the beginning of an id.
+MOST_MATCHES = 1000
+
 # Messages
 
 _message = columns(messages, Message)
@@ -25,14 +40,23 @@ INSERT_MESSAGE = change(insert(messages))
 MESSAGE_ANYWHERE = Statement(
     select(*_message).where(messages.c.id == bind("message")), into(Message)
 )
+#: One's own mail and that of one's reports, or anybody's.
+_party = or_(
+    messages.c.sender_agent_id == bind("me"),
+    exists().where(deliveries.c.message_id == messages.c.id, deliveries.c.agent_id == bind("me")),
+    messages.c.sender_agent_id.in_(select(agents.c.id).where(agents.c.boss_id == bind("me"))),
+    bind("any_party", type_=Boolean) == true(),
+)
 MESSAGES_BY_PREFIX = Statement(
     select(*_message)
     .where(
         messages.c.company_id == bind("company"),
         messages.c.id >= bind("low"),
         messages.c.id < bind("high"),
+        _party,
     )
-    .limit(20),
+    .order_by(messages.c.id)
+    .limit(MOST_MATCHES),
     into(Message),
 )
 THREAD = Statement(
@@ -49,6 +73,38 @@ MESSAGES = Statement(
     .order_by(messages.c.id.desc())
     .limit(bind("limit")),
     into(Message),
+)
+
+#: The letter that carries a question is sent right after the question is kept.
+LETTER_OF_QUESTION = Statement(
+    select(*_message)
+    .where(
+        messages.c.company_id == bind("company"),
+        messages.c.id > bind("question"),
+        messages.c.question_id == bind("question"),
+    )
+    .order_by(messages.c.id)
+    .limit(1),
+    into(Message),
+)
+#: A request is settled once.
+SETTLE_REQUEST = change(
+    update(messages)
+    .where(messages.c.id == bind("message"), messages.c.request == bind("seen_request"))
+    .values(request=bind("new_request"))
+)
+#: Whether a file came to a person by mail.
+RECEIVED = Statement(
+    select(messages.c.id)
+    .join(deliveries, deliveries.c.message_id == messages.c.id)
+    .where(
+        deliveries.c.user_id == bind("user"),
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.position.is_not(None),
+        or_(messages.c.body_file_id == bind("file"), messages.c.attachments.like(bind("attached"))),
+    )
+    .limit(1),
+    scalar,
 )
 
 # Deliveries
@@ -144,10 +200,21 @@ LEASED_TO = Statement(
 #: What has come due, in the order it was meant to come.
 DUE = Statement(
     select(*_delivery)
-    .where(_deferred, deliveries.c.deliver_at <= bind("now"))
+    .where(
+        _deferred,
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.deliver_at <= bind("now"),
+    )
     .order_by(deliveries.c.deliver_at, deliveries.c.id)
     .limit(bind("limit")),
     into(Delivery),
+)
+#: The companies in which something has come due.
+COMPANIES_DUE = Statement(
+    select(deliveries.c.company_id)
+    .where(_deferred, deliveries.c.deliver_at <= bind("now"))
+    .distinct(),
+    scalar,
 )
 ARRIVE = change(
     update(deliveries)
@@ -207,10 +274,31 @@ SCHEDULES = Statement(
 _active = schedules.c.status == literal_column("'active'")
 SCHEDULES_DUE = Statement(
     select(*_schedule)
-    .where(_active, schedules.c.next_at <= bind("now"))
+    .where(_active, schedules.c.company_id == bind("company"), schedules.c.next_at <= bind("now"))
     .order_by(schedules.c.next_at, schedules.c.id)
     .limit(bind("limit")),
     into(Schedule),
+)
+COMPANIES_WITH_SCHEDULES_DUE = Statement(
+    select(schedules.c.company_id).where(_active, schedules.c.next_at <= bind("now")).distinct(),
+    scalar,
+)
+SCHEDULES_BY_PREFIX = Statement(
+    select(*_schedule)
+    .where(
+        schedules.c.company_id == bind("company"),
+        schedules.c.id >= bind("low"),
+        schedules.c.id < bind("high"),
+    )
+    .order_by(schedules.c.id)
+    .limit(MOST_MATCHES),
+    into(Schedule),
+)
+#: When an agent is gone, so is what it would have sent.
+CANCEL_SCHEDULES_OF = change(
+    update(schedules)
+    .where(schedules.c.agent_id == bind("agent"), _active)
+    .values(status="cancelled", next_at=null())
 )
 NEXT_SCHEDULE = Statement(select(func.min(schedules.c.next_at)).where(_active), scalar)
 MOVE_SCHEDULE = change(
@@ -237,6 +325,31 @@ QUESTIONS = Statement(
     .order_by(questions.c.id)
     .limit(bind("limit")),
     into(Question),
+)
+QUESTIONS_BY_PREFIX = Statement(
+    select(*_question)
+    .where(
+        questions.c.company_id == bind("company"),
+        questions.c.id >= bind("low"),
+        questions.c.id < bind("high"),
+    )
+    .order_by(questions.c.id)
+    .limit(MOST_MATCHES),
+    into(Question),
+)
+_open = questions.c.status == literal_column("'open'")
+CANCEL_QUESTIONS_OF = change(
+    update(questions)
+    .where(questions.c.company_id == bind("company"), questions.c.agent_id == bind("agent"), _open)
+    .values(status="cancelled", answered_by=bind("by"), ended_at=bind("now"))
+)
+#: When who was asked is gone, the board is asked.
+PASS_TO_BOARD = change(
+    update(questions)
+    .where(
+        questions.c.company_id == bind("company"), questions.c.to_agent_id == bind("agent"), _open
+    )
+    .values(to_agent_id=null())
 )
 OPEN_FOR_BOARD = Statement(
     select(*_question)
