@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from remit.authority import Action
-from remit.clock import Micros
-from remit.model.file import Access
 from remit.model.mail import Delivery, DeliveryStatus, Message
-from remit.model.principal import ActorKind
 from remit.services import letters, lookup, views
 from remit.services.command import Context, logged, query
 from remit.store import agents as agent_statements
-from remit.store import files as file_statements
 from remit.store import mail as mail_statements
 from remit.store import people
 from remit.store import threads as statements
@@ -139,7 +135,7 @@ def _received(ctx: Context, delivery: Delivery) -> dict[str, Any]:
 
 
 def _delivered(delivery: Delivery, message: Message) -> str | None:
-    return views.time(Micros(max(delivery.deliver_at, message.created_at)))
+    return views.time(max(delivery.deliver_at, message.created_at))
 
 
 def _sent(ctx: Context, message: Message) -> dict[str, Any]:
@@ -157,19 +153,7 @@ def _sent(ctx: Context, message: Message) -> dict[str, Any]:
 
 def _read(ctx: Context, message: Message) -> dict[str, Any]:
     """A message with its text; that it was read is in the access log."""
-    body, whole = letters.body_of(ctx, message)
-    if ctx.tx.writable and ctx.actor.kind is not ActorKind.SYSTEM:
-        ctx.tx.run(
-            file_statements.INSERT_ACCESS,
-            file_id=message.body_file_id,
-            at=ctx.now,
-            access=Access.READ.value,
-            version=message.body_version,
-            agent_id=ctx.actor.agent_id,
-            user_id=ctx.actor.user_id,
-            run_id=ctx.actor.run_id,
-        )
-    return {**_sent(ctx, message), "body": body, "body_cut": not whole}
+    return {**letters.shown(ctx, message), **_sent(ctx, message)}
 
 
 def _delivery(ctx: Context, delivery: Delivery) -> dict[str, Any]:

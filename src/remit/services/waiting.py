@@ -126,6 +126,21 @@ def loose_ends(
     return {"loose_ends": ends}
 
 
+@query
+def has_loose_ends(ctx: Context) -> bool:
+    """Whether the calling agent has reports, or something of its own that it could cancel."""
+    me = ctx.actor.agent_id
+    if me is None:
+        return False
+    if ctx.tx.all(agent_statements.REPORTS, agent=me):
+        return True
+    own: dict[str, Any] = {"company": ctx.actor.company_id, "agent": me, "limit": 1}
+    own |= {"after": "", "any_agent": False, "ended_too": False}
+    return any(
+        ctx.tx.all(statement, **own) for statement in (statements.QUESTIONS, statements.SCHEDULES)
+    ) or bool(ctx.tx.all(statements.DEFERRED_BY, agent=me, limit=1))
+
+
 @command
 def cancel(ctx: Context, *, thread: str) -> Answer:
     """Cancel a question, a schedule or a deferred message: by its owner, or from above."""

@@ -45,6 +45,14 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "kb": Entry("kb", "The knowledge base: files with versions."),
         "grant": Entry("grant", "Capabilities that agents hold."),
     },
+    "Mail": {
+        "send": Entry("mail", "Write to an agent, a person or the board."),
+        "inbox": Entry("mail", "List your mail, or an agent's."),
+        "read": Entry("mail", "Read a message and its thread."),
+        "needs-you": Entry("mail", "List everything that awaits you."),
+        "question": Entry("question", "What agents ask, and your answers."),
+        "schedule": Entry("schedule", "Mail that agents send at set times."),
+    },
     "Record": {
         "event": Entry("event", "What happened, in a record that shows changes to it."),
         "why": Entry("event", "Walk from an event back to the person who authorised it."),

@@ -22,10 +22,12 @@ from remit.entrypoints.http import (
     files,
     grants,
     health,
+    mail,
     openapi,
     org,
     outcomes,
     pages,
+    questions,
     signin,
     users,
 )
@@ -104,6 +106,8 @@ class Instance:
             grants.router(app),
             outcomes.router(app),
             org.router(app),
+            mail.router(app),
+            questions.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

@@ -9,11 +9,18 @@ from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
 from remit.entrypoints.http.paging import Paged, by_id
+from remit.errors import BadInput
 from remit.services import companies
 
 
 class CompanyBody(Body):
     name: str
+
+
+class ChangeBody(Body):
+    name: str | None = None
+    #: Who may write to whom: `chain`, `team`, `subtree` or `open`.
+    messaging: str | None = None
 
 
 def router(app: App) -> APIRouter:
@@ -36,9 +43,16 @@ def router(app: App) -> APIRouter:
         return reply(await app.gate(caller(request), companies.show, company=company))
 
     @routes.patch("/{companyId}")
-    async def change_company(request: Request, company: CompanyId, body: CompanyBody) -> Response:
-        return reply(
-            await app.gate(caller(request), companies.change, company=company, name=body.name)
+    async def change_company(request: Request, company: CompanyId, body: ChangeBody) -> Response:
+        if body.name is None and body.messaging is None:
+            raise BadInput("Nothing is to be changed.", "Give name, or messaging.")
+        view = await app.gate(
+            caller(request),
+            companies.change,
+            company=company,
+            name=body.name,
+            messaging=body.messaging,
         )
+        return reply(view)
 
     return routes

@@ -68,13 +68,18 @@ def build_endpoint(
     authenticate: Authenticate,
     version: str,
     allowed_hosts: Sequence[str],
+    listed: ToolsOf | None = None,
 ) -> Endpoint:
-    """An endpoint that lists `tools(token)` and calls them for whoever holds the token.
+    """An endpoint that calls `tools(token)` for whoever holds the token.
+
+    It lists them, or `listed(token)` if not everybody has to read of everything.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
-    return Endpoint(_server(tools, version), authenticate, _security(allowed_hosts))
+    return Endpoint(
+        _server(tools, listed or tools, version), authenticate, _security(allowed_hosts)
+    )
 
 
 class Endpoint:
@@ -186,11 +191,11 @@ class _Exchange:
 # ── what the server does ────────────────────────────────────────────────────────────────────────
 
 
-def _server(tools: ToolsOf, version: str) -> Server[dict[str, Any]]:
+def _server(tools: ToolsOf, listed: ToolsOf, version: str) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_listed(tool) for tool in await tools(_token(context))])
+        return ListToolsResult(tools=[_listed(tool) for tool in await listed(_token(context))])
 
     async def call_tool(
         context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams

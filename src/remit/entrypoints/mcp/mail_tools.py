@@ -146,12 +146,19 @@ def build(app: App) -> tuple[Tool, ...]:
             remind,
             mutates=True,
         ),
-        Tool("loose_ends", "What you and those below you left open.", EndsArguments, loose_ends),
+        Tool(
+            "loose_ends",
+            "What you and those below you left open.",
+            EndsArguments,
+            loose_ends,
+            for_loose_ends=True,
+        ),
         Tool(
             "thread_cancel",
             "Cancel a question, schedule or deferred message.",
             CancelArguments,
             thread_cancel,
             mutates=True,
+            for_loose_ends=True,
         ),
     )

@@ -52,16 +52,30 @@ def show(session: Session, name: str | None) -> None:
 
 
 @company.command("set")
-@click.option("--name", required=True, help="Its new name.")
+@click.option("--name", help="Its new name.")
+@click.option(
+    "--messaging",
+    type=click.Choice(["chain", "team", "subtree", "open"]),
+    help="Who may write to whom, besides bosses and their reports.",
+)
 @pass_session
-def set_(session: Session, name: str) -> None:
+def set_(session: Session, name: str | None, messaging: str | None) -> None:
     """Change a company's settings."""
-    session.show(session.client.send("PATCH", session.under_company(), {"name": name}), _draw)
+    given = {"name": name, "messaging": messaging}
+    body = {field: value for field, value in given.items() if value is not None}
+    if not body:
+        raise click.UsageError("Nothing is to be changed.")
+    session.show(session.client.send("PATCH", session.under_company(), body), _draw)
 
 
 def _draw(one: dict[str, Any]) -> None:
     output.fields(
-        {"name": one["name"], "id": one["id"], "created": output.when(one.get("createdAt"))}
+        {
+            "name": one["name"],
+            "id": one["id"],
+            "messaging": one.get("messaging"),
+            "created": output.when(one.get("createdAt")),
+        }
     )
 
 
