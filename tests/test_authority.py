@@ -90,7 +90,7 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
-    "grant.read", "event.read", "event.verify", "outcome.read",
+    "grant.read", "event.read", "event.verify", "outcome.read", "message.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
     "company.change",
@@ -398,8 +398,12 @@ def test_an_agent_grants_only_to_direct_reports_in_every_tree() -> None:
 
 BY_CAPABILITY = {"file.see", "file.read", "file.audit", "file.write"}
 FOR_EVERY_AGENT = {"company.read", "agent.read", "file.create"}
-# A log is its agent's own; how agents stand to outcomes is checked in test_authority_outcomes.py.
-BY_RELATION = {"grant.give", "grant.revoke", "grant.read", "log.write"}
+# A log is its agent's own; how agents stand to outcomes is checked in test_authority_outcomes.py,
+# how they stand to each other's mail in test_mail_authority.py.
+BY_RELATION = {
+    "grant.give", "grant.revoke", "grant.read", "log.write", "message.send", "message.read",
+    "schedule.change", "question.ask", "question.answer", "thread.cancel",
+}  # fmt: skip
 
 
 @pytest.mark.requirement("BX-02", "AG-53")
