@@ -130,7 +130,7 @@ def refused(result: Result, code: int, sentence: str) -> None:
 
 def test_a_company_is_created_listed_shown_and_renamed(only: Home) -> None:
     (company,) = only.json("company", "list")
-    assert set(company) == {"id", "name", "created_at", "role", "scope_agent_id"}
+    assert set(company) == {"id", "name", "messaging", "created_at", "role", "scope_agent_id"}
     table = only("company", "list").out.splitlines()
     assert table[0].split() == ["NAME", "ID", "CREATED"]
     assert company["name"] in table[1]

@@ -217,7 +217,7 @@ def test_metrics_are_for_people(world: World) -> None:
 def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
     made = world.board("POST", "/api/companies", {"name": f"New {world.user}"})
     assert made.status == 201
-    assert set(made.json) == {"id", "name", "createdAt", "role", "scopeAgentId"}
+    assert set(made.json) == {"id", "name", "messaging", "createdAt", "role", "scopeAgentId"}
     path = f"/api/companies/{made.json['id']}"
     assert world.board.must("GET", path) == made.json
     listed = world.board.must("GET", "/api/companies?limit=1000")

@@ -98,9 +98,11 @@ def _draw(entries: Sequence[Entry], ids: dict[str, str], *, with_state: bool) ->
     for one in entries:
         unread = one["status"] in ("queued", "leased")
         # Text, so that brackets in somebody's words are not taken for markup.
-        about = Text(output.clean(one["subject"]), style="bold" if unread else "")
-        about += Text(_files(one) + (_GAP if one["subject"] else ""), style="dim")
-        about += Text(preview(one), style="dim")
+        about = Text.assemble(
+            (output.clean(one["subject"]), "bold" if unread else ""),
+            (_files(one) + (_GAP if one["subject"] else ""), "dim"),
+            (preview(one), "dim"),
+        )
         drawn.add_row(
             ids[one["id"]],
             Text(output.clean(who(one)), style="green" if one["fromBoard"] else "cyan"),

@@ -12,7 +12,7 @@ from remit.entrypoints.mcp.registry import Tool
 from remit.services import inbox, mail, questions, schedules, waiting
 from remit.services.identity import Caller
 
-Ref = Annotated[str, Field(max_length=64)]
+Ref = Annotated[str, Field(min_length=1, max_length=64)]
 Time = Annotated[str | None, Field(description="ISO 8601", max_length=40)]
 
 

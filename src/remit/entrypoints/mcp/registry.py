@@ -102,7 +102,7 @@ def _compact(
         match key, value:
             case ("title" | "$defs", _) | ("additionalProperties", bool()):
                 continue
-            case ("default", None | "") | ("maxLength" | "maxItems", _):
+            case ("default", None | "") | ("maxLength" | "minLength" | "maxItems" | "minItems", _):
                 continue  # whoever says too much is told where, and how much it may be
             case "properties", dict():
                 compact[key] = {
