@@ -35,9 +35,9 @@ def ask(
     choices = [clean_line(option, "option", longest=200) for option in options]
     if len({choice.casefold() for choice in choices}) < len(choices):
         raise BadInput("Two options are the same.", "Give each option once.")
+    lookup.company_of_caller(ctx, company)
     if ctx.actor.agent_id is None:
         raise BadInput("Agents ask.", "Write a message instead.")
-    lookup.company_of_caller(ctx, company)
     me = lookup.agent_row(ctx, ctx.actor.agent_id)
     assert me is not None
     if to not in (None, "boss", "board"):
