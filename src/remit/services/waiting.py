@@ -97,8 +97,9 @@ def loose_ends(
     ctx: Context, *, agent: str | None = None, company: str | None = None
 ) -> dict[str, Any]:
     """Open questions, schedules, deferred and dead mail of an agent and everybody below it."""
-    lookup.company_of_caller(ctx, company)
-    top = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
+    if company is not None or not agent:
+        lookup.company_of_caller(ctx, company)
+    top = lookup.agent_anywhere(ctx, agent).id if agent else ctx.actor.agent_id
     if top is None:
         raise BadInput("Whose loose ends?", "Name the agent.")
     loose.look(ctx, top)
@@ -213,7 +214,7 @@ def discard(ctx: Context, *, message: str) -> Answer:
 
 def _dead_letter(ctx: Context, text: str) -> tuple[Message, list[Delivery]]:
     """For whoever has a say over its receiver: supervision, not mail."""
-    found = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or bool(_dead(ctx, one)))
+    found = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _supervises(ctx, one))
     dead = _dead(ctx, found)
     receiver = dead[0].agent_id if dead else found.sender_agent_id
     ctx.require(
@@ -230,6 +231,16 @@ def _dead(ctx: Context, message: Message) -> list[Delivery]:
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
         if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
     ]
+
+
+def _supervises(ctx: Context, message: Message) -> bool:
+    """Whether the caller has a say over somebody who could not handle it."""
+    return any(
+        ctx.decide(
+            Action.AGENT_CONTROL, home=delivery.agent_id, place=ctx.place(delivery.agent_id)
+        ).allowed
+        for delivery in _dead(ctx, message)
+    )
 
 
 def _own(ctx: Context, message: Message) -> bool:
