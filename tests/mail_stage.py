@@ -133,7 +133,7 @@ def main() -> None:
         if not pid:
             code = 1
             try:
-                asyncio.run(_live(Life(**json.loads(order))))
+                asyncio.run(asyncio.wait_for(_live(Life(**json.loads(order))), SECONDS / 2))
                 code = 0
             except BaseException:
                 traceback.print_exc()
