@@ -137,9 +137,11 @@ def has_loose_ends(ctx: Context) -> bool:
         return True
     own: dict[str, Any] = {"company": ctx.actor.company_id, "agent": me, "limit": 1}
     own |= {"after": "", "any_agent": False, "ended_too": False}
-    return any(
-        ctx.tx.all(statement, **own) for statement in (statements.QUESTIONS, statements.SCHEDULES)
-    ) or bool(ctx.tx.all(statements.DEFERRED_BY, agent=me, limit=1))
+    return bool(
+        ctx.tx.all(statements.QUESTIONS, **own)
+        or ctx.tx.all(statements.SCHEDULES, **own)
+        or ctx.tx.all(statements.DEFERRED_BY, agent=me, limit=1)
+    )
 
 
 @command
