@@ -112,7 +112,13 @@ class Library:
 
         def commit(content: Content) -> Answer:
             return self.gate.blocking(
-                caller, mail.send, body="", new_id=new_id, new_stored=_stored(content), **asked
+                caller,
+                mail.send,
+                body="",
+                body_hash=content.sha256,
+                new_id=new_id,
+                new_stored=_stored(content),
+                **asked,
             )
 
         return await self._store(new_id, body, commit)

@@ -58,10 +58,15 @@ def send(
     reply_to: str | None = None,
     deliver_at: object = None,
     at_most_once: bool = False,
+    body_hash: str | None = None,
     new_id: str | None = None,
     new_stored: documents.Stored | None = None,
 ) -> Answer:
-    """Send a message now, or at a later time. Nobody waits for an answer."""
+    """Send a message now, or at a later time. Nobody waits for an answer.
+
+    `body_hash` tells two requests apart whose bodies were stored beforehand.
+    """
+    assert body_hash is None or new_stored is not None
     lookup.company_of_caller(ctx, company)
     message = post(
         ctx,
@@ -112,7 +117,7 @@ def post(
         )
     found = [lookup.file(ctx, reference, Action.FILE_READ) for reference in attachments]
     sent = list({file.id: file for file in found}.values())
-    if text is not None and stored is None and not (str(text).strip() or subject or sent):
+    if text is not None and not (subject or sent) and _is_empty(str(text), stored):
         raise BadInput("The message is empty.", "Write a body, or attach a file.")
     content = _body(ctx, text, file, subject, receivers, body_id, stored)
     new_id = MessageId(ctx.ids.new())
@@ -317,6 +322,11 @@ def _body(
         # It may be read and passed on by who wrote it, and not changed after it was sent.
         grants.give_by_rule(ctx, ctx.actor.agent_id, made.id, Level.READ)
     return made
+
+
+def _is_empty(text: str, stored: documents.Stored | None) -> bool:
+    """A body that was stored beforehand may come without its text."""
+    return not text.strip() and (stored is None or bool(text) or not stored["size"])
 
 
 def written(address: Address, receivers: Receivers) -> str:
