@@ -10,14 +10,14 @@ from remit.services.identity import Caller, as_system
 from tests.company import Answer, Company, Member, Run
 
 
-def send(company: Company, caller: Caller, to: str, body: Any = "text", **more: Any) -> Answer:
+def send(company: Company, caller: Caller, to: str, body: Any = "text", /, **more: Any) -> Answer:
     return company.wait(company.app.library.send(caller, to=to, body=body, **more))
 
 
-def refused(company: Company, caller: Caller, to: str, **more: Any) -> str:
+def refused(at: Company, caller: Caller, to: Any, /, *, body: Any = "text", **more: Any) -> str:
     """The reason code with which a message is refused."""
     with pytest.raises(RemitError) as caught:
-        send(company, caller, to, **more)
+        send(at, caller, to, body, **more)
     return caught.value.reason
 
 

@@ -217,6 +217,10 @@ def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
         assert problems(company) == []
 
 
+#: For rules that no database has a part in.
+rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
 def staff(company: Company) -> dict[str, Member]:
     found = {"ceo": company.ceo}
     other = company.user("other")
@@ -265,12 +269,14 @@ def test_every_pair_under_every_setting(
 
 
 @pytest.mark.requirement("AG-50", "AG-51")
+@rules
 def test_a_new_company_lets_agents_write_along_the_chain_only(company: Company) -> None:
     shown = company.call(company.board, companies.show, company=company.id)
     assert shown["messaging"] == "chain"
 
 
 @pytest.mark.requirement("AG-51")
+@rules
 def test_an_agent_can_write_to_its_boss_from_the_start_and_its_capabilities_say_so(
     company: Company,
 ) -> None:
@@ -308,6 +314,7 @@ def test_a_message_capability_opens_one_pair_in_one_direction(company: Company) 
 @pytest.mark.parametrize(
     ("mode", "reason"), [("deny", "denied_by_grant"), ("ask", "needs_approval")]
 )
+@rules
 def test_what_was_said_explicitly_goes_before_the_tree(
     company: Company, mode: str, reason: str
 ) -> None:
