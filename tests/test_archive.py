@@ -232,6 +232,8 @@ def write_mail(company: Company, engineer: Member, writer: Member, file: str) ->
     wanted = {"resource": f"kb_file:{file}", "level": "read", "why": "I need it"}
     key = company.call(board, agents.create_key, agent=writer.id)["token"]  # it was seated anew
     company.call(Caller(key), mail.request_capability, **wanted)
+    granted = company.call(Caller(key), mail.request_capability, **{**wanted, "level": "write"})
+    company.call(board, mail.grant_request, request=granted["id"])
     company.call(ceo, schedules.add, body="Stand up", cron="0 9 * * 1-5", timezone="Europe/Zurich")
     company.call(ceo, schedules.add, body="Tell", at=at, to="user:second", subject="Told")
     over = company.call(ceo, schedules.add, body="Over", at=at, to="board")
@@ -647,9 +649,14 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
         ("Stand up", "agent"),
         ("Tell", "user"),
     ]
+    requested = [json.loads(row[0]) for row in other.sql(REQUESTS)]
+    assert [set(one) - {"agent", "resource", "level"} for one in requested] == [set(), {"grant"}]
     (question,) = other.call(ceo, questions.listing)
     other.call(other.board, questions.answer, question=question["id"], answer="Well")
     assert other.call(other.board, events.verify, company=company_id)["ok"]
+
+
+REQUESTS = "SELECT request FROM messages WHERE request IS NOT NULL ORDER BY id"
 
 
 def test_an_export_from_before_there_was_mail_is_imported(other: Company, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import (
     Boolean,
+    desc,
     exists,
+    false,
     func,
     insert,
     literal_column,
@@ -12,6 +14,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    union_all,
     update,
 )
 from sqlalchemy import bindparam as bind
@@ -149,16 +152,19 @@ WAITING_FOR_AGENT = Statement(
 COUNT_WAITING = Statement(
     select(func.count()).where(deliveries.c.agent_id == bind("agent"), _waiting), scalar
 )
-#: What a person has not read yet, or everything, newest first.
+_to_user = select(*_delivery).where(
+    deliveries.c.user_id == bind("user"),
+    deliveries.c.company_id == bind("company"),
+    deliveries.c.position < bind("before"),
+)
+_everything = bind("everything", type_=Boolean)
+#: What a person has not read yet, or everything, newest first. Two halves of which one is empty,
+#: so that what is unread is found without going through what was read.
 FOR_USER = Statement(
-    select(*_delivery)
-    .where(
-        deliveries.c.user_id == bind("user"),
-        deliveries.c.company_id == bind("company"),
-        or_(bind("everything", type_=Boolean) == true(), _queued),
-        deliveries.c.position < bind("before"),
+    union_all(
+        _to_user.where(_everything == true()), _to_user.where(_everything == false(), _queued)
     )
-    .order_by(deliveries.c.position.desc())
+    .order_by(desc("position"))
     .limit(bind("limit")),
     into(Delivery),
 )

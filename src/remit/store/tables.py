@@ -539,7 +539,17 @@ deliveries = Table(
         sqlite_where=text("status IN ('queued', 'leased')"),
         postgresql_where=text("status IN ('queued', 'leased')"),
     ),
-    Index("ix_deliveries_user_id", "user_id", "status", "position"),
+    # All that came for an agent; what waits for it has an index of its own, which stays small.
+    Index("ix_deliveries_agent_id", "agent_id", "position"),
+    Index("ix_deliveries_user_id", "user_id", "company_id", "position"),
+    Index(
+        "ix_deliveries_user_waiting",
+        "user_id",
+        "company_id",
+        "position",
+        sqlite_where=text("status = 'queued'"),
+        postgresql_where=text("status = 'queued'"),
+    ),
     Index("ix_deliveries_message_id", "message_id"),
     Index(
         "ix_deliveries_due",

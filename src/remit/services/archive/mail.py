@@ -211,6 +211,8 @@ def _request(fields: Fields) -> str | None:
         "resource": str(resource),
         "level": given.get("level"),
     }
+    if given.get("grant") is not None:
+        asked["grant"] = given.id("grant")  # which may have been revoked since
     given.done()
     return json.dumps(asked)
 

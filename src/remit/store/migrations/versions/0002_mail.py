@@ -248,8 +248,17 @@ def upgrade() -> None:
         sqlite_where=sa.text("status = 'leased'"),
         postgresql_where=sa.text("status = 'leased'"),
     )
+    op.create_index("ix_deliveries_agent_id", "deliveries", ["agent_id", "position"], unique=False)
     op.create_index(
-        "ix_deliveries_user_id", "deliveries", ["user_id", "status", "position"], unique=False
+        "ix_deliveries_user_id", "deliveries", ["user_id", "company_id", "position"], unique=False
+    )
+    op.create_index(
+        "ix_deliveries_user_waiting",
+        "deliveries",
+        ["user_id", "company_id", "position"],
+        unique=False,
+        sqlite_where=sa.text("status = 'queued'"),
+        postgresql_where=sa.text("status = 'queued'"),
     )
     op.create_index(
         "uq_outcomes_one_inbox",
