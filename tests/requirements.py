@@ -781,9 +781,24 @@ ROWS = (
         ),
     ),
     Row("AG-91", "subtrees federate and several users take part", deferred=FEDERATION),
-    Row("AG-92", "the CLI reads and sends mail of the root agent", deferred=MAIL),
+    Row(
+        "AG-92",
+        "the CLI reads and sends mail of the root agent",
+        tests=(
+            "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
+            "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
+        ),
+    ),
     Row("AG-93", "agents, outcomes, runs, inboxes and logs can be seen", deferred=DASHBOARD),
-    Row("AG-94", "a user can message any agent and inspect everything", deferred=MAIL),
+    Row(
+        "AG-94",
+        "a user can message any agent and inspect everything",
+        tests=(
+            "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
+            "tests/test_cli_mail.py::test_a_person_writes_to_any_agent_and_looks_into_its_inbox",
+            "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
+        ),
+    ),
     Row("AG-95", "other clients use the same protocol", deferred=DASHBOARD),
     Row(
         "AG-96",

@@ -83,6 +83,9 @@ def test_a_person_writes_to_any_agent_and_looks_into_its_inbox(staffed: Home, le
     first = left.json("inbox")[0]["id"]
     assert "to left" in left("read", first).out
     assert len(left.json("inbox")) == 3, "an agent has not dealt with what it looked at"
+    left_mandate = staffed.json("outcome", "show", "left")
+    assert left_mandate["id"] == staffed.json("agent", "show", "left")["id"]
+    assert staffed("agent", "logs", "left").code == 0
     refused(left("inbox", "--agent", "boss"), 3, "")
     refused(staffed("inbox", "--agent", "nobody"), 3, "nobody")
 

@@ -648,3 +648,30 @@ def test_a_request_for_a_capability_is_granted_in_one_step(world: World) -> None
     assert world.boss_client("GET", f"/api/files/{file}/content").body == b"c"
     plain = world.send(world.boss_client, "board")
     assert world.board("POST", f"/api/messages/{plain['id']}/grant").status == 422
+
+
+def test_the_first_page_shows_what_needs_a_person(world: World) -> None:
+    def page(who: Client) -> str:
+        token = who.must("POST", "/api/login-links")["url"].partition("token=")[2]
+        form = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Sec-Fetch-Site": "same-origin",
+        }
+        posted = world.running.client()("POST", "/login", body=f"token={token}", headers=form)
+        cookie = {"Cookie": posted.headers["Set-Cookie"].partition(";")[0]}
+        return world.running.client()("GET", "/", headers=cookie).body.decode()
+
+    assert "Nothing awaits you." in page(world.part)
+    asked = world.ask(world.worker_client, "<b>May I?</b>", to="board")
+    shown = page(world.part)
+    assert "&lt;b&gt;May I?&lt;/b&gt;" in shown
+    assert "<b>May" not in shown
+    assert "Nothing awaits you." in page(world.observer)
+    world.part.must("POST", f"/api/questions/{asked['id']}/answer", {"answer": "Yes"})
+    assert "Nothing awaits you." in page(world.part)
+    for number in range(25):
+        world.send(world.worker_client, f"user:partial-{world.unique}", subject=f"Letter {number}")
+    shown = page(world.part)
+    assert "Letter 19" in shown
+    assert "Letter 20" not in shown
+    assert "And 5 more" in shown
