@@ -103,9 +103,10 @@ class Delivery(RuleBasedStateMachine):
             deliver_at=to_iso(due) if later else None,
         )
         message = Sent(sent["id"], body, sender, once, due)
-        self.model.messages.append(message)
         if later <= 0:
+            self._arrive_what_is_due()
             self.model.arrive(message)
+        self.model.messages.append(message)
 
     @precondition(lambda self: self.run is None)
     @rule()
@@ -170,6 +171,9 @@ class Delivery(RuleBasedStateMachine):
     @rule()
     def deliver_what_is_due(self) -> None:
         tick(self.company)
+        self._arrive_what_is_due()
+
+    def _arrive_what_is_due(self) -> None:
         now = self.clock.now()
         due = [one for one in self.model.messages if one.place is None and one.due <= now]
         for one in sorted(due, key=lambda one: one.due):

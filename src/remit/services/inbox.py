@@ -44,6 +44,10 @@ def deliver(
 ) -> None:
     """Put a message in line, or aside until its time. Its files may be read when it is there."""
     later = due > ctx.now
+    if not later:
+        # What was due before this was sent comes before it, even if nobody has seen to it yet.
+        for earlier in ctx.tx.all(statements.DUE_FOR, agent=agent, user=user, now=ctx.now):
+            arrive(ctx, earlier)
     ctx.tx.run(
         statements.INSERT_DELIVERY,
         company_id=message.company_id,

@@ -215,6 +215,20 @@ DUE = Statement(
     .limit(bind("limit")),
     into(Delivery),
 )
+#: The same for one receiver.
+DUE_FOR = Statement(
+    select(*_delivery)
+    .where(
+        _deferred,
+        deliveries.c.deliver_at <= bind("now"),
+        or_(
+            deliveries.c.agent_id == bind("agent"),
+            deliveries.c.user_id == bind("user"),
+        ),
+    )
+    .order_by(deliveries.c.deliver_at, deliveries.c.id),
+    into(Delivery),
+)
 #: The companies in which something has come due.
 COMPANIES_DUE = Statement(
     select(deliveries.c.company_id)
