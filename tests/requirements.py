@@ -657,6 +657,7 @@ ROWS = (
             "tests/test_schedules.py::test_deferred_mail_is_cancelled_by_its_sender_or_from_above",
             "tests/test_mail_delivery.py::test_nothing_is_lost_repeated_or_out_of_order_whatever_happens",
             "tests/test_mail_delivery.py::test_the_same_on_a_server",
+            "tests/test_mail.py::test_what_was_due_comes_before_what_is_sent_afterwards",
         ),
     ),
     Row(

@@ -46,7 +46,7 @@ def deliver(
     later = due > ctx.now
     if not later:
         # What was due before this was sent comes before it, even if nobody has seen to it yet.
-        for earlier in ctx.tx.all(statements.DUE_FOR, agent=agent, user=user, now=ctx.now):
+        for earlier in ctx.tx.all(statements.DUE_FOR, receiver=agent or user, now=ctx.now):
             arrive(ctx, earlier)
     ctx.tx.run(
         statements.INSERT_DELIVERY,
