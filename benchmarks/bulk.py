@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, create_engine, insert, text
 
 from benchmarks.harness import KIB_4
 from benchmarks.office import Office
+from remit.clock import DAY
 from remit.model.file import FileKind
 from remit.model.grant import Level, Mode, ResourceKind
 from remit.model.text import name_key, search_words
@@ -159,6 +160,24 @@ def fill_mail_of_user(here: Office, user: str, count: int, body: str, status: st
         connection.execute(_PLACED, {"company": here.company, "position": placed + count})
 
 
+def fill_deferred(here: Office, senders: Sequence[str], each: int, body: str) -> None:
+    """Mail that agents sent to themselves for tomorrow."""
+    tomorrow = here.app.clock.now() + DAY
+    letters = [
+        _letter(here, body, sender) | {"sender_agent_id": sender}
+        for sender in senders
+        for _ in range(each)
+    ]
+    held = [
+        _delivery(letter, None, agent=letter["sender_agent_id"])
+        | {"status": "deferred", "deliver_at": tomorrow}
+        for letter in letters
+    ]
+    with _connected(here) as connection:
+        _insert(connection, tables.messages, letters)
+        _insert(connection, tables.deliveries, held)
+
+
 def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     for start in range(0, len(rows), _AT_ONCE):
         connection.execute(insert(table), rows[start : start + _AT_ONCE])
@@ -190,7 +209,11 @@ def _letter(here: Office, body: str, receiver: str) -> dict[str, Any]:
 
 
 def _delivery(
-    letter: dict[str, Any], position: int, *, agent: str | None = None, user: str | None = None
+    letter: dict[str, Any],
+    position: int | None,
+    *,
+    agent: str | None = None,
+    user: str | None = None,
 ) -> dict[str, Any]:
     return {
         "company_id": letter["company_id"],

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks import office
-from benchmarks.bulk import fill_mail, fill_mail_of_user, fill_tree
+from benchmarks.bulk import fill_deferred, fill_mail, fill_mail_of_user, fill_tree
 from benchmarks.harness import KIB_4, Cost, Plan, Row, compared, cost, interleaved, shown
 from benchmarks.instance import NOOP, Instance, started
 from benchmarks.office import Office
@@ -228,33 +228,37 @@ def _many_clients(plan: Plan, instance: Instance, receivers: list[str]) -> Row:
 def _needs_you(plan: Plan) -> Iterator[Row]:
     most = ELSEWHERE // 10 if plan.quick else ELSEWHERE
     with contextlib.ExitStack() as stack:
-        works: dict[str, Callable[[], object]] = {}
-        for elsewhere in (0, most):
+        works: dict[str, dict[str, Callable[[], object]]] = {}
+        for elsewhere in (EACH, most):
             here = stack.enter_context(office.opened(plan.home(f"needs-you-{elsewhere}")))
-            me = here.call(here.board, users.me)["id"]
-            body = here.file(KIB_4)["id"]
-            fill_mail_of_user(here, me, EACH, body, "queued")
-            if elsewhere:
-                receivers = fill_tree(here, [None] * (elsewhere // EACH))
-                fill_mail(here, receivers, EACH, body)
-                fill_mail_of_user(here, me, elsewhere, body, "done")
-            works[str(elsewhere)] = _list_of(here)
-        taken = interleaved(works, plan.some(160), block=4, seconds=plan.patience)
-    yield compared(
-        f"needs-you; {most:,} read, {most:,} of others",
-        taken[str(most)].p50,
-        "nothing else",
-        taken["0"].p50,
-        most=MOST,
-    )
+            for name, work in _waiting_works(here, elsewhere).items():
+                works.setdefault(name, {})[str(elsewhere)] = work
+        for name, both in works.items():
+            taken = interleaved(both, plan.some(160), block=4, seconds=plan.patience)
+            few, many = taken[str(EACH)].p50, taken[str(most)].p50
+            yield compared(f"{name}, {most:,} elsewhere", many, f"{EACH} elsewhere", few, most=MOST)
 
 
-def _list_of(here: Office) -> Callable[[], object]:
-    def work() -> None:
+def _waiting_works(here: Office, elsewhere: int) -> dict[str, Callable[[], object]]:
+    """What awaits one person and one agent, next to what they have read and what others have."""
+    me = here.call(here.board, users.me)["id"]
+    body = here.file(KIB_4)["id"]
+    mine, *others = fill_tree(here, [None] * (1 + elsewhere // EACH))
+    key = Caller(here.call(here.board, agents.create_key, agent=mine)["token"])
+    fill_mail_of_user(here, me, EACH, body, "queued")
+    fill_mail_of_user(here, me, elsewhere, body, "done")
+    fill_mail(here, others, EACH, body)
+    fill_deferred(here, [mine, *others], EACH, body)
+
+    def needs_you() -> None:
         found = here.call(here.board, waiting.needs_you)
         assert len(found) == EACH, len(found)
 
-    return work
+    def loose_ends() -> None:
+        found = here.call(key, waiting.loose_ends)["loose_ends"]
+        assert len(found) == EACH, len(found)
+
+    return {"needs-you": needs_you, "loose ends": loose_ends}
 
 
 # At its time

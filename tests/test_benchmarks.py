@@ -47,7 +47,8 @@ def test_mail_is_measured_through_all_that_it_goes_through() -> None:
         "take up 10 letters, 10,000 waiting",
         "send one more, 10,000 waiting",
         "send over HTTP, 16 clients",
-        "needs-you; 1,000 read",
+        "needs-you, 1,000 elsewhere",
+        "loose ends, 1,000 elsewhere",
         "deferred in good time",
         "deferred while the clock slept",
     ):

@@ -1,6 +1,7 @@
 """What the databases guarantee by themselves, and how they are run."""
 
 import contextlib
+import re
 import sqlite3
 import subprocess
 import threading
@@ -23,10 +24,11 @@ from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupport
 from remit.model.event import GENESIS
 from remit.services import agents, events, files, inbox, outcomes, runs
 from remit.services.identity import as_system
-from remit.store import migrate, people
+from remit.store import mail, migrate, people, threads
 from remit.store.database import Transaction, open_database
 from remit.store.errors import RowConflict
 from remit.store.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
+from remit.store.statement import SQLITE, Statement
 from remit.store.tables import metadata
 from tests.company import Company, Member, opened, run_sql, settings
 
@@ -554,6 +556,30 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "remit.db").write_bytes(b"This is not a database, whatever its name says." * 50)
     with pytest.raises(Unavailable):
         migrate.migrate(f"sqlite:///{tmp_path}/remit.db")
+
+
+MAIL_TABLES = ("messages", "deliveries", "questions")
+
+
+@pytest.mark.parametrize("module", [mail, threads])
+def test_no_statement_about_mail_goes_through_a_whole_table(
+    database: SqliteDatabase, module: Any
+) -> None:
+    """SQLite chooses among indexes by rules, so a new one can spoil another statement."""
+    statements = {k: v for k, v in vars(module).items() if isinstance(v, Statement)}
+    assert statements
+    for name, statement in statements.items():
+        sql, constants = statement.compiled(SQLITE)
+        asked = {**dict.fromkeys(re.findall(r":(\w+)", sql), 1), **constants}
+        explain = f"EXPLAIN QUERY PLAN {sql}"
+        plan = database.submit_read(
+            lambda tx, sql=explain, given=asked: tx.execute(sql, given).fetchall()  # type: ignore[misc]
+        ).result(30)
+        steps = [row[3] for row in plan]
+        for table in MAIL_TABLES:
+            assert not any(step.startswith(f"SCAN {table}") for step in steps), (name, steps)
+        if name in ("WAITING_FOR_AGENT", "COUNT_WAITING", "UNREAD_BY_AGENT"):
+            assert "ix_deliveries_agent_waiting" in steps[0], (name, steps)
 
 
 # ── a full disk ─────────────────────────────────────────────────────────────────────────────────

@@ -504,6 +504,8 @@ messages = Table(
     CheckConstraint("NOT from_board OR sender_kind = 'user'", name="from_board"),
     Index("ix_messages_thread_id", "thread_id", "id"),
     Index("ix_messages_company_id", "company_id", "id"),
+    # What somebody sent, such as what of it is still held back.
+    Index("ix_messages_sender_agent_id", "sender_agent_id", "id"),
 )
 
 deliveries = Table(
@@ -539,8 +541,8 @@ deliveries = Table(
         sqlite_where=text("status IN ('queued', 'leased')"),
         postgresql_where=text("status IN ('queued', 'leased')"),
     ),
-    # All that came for an agent; what waits for it has an index of its own, which stays small.
-    Index("ix_deliveries_agent_id", "agent_id", "position"),
+    # All that came for an agent. With the position SQLite would prefer it to the small one above.
+    Index("ix_deliveries_agent_id", "agent_id"),
     Index("ix_deliveries_user_id", "user_id", "company_id", "position"),
     Index(
         "ix_deliveries_user_waiting",
@@ -550,7 +552,8 @@ deliveries = Table(
         sqlite_where=text("status = 'queued'"),
         postgresql_where=text("status = 'queued'"),
     ),
-    Index("ix_deliveries_message_id", "message_id"),
+    # With the receiver, or "did it reach them" would go through all that they ever received.
+    Index("ix_deliveries_message_id", "message_id", "agent_id"),
     Index(
         "ix_deliveries_due",
         "deliver_at",
