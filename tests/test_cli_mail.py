@@ -264,6 +264,18 @@ def test_an_inbox_fits_the_terminal(staffed: Home, boss: Home) -> None:
     assert "\x1b[36m" not in plain
 
 
+def test_a_long_line_stays_behind_its_bar(staffed: Home, boss: Home) -> None:
+    body = "x" * 58 + "  from  user:board " + "宣伝" * 100
+    sent = boss.json("send", "board", body, "--subject", "word " * 39)
+    drawn = terminal(staffed, "read", sent["id"], "--keep", columns=60).replace("\r\n", "\n")
+    lines = drawn.rstrip("\n").split("\n")
+    assert max(map(cell_len, lines)) <= 60
+    text = lines[lines.index("") + 1 :]
+    assert all(line.startswith("│ ") for line in text)
+    assert "".join(line.removeprefix("│ ") for line in text) == body
+    assert lines[0].endswith("…")
+
+
 def test_ages_are_short() -> None:
     now = SystemClock().now()
     for passed, said in [

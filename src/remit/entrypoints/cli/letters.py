@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from remit.clock import DAY, HOUR, MINUTE, SystemClock, from_iso
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli import output, trees
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import RemitError
@@ -131,7 +131,8 @@ def draw_thread(session: Session, shown: Sequence[Entry]) -> None:
 
 def _draw_letter(session: Session, one: Entry) -> None:
     kind = one["sender"].partition(":")[0]
-    output.say(one["subject"] or "(no subject)")
+    width = trees.terminal_width()
+    _say(one["subject"] or "(no subject)", width)
     head = {
         "from": one["senderName"] if kind == "system" else f"{kind}:{one['senderName']}",
         "board": "yes" if one["fromBoard"] else None,
@@ -144,13 +145,29 @@ def _draw_letter(session: Session, one: Entry) -> None:
     }
     output.fields({f"  {name}": value for name, value in head.items() if value})
     for file in one["attachments"]:
-        output.say(f"  file  {_described(session, file)}")
+        _say(f"  file  {_described(session, file)}", width)
     print()
     for line in one["body"].splitlines() or [""]:
-        print(_BAR + output.clean(line.expandtabs(4)))
+        for piece in _pieces(output.clean(line.expandtabs(4)), width):
+            print(_BAR + piece)
     if one["bodyCut"]:
         print()
         output.say(f"  The whole text: remit kb cat {one['fileId']}")
+
+
+def _say(line: str, width: int | None) -> None:
+    """One line and not two, or the second might look like another."""
+    line = output.clean(line)
+    print(line if width is None else trees.fit(line, width))
+
+
+def _pieces(line: str, width: int | None) -> list[str]:
+    """A line of a body in pieces that fit, so that a terminal breaks none before its bar."""
+    if width is None or not line:
+        return [line]
+    from rich.cells import chop_cells
+
+    return chop_cells(line, width - len(_BAR))
 
 
 def _receiver(one: Entry) -> str:
