@@ -518,6 +518,10 @@ def test_a_question_is_cancelled_by_its_owner_or_from_above(world: World) -> Non
         assert who.must("DELETE", f"{path}/{asked['id']}")["status"] == "cancelled"
         assert who("DELETE", f"/api/questions/{asked['id']}").status == 409
     assert world.board("DELETE", f"{path}/{NOBODY}").status == 404
+    open_one = world.ask(world.worker_client)["id"]
+    for wrong_place in (f"/api/schedules/{open_one}", f"{world.here}/schedules/{open_one}"):
+        assert world.board("DELETE", wrong_place).status == 404
+    assert world.board("POST", f"/api/messages/{open_one}/cancel").status == 404
     wrong = [{}, {"question": 5}, {"question": ""}, {"question": "x" * 10_001}]
     wrong += [{"question": "x", "options": "a"}, {"question": "x", "options": [1]}]
     wrong += [{"question": "x", "to": "nobody"}, {"question": "x", "options": ["a"] * 21}]

@@ -153,7 +153,17 @@ def cancel(ctx: Context, *, thread: str) -> Answer:
     with contextlib.suppress(NotFound):
         planned = lookup.schedule(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
         return schedules.cancel(ctx, planned)
-    message = lookup.message(ctx, thread, lambda one: letters.sees(ctx, one) or _own(ctx, one))
+    return _take_back(ctx, thread)
+
+
+@command
+def cancel_message(ctx: Context, *, message: str) -> Answer:
+    return _take_back(ctx, message)
+
+
+def _take_back(ctx: Context, text: str) -> Answer:
+    """A message that was not delivered yet."""
+    message = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _own(ctx, one))
     if message.sender_user_id == ctx.actor.id:
         ctx.accept_rule(views.OWN)
     else:

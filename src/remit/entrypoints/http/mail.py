@@ -124,7 +124,7 @@ def router(app: App) -> APIRouter:
     @routes.post("/messages/{id}/cancel")
     async def cancel_message(request: Request, message: Id) -> Response:
         """Take back what was not delivered yet."""
-        return reply(await app.gate(caller(request), waiting.cancel, thread=message))
+        return reply(await app.gate(caller(request), waiting.cancel_message, message=message))
 
     @routes.post("/messages/{id}/revive")
     async def revive_message(request: Request, message: Id) -> Response:
