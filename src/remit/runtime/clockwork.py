@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from remit.clock import SECOND
 from remit.errors import RemitError
+from remit.ids import CompanyId
 from remit.services import schedules
 from remit.services.command import Gate
 from remit.services.identity import as_system
@@ -15,6 +17,8 @@ log = logging.getLogger(__name__)
 
 #: How long to trust that nothing new came due: another process, or a clock that jumped.
 LONGEST_SLEEP = 1.0
+#: However much happens, time is not looked at more often than this.
+SHORTEST_SLEEP = 0.02
 
 
 class Clockwork:
@@ -23,14 +27,24 @@ class Clockwork:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed = asyncio.Event()
 
     def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._gate.listeners.append(self._something_happened)
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
+        if self._something_happened in self._gate.listeners:
+            self._gate.listeners.remove(self._something_happened)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def _something_happened(self, _: CompanyId) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._changed.set)
 
     async def tick(self) -> int:
         """Do what is due now; answers in how many companies something was done."""
@@ -61,4 +75,12 @@ class Clockwork:
             except Exception:
                 # Whatever it was: time goes on, and so must this.
                 log.exception("what is due will be tried again")
-            await asyncio.sleep(pause)
+            await self._sleep(pause)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until then, or until something happened: it may come due sooner."""
+        await asyncio.sleep(min(seconds, SHORTEST_SLEEP))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds - SHORTEST_SLEEP):
+                await self._changed.wait()
+        self._changed.clear()

@@ -96,34 +96,33 @@ def _about_agent(
 def loose_ends(
     ctx: Context, *, agent: str | None = None, company: str | None = None
 ) -> dict[str, Any]:
-    """Open questions, schedules, deferred and dead mail of an agent and everybody below it."""
+    """Open questions, schedules, deferred and dead mail of an agent and everybody below it.
+
+    The oldest of each kind, when there are very many.
+    """
     if company is not None or not agent:
         lookup.company_of_caller(ctx, company)
     top = lookup.agent_anywhere(ctx, agent).id if agent else ctx.actor.agent_id
     if top is None:
         raise BadInput("Whose loose ends?", "Name the agent.")
     loose.look(ctx, top)
-    ends = []
-    below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, company=ctx.company, agent=top)
-    for one in below[:MOST]:
-        of_one: dict[str, Any] = {"agent": one.id, "limit": MOST}
-        shared = {"company": ctx.company, "after": "", "any_agent": False, "ended_too": False}
+    whose: dict[str, Any] = {"company": ctx.company, "agent": top, "limit": MOST}
+    ends = [
+        {"kind": "question", **views.question(found)}
+        for found in ctx.tx.all(statements.QUESTIONS_BELOW, **whose)
+    ]
+    ends += [
+        {"kind": "schedule", **views.schedule(found)}
+        for found in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
+    ]
+    for kind, statement in (
+        ("deferred_mail", statements.DEFERRED_BELOW),
+        ("dead_letter", statements.DEAD_BELOW),
+    ):
         ends += [
-            {"kind": "question", **views.question(found)}
-            for found in ctx.tx.all(statements.QUESTIONS, **of_one, **shared)
+            _item(ctx, kind, found.message_id, _subject(ctx, found), found)
+            for found in ctx.tx.all(statement, **whose)
         ]
-        ends += [
-            {"kind": "schedule", **views.schedule(found)}
-            for found in ctx.tx.all(statements.SCHEDULES, **of_one, **shared)
-        ]
-        for kind, statement in (
-            ("deferred_mail", statements.DEFERRED_BY),
-            ("dead_letter", statements.DEAD_FOR),
-        ):
-            ends += [
-                _item(ctx, kind, found.message_id, _subject(ctx, found), found)
-                for found in ctx.tx.all(statement, **of_one)
-            ]
     return {"loose_ends": ends}
 
 

@@ -22,6 +22,7 @@ from sqlalchemy import bindparam as bind
 from remit.model.mail import Delivery, Message
 from remit.model.question import Question
 from remit.model.schedule import Schedule
+from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agents,
@@ -256,8 +257,21 @@ DEFERRED_BY = Statement(
     .limit(bind("limit")),
     into(Delivery),
 )
-DEAD_FOR = Statement(
-    select(*_delivery).where(deliveries.c.agent_id == bind("agent"), _dead).limit(bind("limit")),
+_below = select(BELOW_AGENT.c.id)
+#: Of an agent and everybody below it, like the following.
+DEFERRED_BELOW = Statement(
+    select(*_delivery)
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .where(messages.c.sender_agent_id.in_(_below), _deferred)
+    .order_by(deliveries.c.deliver_at, deliveries.c.id)
+    .limit(bind("limit")),
+    into(Delivery),
+)
+DEAD_BELOW = Statement(
+    select(*_delivery)
+    .where(deliveries.c.company_id == bind("company"), deliveries.c.agent_id.in_(_below), _dead)
+    .order_by(deliveries.c.id)
+    .limit(bind("limit")),
     into(Delivery),
 )
 #: The board's members with the part of the company each is over; None is all of it.
@@ -291,6 +305,13 @@ SCHEDULES = Statement(
     into(Schedule),
 )
 _active = schedules.c.status == literal_column("'active'")
+SCHEDULES_BELOW = Statement(
+    select(*_schedule)
+    .where(schedules.c.agent_id.in_(_below), _active)
+    .order_by(schedules.c.id)
+    .limit(bind("limit")),
+    into(Schedule),
+)
 SCHEDULES_DUE = Statement(
     select(*_schedule)
     .where(_active, schedules.c.company_id == bind("company"), schedules.c.next_at <= bind("now"))
@@ -357,6 +378,13 @@ QUESTIONS_BY_PREFIX = Statement(
     into(Question),
 )
 _open = questions.c.status == literal_column("'open'")
+QUESTIONS_BELOW = Statement(
+    select(*_question)
+    .where(questions.c.company_id == bind("company"), questions.c.agent_id.in_(_below), _open)
+    .order_by(questions.c.id)
+    .limit(bind("limit")),
+    into(Question),
+)
 CANCEL_QUESTIONS_OF = change(
     update(questions)
     .where(questions.c.company_id == bind("company"), questions.c.agent_id == bind("agent"), _open)
