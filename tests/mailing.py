@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.errors import RemitError
-from remit.services import companies, inbox, outcomes, runs
+from remit.services import companies, inbox, outcomes, runs, threads
 from remit.services.identity import Caller, as_system
 from tests.company import Answer, Company, Member, Run
 
@@ -50,7 +50,7 @@ def ack(company: Company, caller: Caller, *messages: Answer) -> list[str]:
 
 def unread(company: Company, caller: Caller, **more: Any) -> list[Answer]:
     """A person's unread mail, newest first."""
-    return company.call(caller, inbox.for_user, company=company.id, **more)
+    return company.call(caller, threads.own_inbox, company=company.id, **more)[::-1]
 
 
 def messaging(company: Company, setting: str) -> None:

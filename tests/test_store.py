@@ -24,6 +24,7 @@ from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupport
 from remit.model.event import GENESIS
 from remit.services import agents, events, files, inbox, outcomes, runs
 from remit.services.identity import as_system
+from remit.services.threads import own_inbox
 from remit.store import mail, migrate, people, threads
 from remit.store.database import Transaction, open_database
 from remit.store.errors import RowConflict
@@ -497,7 +498,7 @@ def test_a_database_from_before_mail_keeps_its_data_and_gets_mail(
         assert "Process inbox" in [one["title"] for one in actionable]
         company.wait(send(run.caller, to="board", body="Yes", reply_to=letter["id"]))
         company.call(as_system(), runs.end, run=run.id)
-        (answer,) = company.call(company.board, inbox.for_user)
+        (answer,) = company.call(company.board, own_inbox)
         assert answer["thread_id"] == letter["id"]
         assert company.call(company.board, events.verify, company=company.id)["ok"]
 

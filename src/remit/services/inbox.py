@@ -23,7 +23,7 @@ from remit.model.outcome import OutcomeKind, OutcomeStatus
 from remit.model.principal import ActorKind, Principal
 from remit.model.turn import Letter, render_turn
 from remit.services import grants, letters, lookup, views
-from remit.services.command import Answer, Context, command, logged, query
+from remit.services.command import Answer, Context, command, logged
 from remit.services.opening import open_outcome, write_document
 from remit.store import files as file_statements
 from remit.store import mail as statements
@@ -134,43 +134,6 @@ def _to_me(ctx: Context, message: Message) -> Delivery | None:
         if ctx.actor.id in (delivery.agent_id, delivery.user_id) and delivery.position is not None:
             return delivery
     return None
-
-
-@query
-def for_user(
-    ctx: Context,
-    *,
-    company: str | None = None,
-    everything: bool = False,
-    before: int = 1 << 62,
-    limit: int = 100,
-) -> list[dict[str, Any]]:
-    """A person's mail, newest first: what is unread, or all of it."""
-    lookup.company_of_caller(ctx, company)
-    if ctx.actor.kind is not ActorKind.USER:
-        raise BadInput("An agent reads its mail with mail_inbox.", "Use that tool.")
-    found = ctx.tx.all(
-        statements.FOR_USER,
-        company=ctx.company,
-        user=ctx.actor.id,
-        everything=everything,
-        before=before,
-        limit=limit,
-    )
-    return [_shown(ctx, delivery) for delivery in found]
-
-
-@query
-def of_agent(ctx: Context, *, agent: str, limit: int = 100) -> list[dict[str, Any]]:
-    """What waits for an agent, seen from above; nothing is taken up."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(
-        Action.MESSAGE_READ, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
-    )
-    waiting = ctx.tx.all(
-        statements.WAITING_FOR_AGENT, agent=found.id, run="", any_run=True, limit=limit
-    )
-    return [_shown(ctx, delivery) for delivery in waiting]
 
 
 def run_ended(ctx: Context, run: str, agent: AgentId, *, well: bool) -> None:
