@@ -285,7 +285,7 @@ def _entered(ctx: Context, statement: Statement[S], what: str, **key: str) -> S:
     try:
         if found is not None:
             ctx.enter(found.company_id)
-            if ctx.kind is Kind.COMMAND:
+            if ctx.kind is Kind.COMMAND and not ctx.tx.one_by_one:
                 # Entering may have waited for another command that changed it.
                 found = ctx.tx.one(statement, **key)
     except NotFound:
