@@ -36,7 +36,6 @@ from remit.store import people
 from remit.store.blobs import BlobStore
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
-from remit.store.statement import SQLITE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -118,7 +117,7 @@ class Context:
         self.company = company
         if self.kind is Kind.COMMAND and self.tx.writable:
             self._lock()
-            if waited and self.tx.dialect is not SQLITE:
+            if waited and not self.tx.one_by_one:
                 self._look_again()
         return company
 

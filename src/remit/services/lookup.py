@@ -320,14 +320,23 @@ def reader(ctx: Context) -> Callable[[Outcome], bool]:
         ):
             held[grant.resource_id] = (*held.get(grant.resource_id, ()), grant)
 
-    def may_read(outcome: Outcome) -> bool:
+    def decided(owner: str, relation: Relation, granted_on: str | None) -> bool:
         return ctx.decide(
             Action.OUTCOME_READ,
-            Resource(ResourceKind.OUTCOME, outcome.id),
-            place=place(outcome.owner_id),
-            held=held.get(outcome.id, ()),
-            relation=_relation(me, outcome, place, lambda: outcome.id in reasons),
+            None if granted_on is None else Resource(ResourceKind.OUTCOME, granted_on),
+            place=place(owner),
+            held=() if granted_on is None else held[granted_on],
+            relation=relation,
         ).allowed
+
+    # Which outcome it is matters only through what is held on it; all others with the same
+    # owner, in the same relation, are one question.
+    decided_once = cache(decided)
+
+    def may_read(outcome: Outcome) -> bool:
+        relation = _relation(me, outcome, place, lambda: outcome.id in reasons)
+        granted_on = outcome.id if outcome.id in held else None
+        return decided_once(outcome.owner_id, relation, granted_on)
 
     return may_read
 
@@ -348,7 +357,7 @@ def _entered(ctx: Context, statement: Statement[S], what: str, **key: str) -> S:
     try:
         if found is not None:
             ctx.enter(found.company_id)
-            if ctx.kind is Kind.COMMAND:
+            if ctx.kind is Kind.COMMAND and not ctx.tx.one_by_one:
                 # Entering may have waited for another command that changed it.
                 found = ctx.tx.one(statement, **key)
     except NotFound:

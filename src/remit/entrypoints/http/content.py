@@ -20,7 +20,8 @@ from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.fields import LONGEST_REFERENCE, Body
 from remit.errors import BadInput
 from remit.services import history
-from remit.services.library import PIECE, SMALL, Library, Source
+from remit.services.library import PIECE, Library, Source
+from remit.store.blobs import SMALL
 
 _HARMLESS: Final = {
     "Content-Disposition": "attachment",
