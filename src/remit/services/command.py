@@ -125,7 +125,7 @@ class Context:
         """For a logged verb that changes something: nobody else changes the company meanwhile."""
         if self._head is None and self.tx.writable:
             self._lock()
-            if self.tx.dialect is not SQLITE:
+            if not self.tx.one_by_one:
                 self._look_again()
 
     def leave(self) -> None:
