@@ -635,7 +635,7 @@ def test_every_route_wants_a_token_that_counts(world: World) -> None:
         "rmt_user_" + "A" * 5000,
         "ü",
     ]
-    before = rows(world)
+    before, stored_before = rows(world), stored(world)
     for method, template in operations(world.running):
         body = good_body(method, template, world)
         for presented in wrong:
@@ -647,6 +647,13 @@ def test_every_route_wants_a_token_that_counts(world: World) -> None:
             assert answer.code == "unauthenticated"
             assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert rows(world) == before
+    assert stored(world) == stored_before
+
+
+def stored(world: World) -> list[str]:
+    """Whatever lies in the blob store: a stranger must not be able to fill the disk."""
+    blobs = world.running.app.settings.home / "blobs"
+    return sorted(str(path) for path in blobs.rglob("*") if path.is_file())
 
 
 def test_a_token_that_was_revoked_or_has_expired_opens_nothing(tmp_path: Path) -> None:

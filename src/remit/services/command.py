@@ -319,6 +319,10 @@ class Gate:
             reply = await self.database.write(work)
         return self._open(reply)
 
+    async def check(self, caller: Caller) -> None:
+        """Refuse a token that is not good, before anything is stored for its bearer."""
+        await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))
+
     def blocking(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for a command, from a thread that has nothing else to do meanwhile."""
         work = self._work(caller, verb, args, kwargs)

@@ -55,8 +55,10 @@ def router(app: App) -> APIRouter:
     @routes.post(in_company, status_code=201)
     async def send_message(request: Request, company: CompanyId, body: MessageBody) -> Response:
         """Nobody waits for an answer; it comes as mail."""
+        who = caller(request)
+        await app.gate.check(who)
         view = await app.library.send(
-            caller(request),
+            who,
             company=company,
             to=body.to,
             body=body.body,
