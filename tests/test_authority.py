@@ -399,9 +399,11 @@ def test_an_agent_grants_only_to_direct_reports_in_every_tree() -> None:
 
 BY_CAPABILITY = {"file.see", "file.read", "file.audit", "file.write"}
 FOR_EVERY_AGENT = {"company.read", "agent.read", "file.create"}
-# How agents stand to outcomes is checked in test_authority_outcomes.py, to approvals and to each
-# other's configurations in test_authority_governance.py.
-BY_RELATION = {"grant.give", "grant.revoke", "grant.read"}
+# How agents stand to outcomes is checked in test_authority_outcomes.py, to each other's mail in
+# test_mail_authority.py, to approvals and configurations in test_authority_governance.py.
+BY_RELATION = {
+    "grant.give", "grant.revoke", "grant.read", "message.send", "question.answer",
+}  # fmt: skip
 # What is one's own, and what one asked for.
 OWN = {
     "log.write", "message.read", "schedule.change", "question.ask", "thread.cancel",

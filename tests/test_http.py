@@ -60,6 +60,10 @@ class World:
     outcome: str
     #: Of a hire that nobody has decided about.
     approval: str
+    #: What the worker wrote to the board, asked its boss, and planned.
+    message: str
+    question: str
+    schedule: str
 
     def path(self, template: str) -> str:
         """A route's path with the ids of the first company."""
@@ -72,6 +76,8 @@ class World:
         kinds = {"files": self.file, "grants": self.grant, "events": self.event}
         kinds |= {"agents": self.worker, "outcomes": self.outcome}
         kinds["approvals"] = self.approval
+        kinds |= {"agents": self.worker, "outcomes": self.outcome, "messages": self.message}
+        kinds |= {"questions": self.question, "schedules": self.schedule}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 
@@ -119,6 +125,14 @@ def world(running: Running) -> World:
         "POST", f"/api/companies/{company}/outcomes", {"parentId": worker, "title": "a part"}
     )
     hire = board.must("POST", f"/api/companies/{company}/agent-hires", {"name": "hopeful"})
+    lead_client = running.client(board.must("POST", f"/api/agents/{lead}/keys")["token"])
+    worker_client = running.client(key["token"])
+    here = f"/api/companies/{company}"
+    message = worker_client.must("POST", f"{here}/messages", {"to": "board", "body": "I begin"})
+    question = worker_client.must("POST", f"{here}/questions", {"question": "With what?"})
+    schedule = worker_client.must(
+        "POST", f"{here}/schedules", {"body": "look again", "cron": "0 9 * * 1"}
+    )
     return World(
         running,
         board,
@@ -127,17 +141,20 @@ def world(running: Running) -> World:
         running.client(board.must("POST", f"/api/agents/{strange}/keys")["token"]),
         other,
         lead,
-        running.client(board.must("POST", f"/api/agents/{lead}/keys")["token"]),
+        lead_client,
         worker,
-        running.client(key["token"]),
+        worker_client,
         key["id"],
         file,
         grant,
-        board.must("GET", f"/api/companies/{company}/events?limit=1")[0]["id"],
+        board.must("GET", f"{here}/events?limit=1")[0]["id"],
         user,
         token["id"],
         outcome["id"],
         hire["approval"]["id"],
+        message["id"],
+        question["id"],
+        schedule["id"],
     )
 
 
@@ -167,6 +184,15 @@ def good_body(method: str, template: str, world: World) -> Any:
         },
         "/api/companies/{companyId}/users": {"name": "somebody"},
         "/api/companies/{companyId}/outcomes": {"parentId": world.worker, "title": "another"},
+        "/api/companies/{companyId}/messages": {"to": "worker", "body": "hello"},
+        "/api/companies/{companyId}/questions": {"question": "Why?"},
+        "/api/companies/{companyId}/questions/{id}/answer": {"answer": "With care."},
+        "/api/questions/{id}/answer": {"answer": "With care."},
+        "/api/companies/{companyId}/schedules": {
+            "agent": "worker",
+            "body": "look again",
+            "cron": "0 9 * * *",
+        },
         "/api/companies/{companyId}/reorganise": {
             "operations": [{"op": "move", "agent": world.worker, "to": "board"}]
         },
@@ -199,6 +225,7 @@ TABLES = [
     *("file_versions", "file_links", "grants", "answers", "access_log"),
     *("agent_places", "outcome_edges", "outcome_blockers"),
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
+    *("messages", "deliveries", "questions", "schedules"),
 ]
 
 
@@ -420,7 +447,8 @@ def test_a_grant_is_given_listed_and_revoked_with_what_rests_on_it(world: World)
     assert (passed_on.status, passed_on.json["parentId"]) == (201, world.grant)
     assert world.worker_client("GET", f"/api/files/{world.file}/content").body == b"plan"
     listed = world.board.must("GET", f"{grants}?agent=worker")
-    assert [grant["id"] for grant in listed] == [passed_on.json["id"]]
+    on_file = [grant["id"] for grant in listed if grant["resource"] == f"kb_file:{world.file}"]
+    assert on_file == [passed_on.json["id"]]  # the others are its own mail
     assert world.board.must("GET", f"{grants}?agent=worker&unused=1") == []
     # The other company's path does not lead to it, though the caller is on both boards.
     elsewhere = f"/api/companies/{world.other}/grants/{world.grant}"
@@ -624,7 +652,7 @@ def test_every_route_wants_a_token_that_counts(world: World) -> None:
         "rmt_user_" + "A" * 5000,
         "ü",
     ]
-    before = rows(world)
+    before, stored_before = rows(world), stored(world)
     for method, template in operations(world.running):
         body = good_body(method, template, world)
         for presented in wrong:
@@ -636,6 +664,13 @@ def test_every_route_wants_a_token_that_counts(world: World) -> None:
             assert answer.code == "unauthenticated"
             assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert rows(world) == before
+    assert stored(world) == stored_before
+
+
+def stored(world: World) -> list[str]:
+    """Whatever lies in the blob store: a stranger must not be able to fill the disk."""
+    blobs = world.running.app.settings.home / "blobs"
+    return sorted(str(path) for path in blobs.rglob("*") if path.is_file())
 
 
 def test_a_token_that_was_revoked_or_has_expired_opens_nothing(tmp_path: Path) -> None:
@@ -1066,9 +1101,24 @@ FIELDS = [
     "outcomeId",
     "requireBoardApprovalForNewAgents",
     "chatLLMModel",
+    "body",
+    "fileId",
+    "subject",
+    "attachments",
+    "deliverAt",
+    "atMostOnce",
+    "messaging",
+    "question",
+    "options",
+    "answer",
+    "agent",
+    "cron",
+    "timezone",
+    "at",
 ]
 NEEDED = ["name", "to", "resource", "level", "rationale", "parentId", "reason", "operations"]
-NEEDED += ["type", "payload", "body", "canCreateAgents", "permissionLevel", "adapterConfig"]
+NEEDED += ["body", "question", "answer", "messaging"]
+NEEDED += ["type", "payload", "canCreateAgents", "permissionLevel", "adapterConfig"]
 QUERIES = [
     "limit",
     "cursor",
@@ -1091,6 +1141,8 @@ QUERIES = [
     "entityType",
     "entityId",
     "companyId",
+    "all",
+    "company",
 ]
 
 
@@ -1103,7 +1155,9 @@ def bad_request(
         found = chance.choice(ODD)
         return quote(found if isinstance(found, bytes) else found.encode(), safe="")
 
-    looking = method == "GET" and not template.endswith("/content")
+    # Reading a message is on record, as reading a file is.
+    logged = template.endswith("/content") or template == "/api/messages/{id}"
+    looking = method == "GET" and not logged
     path = world.path(template) if looking and chance.random() < 0.5 else template
     path = re.sub(r"{\w+}", lambda _: odd() or "x", path)
     query = [f"{chance.choice(QUERIES)}={odd()}" for _ in range(chance.randrange(4))]

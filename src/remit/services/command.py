@@ -38,7 +38,6 @@ from remit.store import people
 from remit.store.blobs import BlobStore
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
-from remit.store.statement import SQLITE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -149,9 +148,21 @@ class Context:
         self.company = company
         if self.kind is Kind.COMMAND and self.tx.writable:
             self._lock()
-            if waited and self.tx.dialect is not SQLITE:
+            if waited and not self.tx.one_by_one:
                 self._look_again()
         return company
+
+    def take_turn(self) -> None:
+        """For a logged verb that changes something: nobody else changes the company meanwhile."""
+        if self._head is None and self.tx.writable:
+            self._lock()
+            if not self.tx.one_by_one:
+                self._look_again()
+
+    def leave(self) -> None:
+        """Go on in another company; only for lists over all companies of a person."""
+        assert self.kind is Kind.QUERY
+        self.company = self.membership = None
 
     def _look_again(self) -> None:
         """Whoever waited for their turn may have lost their token or their part meanwhile."""
@@ -395,6 +406,10 @@ class Gate:
             # Somebody else committed in between; now the verb (or the stored answer) sees it.
             reply = await self.database.write(work)
         return self._open(reply)
+
+    async def check(self, caller: Caller) -> None:
+        """Refuse a token that is not good, before anything is stored for its bearer."""
+        await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))
 
     def blocking(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for a command, from a thread that has nothing else to do meanwhile."""

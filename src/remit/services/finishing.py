@@ -14,7 +14,7 @@ from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import Approval, ApprovalType
-from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import approval_engine, inbox, tree
 from remit.services.command import Context
 from remit.store import agents as agent_statements
@@ -263,7 +263,7 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any
         owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)
         nobody = {**verdict, "note": "nobody is left to work on it", "evidence": []}
         for outcome in owned:
-            if outcome.status is OutcomeStatus.OPEN:
+            if outcome.status is OutcomeStatus.OPEN and outcome.kind is OutcomeKind.WORK:
                 finish_one(ctx, outcome, OutcomeStatus.CLOSED, nobody)
                 ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": nobody["note"]})
 

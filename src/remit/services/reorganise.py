@@ -14,7 +14,7 @@ from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
-from remit.model.outcome import OutcomeStatus
+from remit.model.outcome import OutcomeKind, OutcomeStatus
 from remit.services import agents, authority_map, finishing, lookup, outcomes, posts, users
 from remit.services.command import Answer, Context, command, logged
 from remit.services.steps import Steps
@@ -175,7 +175,9 @@ def _remove_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
         for outcome in ctx.tx.all(
             outcome_statements.OWNED_BY, owner=layer.id, after="", limit=finishing.MOST_AT_ONCE
         )
-        if outcome.id != mandate.id and outcome.status is OutcomeStatus.OPEN
+        if outcome.id != mandate.id
+        and outcome.status is OutcomeStatus.OPEN
+        and outcome.kind is OutcomeKind.WORK
     ]
     if mine and boss is None:
         raise Conflict(

@@ -24,7 +24,12 @@ _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GAP = "  "
 #: Columns whose words may go on in the next line.
-_WRAPPED = frozenset({"title", "description", "label", "resource", "why", "found", "next step"})
+_WRAPPED = frozenset(
+    {
+        *("title", "description", "label", "resource", "why", "found", "next step"),
+        *("question", "options", "answer"),
+    }
+)
 
 
 def clean(text: object) -> str:

@@ -24,11 +24,13 @@ from remit.entrypoints.http import (
     grants,
     health,
     hiring,
+    mail,
     openapi,
     org,
     outcomes,
     overview,
     pages,
+    questions,
     signin,
     users,
 )
@@ -110,6 +112,8 @@ class Instance:
             hiring.router(app),
             approvals.router(app),
             overview.router(app),
+            mail.router(app),
+            questions.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

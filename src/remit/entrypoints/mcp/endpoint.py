@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
+import orjson
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -149,9 +150,10 @@ class Endpoint:
             return refusal
         try:
             message = JSONRPCRequest.model_validate(json.loads(body), by_name=False)
-        except (ValidationError, ValueError, RecursionError):
+            answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
+            _json(answer)  # an answer has to repeat the id, so it must be one that we can write
+        except (ValidationError, ValueError, TypeError, RecursionError):
             return None
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         try:
             answer["result"] = await serve_one(
                 self._server,
@@ -163,7 +165,7 @@ class Endpoint:
             )
         except Exception as error:  # the SDK logs what it does not explain to the client
             answer["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
-        return Response(_json(answer, ascii_only=True), media_type="application/json")
+        return Response(_json(answer), media_type="application/json")
 
 
 @dataclass
@@ -263,7 +265,7 @@ def _listed(tool: Tool) -> ListedTool:
 
 def _success(result: dict[str, Any]) -> dict[str, Any]:
     return {
-        "content": [{"type": "text", "text": _json(result)}],
+        "content": [{"type": "text", "text": _json(result).decode()}],
         "structuredContent": result,
         "resultType": "complete",
     }
@@ -275,8 +277,8 @@ def _failure(error: RemitError) -> dict[str, Any]:
     facts: dict[str, Any] = {"code": error.reason}
     if error.details:
         details = _json(error.details)
-        content.append({"type": "text", "text": details})
-        facts["details"] = json.loads(details)
+        content.append({"type": "text", "text": details.decode()})
+        facts["details"] = orjson.loads(details)
     return {
         "content": content,
         "structuredContent": facts,
@@ -293,10 +295,9 @@ def _internal(reference: str) -> RemitError:
     )
 
 
-def _json(value: object, *, ascii_only: bool = False) -> str:
-    text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=(",", ":"))
-    text.encode()  # half a character must fail here, inside the call, and not on the wire
-    return text
+def _json(value: object) -> bytes:
+    """Fails for half a character, which must happen here, inside the call, not on the wire."""
+    return orjson.dumps(value)
 
 
 # ── what HTTP needs ─────────────────────────────────────────────────────────────────────────────
