@@ -68,7 +68,7 @@ def delegated(company: Company, outcome: str, name: str = "taker", **more: Any) 
 
 
 def status(company: Company, agent: Answer | Member | str) -> str:
-    which = agent["id"] if isinstance(agent, dict) else getattr(agent, "id", agent)
+    which: str = agent["id"] if isinstance(agent, dict) else getattr(agent, "id", agent)
     return str(company.call(company.board, agents.show, agent=which)["status"])
 
 
@@ -89,7 +89,8 @@ def test_a_new_company_wants_to_be_asked_until_it_says_otherwise(company: Compan
             name="Never asks",
             require_board_approval_for_new_agents=False,
         )
-    for wrong in ("no", 0, []):
+    odd: list[Any] = ["no", 0, []]
+    for wrong in odd:
         with pytest.raises(BadInput):
             company.call(
                 company.board,

@@ -10,7 +10,7 @@ from remit.clock import DAY, HOUR
 from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
 from remit.services import agents, approvals, files, grants, inbox, outcomes
 from remit.services.identity import Caller
-from remit.services.library import SMALL
+from remit.store.blobs import SMALL
 from tests.company import Answer, Company, HandClock, Member, keyed, opened
 from tests.governance import approve, count, empower, letters, reject, seen, send_back
 from tests.organisation import dump, problems, refusal, shown, work
