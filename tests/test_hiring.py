@@ -68,7 +68,7 @@ def delegated(company: Company, outcome: str, name: str = "taker", **more: Any) 
 
 
 def status(company: Company, agent: Answer | Member | str) -> str:
-    which: str = agent["id"] if isinstance(agent, dict) else getattr(agent, "id", agent)
+    which = str(agent["id"] if isinstance(agent, dict) else getattr(agent, "id", agent))
     return str(company.call(company.board, agents.show, agent=which)["status"])
 
 
