@@ -20,6 +20,7 @@ MEASUREMENTS = {
     "content": "File contents over HTTP",
     "scale": "100,000 files and grants against 1,000",
     "organisation": "Outcomes and the tree of agents",
+    "mail": "Mail: how soon it is seen, and among how much of it",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }
 

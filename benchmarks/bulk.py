@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, insert, text
+from sqlalchemy import Connection, Table, create_engine, insert, text
 
 from benchmarks.harness import KIB_4
 from benchmarks.office import Office
+from remit.clock import DAY
 from remit.model.file import FileKind
 from remit.model.grant import Level, Mode, ResourceKind
 from remit.model.text import name_key, search_words
@@ -115,6 +116,120 @@ def fill_outcomes(here: Office, parent: str, count: int, wide: int = 10) -> list
     return ids
 
 
+def fill_mail(here: Office, receivers: Sequence[str], each: int, body: str) -> None:
+    """Mail from the root agent that waits for others: one file, sent to each again and again."""
+    count = len(receivers) * each
+    inboxes = [here.app.ids.new() for _ in receivers]
+    with _connected(here) as connection:
+        work = [
+            _outcome(here, own, "Process inbox", receiver, None) | {"kind": "inbox"}
+            for own, receiver in zip(inboxes, receivers, strict=True)
+        ]
+        papers = [
+            _paper(here, own, receiver, "outcome")
+            for own, receiver in zip(inboxes, receivers, strict=True)
+        ]
+        _insert(connection, tables.outcomes, work)
+        _insert(connection, tables.files, papers)
+        _insert(connection, tables.file_versions, [_version(paper) for paper in papers])
+        placed = connection.execute(_POSITION, {"company": here.company}).scalar_one()
+        for start in range(0, count, _AT_ONCE):
+            some = range(start, min(start + _AT_ONCE, count))
+            letters = [_letter(here, body, receivers[n % len(receivers)]) for n in some]
+            connection.execute(insert(tables.messages), letters)
+            delivered = [
+                _delivery(letter, placed + number + 1, agent=receivers[number % len(receivers)])
+                for number, letter in zip(some, letters, strict=True)
+            ]
+            connection.execute(insert(tables.deliveries), delivered)
+        connection.execute(_PLACED, {"company": here.company, "position": placed + count})
+
+
+def fill_mail_of_user(here: Office, user: str, count: int, body: str, status: str) -> None:
+    """Mail to a person, read or not."""
+    with _connected(here) as connection:
+        placed = connection.execute(_POSITION, {"company": here.company}).scalar_one()
+        letters = [_letter(here, body, user) for _ in range(count)]
+        _insert(connection, tables.messages, letters)
+        ended = here.app.clock.now() if status == "done" else None
+        delivered = [
+            _delivery(letter, placed + number, user=user) | {"status": status, "ended_at": ended}
+            for number, letter in enumerate(letters, 1)
+        ]
+        _insert(connection, tables.deliveries, delivered)
+        connection.execute(_PLACED, {"company": here.company, "position": placed + count})
+
+
+def fill_deferred(here: Office, senders: Sequence[str], each: int, body: str) -> None:
+    """Mail that agents sent to themselves for tomorrow."""
+    tomorrow = here.app.clock.now() + DAY
+    letters = [
+        _letter(here, body, sender) | {"sender_agent_id": sender}
+        for sender in senders
+        for _ in range(each)
+    ]
+    held = [
+        _delivery(letter, None, agent=letter["sender_agent_id"])
+        | {"status": "deferred", "deliver_at": tomorrow}
+        for letter in letters
+    ]
+    with _connected(here) as connection:
+        _insert(connection, tables.messages, letters)
+        _insert(connection, tables.deliveries, held)
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    for start in range(0, len(rows), _AT_ONCE):
+        connection.execute(insert(table), rows[start : start + _AT_ONCE])
+
+
+def _letter(here: Office, body: str, receiver: str) -> dict[str, Any]:
+    own = here.app.ids.new()
+    return {
+        "id": own,
+        "company_id": here.company,
+        "thread_id": own,
+        "reply_to": None,
+        "sender_kind": "agent",
+        "sender_agent_id": here.agent_id,
+        "sender_user_id": None,
+        "sender_run_id": None,
+        "from_board": False,
+        "address": f"agent:{receiver}",
+        "subject": "Measured",
+        "body_file_id": body,
+        "body_version": 1,
+        "attachments": "[]",
+        "hops": 0,
+        "at_most_once": False,
+        "question_id": None,
+        "request": None,
+        "created_at": here.app.clock.now(),
+    }
+
+
+def _delivery(
+    letter: dict[str, Any],
+    position: int | None,
+    *,
+    agent: str | None = None,
+    user: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "company_id": letter["company_id"],
+        "message_id": letter["id"],
+        "agent_id": agent,
+        "user_id": user,
+        "status": "queued",
+        "deliver_at": letter["created_at"],
+        "position": position,
+        "attempt": 1,
+        "run_id": None,
+        "ended_at": None,
+        "ended_why": None,
+    }
+
+
 def _outcome(
     here: Office, own: str, title: str, owner: str, delegator: str | None
 ) -> dict[str, Any]:
@@ -176,6 +291,10 @@ def _edge(here: Office, whole: str, part: str) -> dict[str, Any]:
 def _count_prereqs(connection: Connection, here: Office) -> None:
     """As the services keep it: how much of what an outcome consists of is open."""
     connection.execute(_PREREQS, {"company": here.company})
+
+
+_POSITION = text("SELECT mail_position FROM companies WHERE id = :company")
+_PLACED = text("UPDATE companies SET mail_position = :position WHERE id = :company")
 
 
 @contextlib.contextmanager

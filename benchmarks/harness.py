@@ -59,6 +59,7 @@ class Cost(NamedTuple):
 
     p50: float
     p99: float
+    p95: float
 
     def __str__(self) -> str:
         return f"p50 {shown(self.p50)}, p99 {shown(self.p99)}"
@@ -66,9 +67,11 @@ class Cost(NamedTuple):
 
 def cost(samples: Sequence[float]) -> Cost:
     ordered = sorted(samples)
-    return Cost(
-        statistics.median(ordered), ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
-    )
+
+    def at(percent: int) -> float:
+        return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+    return Cost(statistics.median(ordered), at(99), at(95))
 
 
 def interleaved(

@@ -68,7 +68,14 @@ def keyed(caller: Caller, key: str) -> Caller:
 class Company:
     """The first company of an instance, with its board and its root agent."""
 
-    def __init__(self, url: str, home: Path, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        home: Path,
+        clock: Clock | None = None,
+        *,
+        asks_before_hiring: bool = False,
+    ) -> None:
         self.url = url
         self.home = home
         self.clock = clock or SystemClock()
@@ -80,7 +87,16 @@ class Company:
             raise
         self.wait(self.app.first_start())
         self.board = Caller(self.app.settings.board_token_file.read_text().strip())
-        self.id: str = self.call(self.board, companies.listing)[0]["id"]
+        first = self.call(self.board, companies.listing)[0]
+        self.id: str = first["id"]
+        if not asks_before_hiring and first["require_board_approval_for_new_agents"]:
+            # Most tests are about what agents do once they work, so their hires work at once.
+            self.call(
+                self.board,
+                companies.change,
+                company=self.id,
+                require_board_approval_for_new_agents=False,
+            )
         self.ceo = self._member(self.call(self.board, agents.show, agent="ceo"))
 
     def close(self) -> None:
@@ -204,8 +220,10 @@ class Neighbour:
 
 
 @contextmanager
-def opened(url: str, home: Path, clock: Clock | None = None) -> Iterator[Company]:
-    company = Company(url, home, clock)
+def opened(
+    url: str, home: Path, clock: Clock | None = None, *, asks_before_hiring: bool = False
+) -> Iterator[Company]:
+    company = Company(url, home, clock, asks_before_hiring=asks_before_hiring)
     try:
         yield company
     finally:

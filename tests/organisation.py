@@ -128,6 +128,11 @@ def problems(company: Company, *, verify: bool = True) -> list[str]:
         if boss is not None and boss not in alive:
             found.append(f"agent {agent} lives below {boss}, which does not")
         status, owner, delegated, delegator, _, _ = work_of[agent]
+        if people[agent][0] == "pending_approval" and owner != agent:
+            # It is to take an outcome over, which has an owner until then.
+            if status != "open":
+                found.append(f"agent {agent} awaits approval for what is finished")
+            continue
         if status != "open" or owner != agent or not delegated:
             found.append(f"agent {agent} lives without its mandate")
         elif delegator != boss:

@@ -28,93 +28,497 @@ class Row:
 
 
 ROWS = (
-    Row("PC-01", "a company stores whether a hire needs the board", deferred=GOVERNANCE),
+    Row(
+        "PC-01",
+        "a company stores whether a hire needs the board",
+        tests=(
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
+        ),
+    ),
     Row(
         "PC-02",
         "a new company needs the board for a hire unless told otherwise",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
+        ),
     ),
     Row(
         "PC-03",
         "that setting changes in the advanced settings and nowhere else",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
+        ),
     ),
-    Row("PC-04", "that setting is in the model, the validation and the API", deferred=GOVERNANCE),
-    Row("PC-05", "an agent's permissions are a JSON object, empty at first", deferred=GOVERNANCE),
-    Row("PC-06", "by default only the CEO may hire", deferred=GOVERNANCE),
-    Row("PC-07", "hiring is the only permission of this kind", deferred=GOVERNANCE),
-    Row("PC-08", "the board edits the permissions of any agent", deferred=GOVERNANCE),
-    Row("PC-09", "the CEO edits permissions in its own company only", deferred=GOVERNANCE),
-    Row("PC-10", "other agents edit no permissions, even if they may hire", deferred=GOVERNANCE),
+    Row(
+        "PC-04",
+        "that setting is in the model, the validation and the API",
+        tests=(
+            "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
+            "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
+        ),
+    ),
+    Row(
+        "PC-05",
+        "an agent's permissions are a JSON object, empty at first",
+        tests=(
+            "tests/test_permissions.py::test_by_default_the_ceo_may_create_agents_and_nobody_else",
+        ),
+    ),
+    Row(
+        "PC-06",
+        "by default only the CEO may hire",
+        tests=(
+            "tests/test_permissions.py::test_by_default_the_ceo_may_create_agents_and_nobody_else",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
+    ),
+    Row(
+        "PC-07",
+        "hiring is the only permission of this kind",
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_there_is_one_permission_and_it_is_a_boolean",
+        ),
+    ),
+    Row(
+        "PC-08",
+        "the board edits the permissions of any agent",
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+        ),
+    ),
+    Row(
+        "PC-09",
+        "the CEO edits permissions in its own company only",
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+        ),
+    ),
+    Row(
+        "PC-10",
+        "other agents edit no permissions, even if they may hire",
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
+    ),
     Row(
         "PC-11",
         "the permissions route takes the hiring permission and no other key",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_there_is_one_permission_and_it_is_a_boolean",
+        ),
     ),
-    Row("PC-12", "one check says who may hire in which company", deferred=GOVERNANCE),
-    Row("PC-13", "one check says who may edit permissions", deferred=GOVERNANCE),
     Row(
-        "PC-14", "an agent can be pending approval, a state without operation", deferred=GOVERNANCE
+        "PC-12",
+        "one check says who may hire in which company",
+        tests=(
+            "tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",
+            "tests/test_hiring.py::test_only_who_may_create_agents_hires_for_a_post",
+            "tests/test_create_agent.py::test_who_may_not_create_agents_is_refused_without_asking",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
     ),
-    Row("PC-15", "a pending agent is in the tree and can be inspected", deferred=GOVERNANCE),
-    Row("PC-16", "a pending agent can be neither run nor woken", deferred=GOVERNANCE),
-    Row("PC-17", "a pending agent cannot own an outcome", deferred=GOVERNANCE),
-    Row("PC-18", "no token is issued for a pending agent", deferred=GOVERNANCE),
-    Row("PC-19", "a token of a pending agent is refused", deferred=GOVERNANCE),
-    Row("PC-20", "only an approved hire makes a pending agent operational", deferred=GOVERNANCE),
-    Row("PC-21", "wake, run, delegation and token each check for pending", deferred=GOVERNANCE),
-    Row("PC-22", "an agent's state changes by listed transitions only", deferred=GOVERNANCE),
-    Row("PC-23", "there are approvals of a hire and of the CEO's strategy", deferred=GOVERNANCE),
-    Row("PC-24", "an approval has one of five states", deferred=GOVERNANCE),
+    Row(
+        "PC-13",
+        "one check says who may edit permissions",
+        tests=(
+            "tests/test_http_governance.py::test_the_permissions_route_takes_exactly_one_key",
+            "tests/test_permissions.py::test_the_board_and_the_ceo_edit_permissions_and_nobody_else",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
+    ),
+    Row(
+        "PC-14",
+        "an agent can be pending approval, a state without operation",
+        tests=("tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",),
+    ),
+    Row(
+        "PC-15",
+        "a pending agent is in the tree and can be inspected",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
+        ),
+    ),
+    Row(
+        "PC-16",
+        "a pending agent can be neither run nor woken",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_no_run_is_started",
+            "tests/test_limbo.py::test_it_is_not_woken",
+            "tests/test_limbo.py::test_no_mail_reaches_it",
+        ),
+    ),
+    Row(
+        "PC-17",
+        "a pending agent cannot own an outcome",
+        tests=(
+            "tests/test_limbo.py::test_nothing_is_delegated_to_it",
+            "tests/test_limbo.py::test_no_outcome_is_created_for_it",
+        ),
+    ),
+    Row(
+        "PC-18",
+        "no token is issued for a pending agent",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_no_key_is_created_for_it",
+        ),
+    ),
+    Row(
+        "PC-19",
+        "a token of a pending agent is refused",
+        tests=("tests/test_limbo.py::test_a_key_that_it_has_all_the_same_opens_nothing",),
+    ),
+    Row(
+        "PC-20",
+        "only an approved hire makes a pending agent operational",
+        tests=(
+            "tests/test_http_governance.py::test_an_agent_in_limbo_is_seen_and_every_door_is_shut",
+            "tests/test_limbo.py::test_its_status_follows_its_approval_and_nothing_else",
+            "tests/test_limbo.py::test_its_configuration_stays_as_it_was_asked_for",
+            "tests/test_limbo.py::test_it_stays_where_it_was_asked_for",
+        ),
+    ),
+    Row(
+        "PC-21",
+        "wake, run, delegation and token each check for pending",
+        tests=(
+            "tests/test_limbo.py::test_no_run_is_started",
+            "tests/test_limbo.py::test_it_is_not_woken",
+            "tests/test_limbo.py::test_nothing_is_delegated_to_it",
+            "tests/test_limbo.py::test_no_outcome_is_created_for_it",
+        ),
+    ),
+    Row(
+        "PC-22",
+        "an agent's state changes by listed transitions only",
+        tests=(
+            "tests/test_limbo.py::test_its_status_follows_its_approval_and_nothing_else",
+            "tests/test_configuration.py::test_what_the_adapter_or_the_model_does_not_take_is_refused",
+        ),
+    ),
+    Row(
+        "PC-23",
+        "there are approvals of a hire and of the CEO's strategy",
+        tests=("tests/test_approvals.py::test_a_strategy_is_approved_without_further_effect",),
+    ),
+    Row(
+        "PC-24",
+        "an approval has one of five states",
+        tests=("tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",),
+    ),
     Row(
         "PC-25",
         "a pending approval can be revised, approved, rejected, cancelled",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_governance_histories.py::test_every_history_keeps_to_the_table_and_takes_effect_once",
+        ),
     ),
-    Row("PC-26", "a returned approval is resubmitted, rejected or cancelled", deferred=GOVERNANCE),
     Row(
-        "PC-27", "no other approval transition exists; three states are final", deferred=GOVERNANCE
+        "PC-26",
+        "a returned approval is resubmitted, rejected or cancelled",
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_approvals.py::test_what_was_sent_back_is_resubmitted_before_it_is_approved",
+            "tests/test_governance_histories.py::test_every_history_keeps_to_the_table_and_takes_effect_once",
+        ),
     ),
-    Row("PC-28", "a hire approval names agent, requester and configuration", deferred=GOVERNANCE),
-    Row("PC-29", "comments of an approval are stored with author and times", deferred=GOVERNANCE),
-    Row("PC-30", "agents and users may comment on an approval", deferred=GOVERNANCE),
-    Row("PC-31", "comments of an approval are kept for good", deferred=GOVERNANCE),
-    Row("PC-32", "one service makes every approval transition", deferred=GOVERNANCE),
-    Row("PC-33", "the agent's state follows the approval of its hire", deferred=GOVERNANCE),
-    Row("PC-34", "the hire route is for the board and those who may hire", deferred=GOVERNANCE),
-    Row("PC-35", "a hire stores the agent before its approval", deferred=GOVERNANCE),
+    Row(
+        "PC-27",
+        "no other approval transition exists; three states are final",
+        tests=(
+            "tests/test_http_governance.py::test_what_is_decided_stays_decided",
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_governance_histories.py::test_every_history_keeps_to_the_table_and_takes_effect_once",
+        ),
+    ),
+    Row(
+        "PC-28",
+        "a hire approval names agent, requester and configuration",
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
+        ),
+    ),
+    Row(
+        "PC-29",
+        "comments of an approval are stored with author and times",
+        tests=("tests/test_approvals.py::test_comments_and_replies_reach_those_who_are_concerned",),
+    ),
+    Row(
+        "PC-30",
+        "agents and users may comment on an approval",
+        tests=(
+            "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+            "tests/test_approvals.py::test_comments_and_replies_reach_those_who_are_concerned",
+        ),
+    ),
+    Row(
+        "PC-31",
+        "comments of an approval are kept for good",
+        tests=("tests/test_approvals.py::test_notes_stay_among_the_comments_after_a_resubmission",),
+    ),
+    Row(
+        "PC-32",
+        "one service makes every approval transition",
+        tests=(
+            "tests/test_approvals.py::test_every_edge_of_the_table_is_walked_or_refused",
+            "tests/test_hiring.py::test_the_revision_that_is_approved_is_the_agent_that_works",
+        ),
+    ),
+    Row(
+        "PC-33",
+        "the agent's state follows the approval of its hire",
+        tests=("tests/test_approvals.py::test_a_strategy_is_approved_without_further_effect",),
+    ),
+    Row(
+        "PC-34",
+        "the hire route is for the board and those who may hire",
+        tests=(
+            "tests/test_http_governance.py::test_hires_are_for_the_board_and_for_who_may",
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_hiring.py::test_only_who_may_create_agents_hires_for_a_post",
+        ),
+    ),
+    Row(
+        "PC-35",
+        "a hire stores the agent before its approval",
+        tests=(
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
+        ),
+    ),
     Row(
         "PC-36",
         "with the setting on a hire gives a pending agent and approval",
-        deferred=GOVERNANCE,
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_limbo.py::test_it_is_a_real_agent_that_everybody_sees",
+        ),
     ),
-    Row("PC-37", "with the setting off a hired agent is idle at once", deferred=GOVERNANCE),
-    Row("PC-38", "the board may create agents directly; agents hire", deferred=GOVERNANCE),
-    Row("PC-39", "an agent created by the board needs no approval", deferred=GOVERNANCE),
-    Row("PC-40", "approving a hire makes its agent idle", deferred=GOVERNANCE),
-    Row("PC-41", "a rejected hire leaves its agent inactive", deferred=GOVERNANCE),
-    Row("PC-42", "a rejected hire ends its agent; deletion is separate", deferred=GOVERNANCE),
-    Row("PC-43", "an approval can be read by its id", deferred=GOVERNANCE),
-    Row("PC-44", "an approval can be returned for revision", deferred=GOVERNANCE),
-    Row("PC-45", "a returned approval can be submitted again", deferred=GOVERNANCE),
-    Row("PC-46", "the comments of an approval can be listed", deferred=GOVERNANCE),
-    Row("PC-47", "a comment can be added to an approval", deferred=GOVERNANCE),
-    Row("PC-48", "a decision on an approval takes a note", deferred=GOVERNANCE),
-    Row("PC-49", "every change appends an event", deferred=GOVERNANCE),
-    Row("PC-50", "the agents' configurations can be listed", deferred=GOVERNANCE),
-    Row("PC-51", "one agent's configuration can be read", deferred=GOVERNANCE),
-    Row("PC-52", "configurations are for the board, the CEO and who may hire", deferred=GOVERNANCE),
-    Row("PC-53", "what looks like a secret in a configuration is hidden", deferred=GOVERNANCE),
-    Row("PC-54", "an answer with hidden values says so", deferred=GOVERNANCE),
-    Row("PC-55", "hiding is tested with values to hide and to show", deferred=GOVERNANCE),
-    Row("PC-56", "others see name, role and state, never configuration", deferred=GOVERNANCE),
-    Row("PC-57", "the index of adapter documentation is plain text", deferred=GOVERNANCE),
-    Row("PC-58", "the documentation of one adapter is plain text", deferred=GOVERNANCE),
-    Row("PC-59", "the index lists installed adapters and how to hire", deferred=GOVERNANCE),
-    Row("PC-60", "an adapter's text gives keys, defaults, risks and examples", deferred=GOVERNANCE),
-    Row("PC-61", "adapter documentation has the gate of configurations", deferred=GOVERNANCE),
-    Row("PC-62", "an adapter supplies its own configuration text", deferred=GOVERNANCE),
-    Row("PC-63", "the texts come from the installed adapters", deferred=GOVERNANCE),
+    Row(
+        "PC-37",
+        "with the setting off a hired agent is idle at once",
+        tests=(
+            "tests/test_http_governance.py::test_with_the_setting_off_a_hire_is_ready_at_once",
+            "tests/test_hiring.py::test_where_it_does_not_the_agent_works_at_once",
+        ),
+    ),
+    Row(
+        "PC-38",
+        "the board may create agents directly; agents hire",
+        tests=(
+            "tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",
+            "tests/test_hiring.py::test_the_board_creates_directly_and_the_record_says_so",
+        ),
+    ),
+    Row(
+        "PC-39",
+        "an agent created by the board needs no approval",
+        tests=(
+            "tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",
+            "tests/test_hiring.py::test_the_board_creates_directly_and_the_record_says_so",
+        ),
+    ),
+    Row(
+        "PC-40",
+        "approving a hire makes its agent idle",
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_hiring.py::test_where_the_company_asks_a_hire_waits_for_the_board",
+            "tests/test_limbo.py::test_all_doors_open_with_the_approval",
+        ),
+    ),
+    Row(
+        "PC-41",
+        "a rejected hire leaves its agent inactive",
+        tests=(
+            "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+            "tests/test_hiring.py::test_who_is_not_taken_on_is_terminated_and_the_name_is_free",
+        ),
+    ),
+    Row(
+        "PC-42",
+        "a rejected hire ends its agent; deletion is separate",
+        tests=(
+            "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+            "tests/test_hiring.py::test_who_is_not_taken_on_is_terminated_and_the_name_is_free",
+            "tests/test_hiring.py::test_a_disapproved_agent_is_deleted_and_its_approval_stays",
+        ),
+    ),
+    Row(
+        "PC-43",
+        "an approval can be read by its id",
+        tests=("tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",),
+    ),
+    Row(
+        "PC-44",
+        "an approval can be returned for revision",
+        tests=("tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",),
+    ),
+    Row(
+        "PC-45",
+        "a returned approval can be submitted again",
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_sent_back_revised_and_approved",
+            "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+        ),
+    ),
+    Row(
+        "PC-46",
+        "the comments of an approval can be listed",
+        tests=(
+            "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+        ),
+    ),
+    Row(
+        "PC-47",
+        "a comment can be added to an approval",
+        tests=(
+            "tests/test_http_governance.py::test_people_and_agents_comment_and_answer_each_other",
+        ),
+    ),
+    Row(
+        "PC-48",
+        "a decision on an approval takes a note",
+        tests=(
+            "tests/test_http_governance.py::test_a_hire_is_asked_for_looked_at_and_approved",
+            "tests/test_approvals.py::test_notes_stay_among_the_comments_after_a_resubmission",
+        ),
+    ),
+    Row(
+        "PC-49",
+        "every change appends an event",
+        tests=(
+            "tests/test_http_governance.py::test_activity_tells_who_did_what_to_what",
+            "tests/test_approvals.py::test_every_step_is_in_the_record",
+        ),
+    ),
+    Row(
+        "PC-50",
+        "the agents' configurations can be listed",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
+        ),
+    ),
+    Row(
+        "PC-51",
+        "one agent's configuration can be read",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
+        ),
+    ),
+    Row(
+        "PC-52",
+        "configurations are for the board, the CEO and who may hire",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_permissions.py::test_configurations_are_read_by_those_who_may_hire",
+            "tests/test_configuration.py::test_a_proposal_does_not_show_what_its_author_may_not_read",
+            "tests/test_authority_governance.py::test_hiring_permitting_and_reading_follow_the_rules_in_every_case",
+        ),
+    ),
+    Row(
+        "PC-53",
+        "what looks like a secret in a configuration is hidden",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
+        ),
+    ),
+    Row(
+        "PC-54",
+        "an answer with hidden values says so",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_configuration.py::test_it_is_read_without_its_secrets_and_says_which",
+        ),
+    ),
+    Row(
+        "PC-55",
+        "hiding is tested with values to hide and to show",
+        tests=(
+            "tests/test_redaction.py::test_a_value_is_hidden_because_of_its_name",
+            "tests/test_redaction.py::test_a_value_is_hidden_because_of_its_shape",
+            "tests/test_redaction.py::test_a_secret_is_found_wherever_it_stands",
+            "tests/test_redaction.py::test_ordinary_values_stay",
+        ),
+    ),
+    Row(
+        "PC-56",
+        "others see name, role and state, never configuration",
+        tests=(
+            "tests/test_http_governance.py::test_configurations_are_for_those_who_may_and_without_secrets",
+            "tests/test_permissions.py::test_configurations_are_read_by_those_who_may_hire",
+        ),
+    ),
+    Row(
+        "PC-57",
+        "the index of adapter documentation is plain text",
+        tests=(
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
+    Row(
+        "PC-58",
+        "the documentation of one adapter is plain text",
+        tests=(
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
+    Row(
+        "PC-59",
+        "the index lists installed adapters and how to hire",
+        tests=(
+            "tests/test_adapters.py::test_the_index_names_adapters_addresses_and_the_hire",
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
+    Row(
+        "PC-60",
+        "an adapter's text gives keys, defaults, risks and examples",
+        tests=(
+            "tests/test_adapters.py::test_the_documentation_gives_every_key_with_default_and_description",
+            "tests/test_adapters.py::test_every_example_is_valid",
+        ),
+    ),
+    Row(
+        "PC-61",
+        "adapter documentation has the gate of configurations",
+        tests=(
+            "tests/test_http_governance.py::test_reflection_is_plain_text_behind_the_same_gate",
+        ),
+    ),
+    Row(
+        "PC-62",
+        "an adapter supplies its own configuration text",
+        tests=(
+            "tests/test_adapters.py::test_the_documentation_gives_every_key_with_default_and_description",
+        ),
+    ),
+    Row(
+        "PC-63",
+        "the texts come from the installed adapters",
+        tests=(
+            "tests/test_adapters.py::test_the_text_of_an_adapter_is_its_own",
+            "tests/test_adapters.py::test_a_plugin_from_a_wheel_shows_up_and_broken_ones_do_no_harm",
+        ),
+    ),
     Row("PC-64", "the approval setting is a switch that keeps its value", deferred=DASHBOARD),
     Row("PC-65", "an agent's page has a switch for the hiring permission", deferred=DASHBOARD),
     Row("PC-66", "the hire page asks for role, name, title and boss", deferred=DASHBOARD),
@@ -127,13 +531,40 @@ ROWS = (
     Row("PC-71", "the approval page takes comments, revision and decisions", deferred=DASHBOARD),
     Row("PC-72", "the approval page shows what happened when", deferred=DASHBOARD),
     Row("PC-73", "the board deletes a rejected agent after confirming", deferred=DASHBOARD),
-    Row("PC-74", "deleting a rejected agent keeps approval and comments", deferred=DASHBOARD),
+    Row(
+        "PC-74",
+        "deleting a rejected agent keeps approval and comments",
+        tests=(
+            "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+        ),
+    ),
     Row("PC-75", "badges, filters and controls know pending agents", deferred=DASHBOARD),
-    Row("PC-76", "a hiring skill ships with its API reference", deferred=GOVERNANCE),
-    Row("PC-77", "the hiring skill covers the hire from reading to revision", deferred=GOVERNANCE),
-    Row("PC-78", "hiring, its gates and its states are tested on the server", deferred=GOVERNANCE),
+    Row(
+        "PC-76",
+        "a hiring skill ships with its API reference",
+        tests=(
+            "tests/test_skills.py::test_the_main_skill_points_to_the_hiring_one_and_that_to_its_reference",
+            "tests/test_skills.py::test_the_reference_is_up_to_date",
+        ),
+    ),
+    Row(
+        "PC-77",
+        "the hiring skill covers the hire from reading to revision",
+        tests=("tests/test_skills.py::test_the_hiring_skill_goes_through_the_whole_hire",),
+    ),
+    Row(
+        "PC-78",
+        "hiring, its gates and its states are tested on the server",
+        tests=(
+            "tests/test_http_governance.py::test_of_two_board_members_one_decides_and_the_other_is_told",
+        ),
+    ),
     Row("PC-79", "hiring, its switches and comments are tested in the pages", deferred=DASHBOARD),
-    Row("PC-80", "schema changes ship as migrations", deferred=GOVERNANCE),
+    Row(
+        "PC-80",
+        "schema changes ship as migrations",
+        tests=("tests/test_store.py::test_the_migrations_make_the_tables_that_the_code_expects",),
+    ),
     Row(
         "AG-01",
         "files have an id and a description",
@@ -554,9 +985,33 @@ ROWS = (
             "tests/test_capabilities.py::test_if_one_of_the_first_capabilities_cannot_be_given_there_is_no_agent",
         ),
     ),
-    Row("AG-50", "sending is a capability: to the boss and to reports", deferred=MAIL),
-    Row("AG-51", "a new agent can write to its boss, and back", deferred=MAIL),
-    Row("AG-52", "mail to any other agent is refused", deferred=MAIL),
+    Row(
+        "AG-50",
+        "sending is a capability: to the boss and to reports",
+        tests=(
+            "tests/test_mail_authority.py::test_who_may_write_to_whom_follows_the_rules_in_every_tree",
+            "tests/test_mail_authority.py::test_every_pair_under_every_setting",
+            "tests/test_mail_authority.py::test_a_new_company_lets_agents_write_along_the_chain_only",
+        ),
+    ),
+    Row(
+        "AG-51",
+        "a new agent can write to its boss, and back",
+        tests=(
+            "tests/test_mail_authority.py::test_a_new_company_lets_agents_write_along_the_chain_only",
+            "tests/test_mail_authority.py::test_an_agent_can_write_to_its_boss_from_the_start_and_its_capabilities_say_so",
+        ),
+    ),
+    Row(
+        "AG-52",
+        "mail to any other agent is refused",
+        tests=(
+            "tests/test_mail_authority.py::test_who_may_write_to_whom_follows_the_rules_in_every_tree",
+            "tests/test_mail_authority.py::test_a_capability_that_does_not_fit_opens_nothing",
+            "tests/test_mail_authority.py::test_an_agent_that_cannot_act_cannot_write",
+            "tests/test_mail_authority.py::test_every_pair_under_every_setting",
+        ),
+    ),
     Row(
         "AG-53",
         "base tools can always be called; the operation is refused",
@@ -596,12 +1051,66 @@ ROWS = (
             "tests/test_identity.py::test_terminating_an_agent_ends_all_its_tokens_and_its_run",
         ),
     ),
-    Row("AG-59", "sending does not wait; reading the inbox is separate", deferred=MAIL),
-    Row("AG-60", "a message body is a file; mail carries its id", deferred=MAIL),
-    Row("AG-61", "sending checks the sender's capability", deferred=MAIL),
-    Row("AG-62", "a message can be held until a time, also to oneself", deferred=MAIL),
-    Row("AG-63", "the inbox lists what awaits its reader", deferred=MAIL),
-    Row("AG-64", "mail makes one outcome to process the inbox, and a wake", deferred=MAIL),
+    Row(
+        "AG-59",
+        "sending does not wait; reading the inbox is separate",
+        tests=(
+            "tests/test_mail.py::test_a_message_is_a_file_that_its_receiver_may_read",
+            "tests/test_mail.py::test_reading_the_inbox_is_another_call_and_takes_nothing_away",
+            "tests/test_mail.py::test_an_agent_is_addressed_by_name_id_or_the_beginning_of_its_id",
+        ),
+    ),
+    Row(
+        "AG-60",
+        "a message body is a file; mail carries its id",
+        tests=(
+            "tests/test_mail.py::test_a_message_is_a_file_that_its_receiver_may_read",
+            "tests/test_mail.py::test_a_file_can_be_the_message_and_is_shown_as_it_was_then",
+            "tests/test_mail.py::test_sending_is_in_the_record_with_its_basis",
+        ),
+    ),
+    Row(
+        "AG-61",
+        "sending checks the sender's capability",
+        tests=(
+            "tests/test_mail_authority.py::test_who_may_write_to_whom_follows_the_rules_in_every_tree",
+            "tests/test_mail_authority.py::test_every_pair_under_every_setting",
+            "tests/test_mail_authority.py::test_what_was_said_explicitly_goes_before_the_tree",
+        ),
+    ),
+    Row(
+        "AG-62",
+        "a message can be held until a time, also to oneself",
+        tests=(
+            "tests/test_mail.py::test_a_deferred_message_is_not_there_before_its_time",
+            "tests/test_mail.py::test_what_came_due_while_nobody_watched_comes_once_and_in_order",
+            "tests/test_mail.py::test_a_clock_that_jumps_loses_and_repeats_nothing",
+            "tests/test_schedules.py::test_deferred_mail_is_cancelled_by_its_sender_or_from_above",
+            "tests/test_mail_delivery.py::test_nothing_is_lost_repeated_or_out_of_order_whatever_happens",
+            "tests/test_mail_delivery.py::test_the_same_on_a_server",
+            "tests/test_mail.py::test_what_was_due_comes_before_what_is_sent_afterwards",
+        ),
+    ),
+    Row(
+        "AG-63",
+        "the inbox lists what awaits its reader",
+        tests=(
+            "tests/test_mail.py::test_a_message_is_a_file_that_its_receiver_may_read",
+            "tests/test_mail.py::test_reading_the_inbox_is_another_call_and_takes_nothing_away",
+            "tests/test_mail.py::test_what_a_run_acknowledges_never_comes_again",
+        ),
+    ),
+    Row(
+        "AG-64",
+        "mail makes one outcome to process the inbox, and a wake",
+        tests=(
+            "tests/test_mail.py::test_mail_opens_one_outcome_and_the_last_of_it_closes_it",
+            "tests/test_mail.py::test_the_inbox_outcome_is_not_for_hands",
+            "tests/test_mail.py::test_a_removed_layer_leaves_its_inbox_to_the_dead_letters",
+            "tests/test_mail_delivery.py::test_nothing_is_lost_repeated_or_out_of_order_whatever_happens",
+            "tests/test_mail_delivery.py::test_the_same_on_a_server",
+        ),
+    ),
     Row("AG-65", "secrets are decrypted at start and stay in memory", deferred=RUNTIME),
     Row("AG-66", "a run gets the secrets of its MCP servers only", deferred=RUNTIME),
     Row("AG-67", "an agent uses a server without handling its secret", deferred=RUNTIME),
@@ -667,8 +1176,26 @@ ROWS = (
             "tests/test_outcomes.py::test_a_perpetual_outcome_is_never_completed",
         ),
     ),
-    Row("AG-86", "a user is the root agent's boss and has an inbox", deferred=MAIL),
-    Row("AG-87", "a user's message wakes the root agent", deferred=MAIL),
+    Row(
+        "AG-86",
+        "a user is the root agent's boss and has an inbox",
+        tests=(
+            "tests/test_mail.py::test_the_board_is_everybody_with_a_say_over_the_sender",
+            "tests/test_mail.py::test_an_agent_writes_to_a_person_over_it_and_to_no_other",
+            "tests/test_questions.py::test_a_question_goes_to_the_boss_and_the_answer_wakes_who_asked",
+            "tests/test_questions.py::test_a_reply_to_the_letter_is_an_answer",
+            "tests/test_questions.py::test_a_question_to_the_board_is_on_the_list_of_everybody_over_the_asker",
+            "tests/test_waiting.py::test_everything_that_awaits_a_person_is_in_one_list_oldest_first",
+        ),
+    ),
+    Row(
+        "AG-87",
+        "a user's message wakes the root agent",
+        tests=(
+            "tests/test_mail.py::test_mail_opens_one_outcome_and_the_last_of_it_closes_it",
+            "tests/test_mail.py::test_a_person_writes_to_the_root_agent_which_then_has_something_to_do",
+        ),
+    ),
     Row(
         "AG-88",
         "a boss may be a person, a program or another instance",
@@ -686,9 +1213,24 @@ ROWS = (
         ),
     ),
     Row("AG-91", "subtrees federate and several users take part", deferred=FEDERATION),
-    Row("AG-92", "the CLI reads and sends mail of the root agent", deferred=MAIL),
+    Row(
+        "AG-92",
+        "the CLI reads and sends mail of the root agent",
+        tests=(
+            "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
+            "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
+        ),
+    ),
     Row("AG-93", "agents, outcomes, runs, inboxes and logs can be seen", deferred=DASHBOARD),
-    Row("AG-94", "a user can message any agent and inspect everything", deferred=MAIL),
+    Row(
+        "AG-94",
+        "a user can message any agent and inspect everything",
+        tests=(
+            "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
+            "tests/test_cli_mail.py::test_a_person_writes_to_any_agent_and_looks_into_its_inbox",
+            "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
+        ),
+    ),
     Row("AG-95", "other clients use the same protocol", deferred=DASHBOARD),
     Row(
         "AG-96",
@@ -773,7 +1315,16 @@ ROWS = (
             "tests/test_outcomes.py::test_a_walk_goes_no_further_than_the_caller_may_read",
         ),
     ),
-    Row("AG-105", "the report has mail with its boss and can ask for more", deferred=MAIL),
+    Row(
+        "AG-105",
+        "the report has mail with its boss and can ask for more",
+        tests=(
+            "tests/test_mail.py::test_a_report_asks_and_its_boss_grants_in_one_step_and_once",
+            "tests/test_mail.py::test_a_request_gives_nothing_by_itself_and_never_more_than_the_boss_has",
+            "tests/test_mail.py::test_two_who_grant_at_once_grant_once",
+            "tests/test_mail.py::test_the_root_agent_asks_the_board",
+        ),
+    ),
     Row(
         "AG-106",
         "a boss changes no outcome inside the subtree",
@@ -900,36 +1451,224 @@ ROWS = (
     ),
     Row("AG-119", "one prompt template covers tools, work and completion", deferred=RUNTIME),
     Row("AG-120", "signs that delegation is due; mail between siblings", deferred=RUNTIME),
-    Row("AG-121", "a capability can need approval at each use", deferred=GOVERNANCE),
-    Row("AW-01", "creating an agent is a base tool like the others", deferred=GOVERNANCE),
-    Row("AW-02", "the tool needs a name; three parameters are optional", deferred=GOVERNANCE),
-    Row("AW-03", "other spellings of the automatic reply are accepted", deferred=GOVERNANCE),
-    Row("AW-04", "other spellings of the next agent are accepted", deferred=GOVERNANCE),
-    Row("AW-05", "a spelling never overrides the proper key", deferred=GOVERNANCE),
-    Row("AW-06", "other tools keep their own spellings", deferred=GOVERNANCE),
-    Row("AW-07", "only proper names are stored", deferred=GOVERNANCE),
-    Row("AW-08", "without a name nothing is asked and nothing is made", deferred=GOVERNANCE),
-    Row("AW-09", "the tool creates only after a yes", deferred=GOVERNANCE),
-    Row("AW-10", "the approval is inside the tool, on every path", deferred=GOVERNANCE),
-    Row("AW-11", "a denied creation answers in a fixed form", deferred=GOVERNANCE),
-    Row("AW-12", "a timed-out creation answers in a fixed form", deferred=GOVERNANCE),
-    Row("AW-13", "with nobody to ask the tool refuses", deferred=GOVERNANCE),
-    Row("AW-14", "the tool uses the ordinary approval", deferred=GOVERNANCE),
-    Row("AW-15", "no page and no route changes for the tool", deferred=GOVERNANCE),
-    Row("AW-16", "one function writes the prompt of a created agent", deferred=GOVERNANCE),
-    Row("AW-17", "that prompt is fixed to the letter", deferred=GOVERNANCE),
-    Row("AW-18", "without a next agent the human is next", deferred=GOVERNANCE),
-    Row("AW-19", "a created agent is of the default type", deferred=GOVERNANCE),
-    Row("AW-20", "the automatic reply has a default", deferred=GOVERNANCE),
-    Row("AW-21", "the provider comes from the company, else a default", deferred=GOVERNANCE),
-    Row("AW-22", "the model comes from the company, else a default", deferred=GOVERNANCE),
-    Row("AW-23", "provider and model are looked up at execution", deferred=GOVERNANCE),
-    Row("AW-24", "the tool creates through the ordinary service", deferred=GOVERNANCE),
-    Row("AW-25", "success, denial and error have fixed forms", deferred=GOVERNANCE),
-    Row("AW-26", "the role is cleaned and bounded before use", deferred=GOVERNANCE),
-    Row("AW-27", "a name that is taken gives a clear error", deferred=GOVERNANCE),
-    Row("AW-28", "the tool is tested without a model", deferred=GOVERNANCE),
-    Row("AW-29", "deny makes no agent and approve makes one, seen by a user", deferred=GOVERNANCE),
+    Row(
+        "AG-121",
+        "a capability can need approval at each use",
+        tests=(
+            "tests/test_mcp_governance.py::test_a_tool_in_mode_ask_says_what_it_waits_for",
+            "tests/test_parking.py::test_a_message_is_sent_when_it_is_approved_once_and_as_it_was_written",
+            "tests/test_parking.py::test_reading_is_approved_for_one_reading",
+            "tests/test_parking.py::test_a_write_waits_with_its_bytes_which_nobody_sweeps",
+        ),
+    ),
+    Row(
+        "AW-01",
+        "creating an agent is a base tool like the others",
+        tests=(
+            "tests/test_mcp_governance.py::test_tools_are_listed_for_those_who_have_a_use_for_them",
+        ),
+    ),
+    Row(
+        "AW-02",
+        "the tool needs a name; three parameters are optional",
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_wrong_arguments_ask_nobody",
+        ),
+    ),
+    Row(
+        "AW-03",
+        "other spellings of the automatic reply are accepted",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-04",
+        "other spellings of the next agent are accepted",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-05",
+        "a spelling never overrides the proper key",
+        tests=("tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",),
+    ),
+    Row(
+        "AW-06",
+        "other tools keep their own spellings",
+        tests=("tests/test_mcp_governance.py::test_other_tools_know_no_such_aliases",),
+    ),
+    Row(
+        "AW-07",
+        "only proper names are stored",
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+        ),
+    ),
+    Row(
+        "AW-08",
+        "without a name nothing is asked and nothing is made",
+        tests=(
+            "tests/test_mcp_governance.py::test_without_a_name_it_fails_before_anybody_is_asked",
+            "tests/test_create_agent.py::test_wrong_arguments_ask_nobody",
+        ),
+    ),
+    Row(
+        "AW-09",
+        "the tool creates only after a yes",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_nothing_is_created_before_somebody_said_yes",
+        ),
+    ),
+    Row(
+        "AW-10",
+        "the approval is inside the tool, on every path",
+        tests=(
+            "tests/test_mcp_governance.py::test_there_is_no_way_around_the_gate",
+            "tests/test_create_agent.py::test_nothing_is_created_before_somebody_said_yes",
+            "tests/test_create_agent.py::test_who_may_not_create_agents_is_refused_without_asking",
+        ),
+    ),
+    Row(
+        "AW-11",
+        "a denied creation answers in a fixed form",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_denied_means_not_created_and_not_asked_again_at_once",
+        ),
+    ),
+    Row(
+        "AW-12",
+        "a timed-out creation answers in a fixed form",
+        tests=(
+            "tests/test_mcp_governance.py::test_it_waits_no_longer_than_it_may",
+            "tests/test_create_agent.py::test_timed_out_means_not_created",
+        ),
+    ),
+    Row(
+        "AW-13",
+        "with nobody to ask the tool refuses",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_timed_out_means_not_created",
+        ),
+    ),
+    Row(
+        "AW-14",
+        "the tool uses the ordinary approval",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_nothing_is_created_before_somebody_said_yes",
+        ),
+    ),
+    Row(
+        "AW-15",
+        "no page and no route changes for the tool",
+        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+    ),
+    Row(
+        "AW-16",
+        "one function writes the prompt of a created agent",
+        tests=("tests/test_create_agent.py::test_the_prompt_is_the_same_byte_for_byte",),
+    ),
+    Row(
+        "AW-17",
+        "that prompt is fixed to the letter",
+        tests=("tests/test_create_agent.py::test_the_prompt_is_the_same_byte_for_byte",),
+    ),
+    Row(
+        "AW-18",
+        "without a next agent the human is next",
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_the_prompt_is_the_same_byte_for_byte",
+        ),
+    ),
+    Row(
+        "AW-19",
+        "a created agent is of the default type",
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+        ),
+    ),
+    Row(
+        "AW-20",
+        "the automatic reply has a default",
+        tests=(
+            "tests/test_mcp_governance.py::test_aliases_stand_in_for_names_that_are_missing",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+        ),
+    ),
+    Row(
+        "AW-21",
+        "the provider comes from the company, else a default",
+        tests=(
+            "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+            "tests/test_create_agent.py::test_provider_and_model_are_those_of_the_company_when_it_happens",
+        ),
+    ),
+    Row(
+        "AW-22",
+        "the model comes from the company, else a default",
+        tests=(
+            "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+            "tests/test_create_agent.py::test_what_is_not_said_has_its_default",
+            "tests/test_create_agent.py::test_provider_and_model_are_those_of_the_company_when_it_happens",
+        ),
+    ),
+    Row(
+        "AW-23",
+        "provider and model are looked up at execution",
+        tests=(
+            "tests/test_mcp_governance.py::test_provider_and_model_are_the_company_s_when_it_is_created",
+            "tests/test_create_agent.py::test_provider_and_model_are_those_of_the_company_when_it_happens",
+        ),
+    ),
+    Row(
+        "AW-24",
+        "the tool creates through the ordinary service",
+        tests=("tests/test_create_agent.py::test_what_is_not_said_has_its_default",),
+    ),
+    Row(
+        "AW-25",
+        "success, denial and error have fixed forms",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_what_was_created_is_told_once_and_created_once",
+        ),
+    ),
+    Row(
+        "AW-26",
+        "the role is cleaned and bounded before use",
+        tests=(
+            "tests/test_mcp_governance.py::test_a_role_cannot_break_out_of_its_sentence",
+            "tests/test_create_agent.py::test_a_role_is_one_bounded_line_whatever_it_says",
+        ),
+    ),
+    Row(
+        "AW-27",
+        "a name that is taken gives a clear error",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_a_name_that_is_taken_is_said_before_anybody_is_asked",
+        ),
+    ),
+    Row(
+        "AW-28",
+        "the tool is tested without a model",
+        tests=("tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",),
+    ),
+    Row(
+        "AW-29",
+        "deny makes no agent and approve makes one, seen by a user",
+        tests=(
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_create_agent.py::test_what_was_created_is_told_once_and_created_once",
+            "tests/test_create_agent.py::test_denied_means_not_created_and_not_asked_again_at_once",
+        ),
+    ),
     Row(
         "HH-01",
         "who reports to whom is one record, kept by Remit",
@@ -991,8 +1730,23 @@ ROWS = (
         "any ancestor starts, stops and restarts an agent",
         tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
     ),
-    Row("HH-13", "any agent may ask for a report of its own", deferred=GOVERNANCE),
-    Row("HH-14", "any ancestor proposes a change of configuration", deferred=GOVERNANCE),
+    Row(
+        "HH-13",
+        "any agent may ask for a report of its own",
+        tests=(
+            "tests/test_mcp_governance.py::test_the_official_client_hires_with_a_revision_round",
+            "tests/test_hiring.py::test_an_agent_hires_below_itself_and_nowhere_else",
+        ),
+    ),
+    Row(
+        "HH-14",
+        "any ancestor proposes a change of configuration",
+        tests=(
+            "tests/test_http_governance.py::test_a_configuration_changes_by_revisions_and_rolls_back",
+            "tests/test_mcp_governance.py::test_an_ancestor_proposes_a_configuration_and_the_board_decides",
+            "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
+        ),
+    ),
     Row(
         "HH-15",
         "any ancestor reads an agent's logs",
@@ -1001,9 +1755,34 @@ ROWS = (
             "tests/test_organisation.py::test_an_activity_log_is_appended_by_submitting_and_by_nothing_else",
         ),
     ),
-    Row("HH-16", "any ancestor cancels a question or reminder", deferred=MAIL),
-    Row("HH-17", "mail flows among boss, siblings, self and descendants", deferred=MAIL),
-    Row("HH-18", "any other pair needs an explicit capability", deferred=MAIL),
+    Row(
+        "HH-16",
+        "any ancestor cancels a question or reminder",
+        tests=(
+            "tests/test_mail_authority.py::test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree",
+            "tests/test_schedules.py::test_a_reminder_is_cancelled_by_its_owner_or_from_above",
+            "tests/test_questions.py::test_a_question_is_cancelled_by_its_owner_or_from_above",
+        ),
+    ),
+    Row(
+        "HH-17",
+        "mail flows among boss, siblings, self and descendants",
+        tests=(
+            "tests/test_mail.py::test_the_common_boss_can_read_what_its_reports_write_to_each_other",
+            "tests/test_mail_authority.py::test_who_may_write_to_whom_follows_the_rules_in_every_tree",
+            "tests/test_mail_authority.py::test_every_pair_under_every_setting",
+        ),
+    ),
+    Row(
+        "HH-18",
+        "any other pair needs an explicit capability",
+        tests=(
+            "tests/test_mail_authority.py::test_who_may_write_to_whom_follows_the_rules_in_every_tree",
+            "tests/test_mail_authority.py::test_a_capability_that_does_not_fit_opens_nothing",
+            "tests/test_mail_authority.py::test_every_pair_under_every_setting",
+            "tests/test_mail_authority.py::test_a_message_capability_opens_one_pair_in_one_direction",
+        ),
+    ),
     Row(
         "HH-19",
         "only root agents ask for an update of shared inputs",
@@ -1044,13 +1823,37 @@ ROWS = (
             "tests/test_organisation.py::test_a_second_start_finds_the_tree_as_it_was",
         ),
     ),
-    Row("HH-24", "a new agent's configuration starts from a seed", deferred=GOVERNANCE),
-    Row("HH-25", "a change of configuration is submitted for approval", deferred=GOVERNANCE),
+    Row(
+        "HH-24",
+        "a new agent's configuration starts from a seed",
+        tests=(
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
+            "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
+            "tests/test_hiring.py::test_the_configuration_of_a_hire_is_its_first_revision",
+        ),
+    ),
+    Row(
+        "HH-25",
+        "a change of configuration is submitted for approval",
+        tests=(
+            "tests/test_mcp_governance.py::test_an_ancestor_proposes_a_configuration_and_the_board_decides",
+            "tests/test_configuration.py::test_a_change_is_taken_back_as_a_new_revision",
+            "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
+        ),
+    ),
     Row("HH-26", "the old way to ask for an agent remains, deprecated", deferred=GOVERNANCE),
     Row("HH-27", "control operations act on an existing agent", deferred=RUNTIME),
     Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
     Row("HH-29", "a report's output can be read", deferred=RUNTIME),
-    Row("HH-30", "every agent can wake itself", deferred=RUNTIME),
+    Row(
+        "HH-30",
+        "every agent can wake itself",
+        tests=(
+            "tests/test_mail.py::test_a_deferred_message_is_not_there_before_its_time",
+            "tests/test_mail_authority.py::test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree",
+            "tests/test_schedules.py::test_a_reminder_comes_to_its_owner_once",
+        ),
+    ),
     Row(
         "HH-31",
         "the root agent sees all configurations",
@@ -1069,14 +1872,41 @@ ROWS = (
     ),
     Row("HH-35", "state has one place for every agent", deferred=RUNTIME),
     Row("HH-36", "one prompt is rendered from the capabilities", deferred=GOVERNANCE),
-    Row("HH-37", "an agent sees the tools of its capabilities", deferred=GOVERNANCE),
+    Row(
+        "HH-37",
+        "an agent sees the tools of its capabilities",
+        tests=(
+            "tests/test_mcp_governance.py::test_tools_are_listed_for_those_who_have_a_use_for_them",
+        ),
+    ),
     Row(
         "HH-38",
         "an agent sees the loose ends of itself and below",
-        tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
+        tests=(
+            "tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",
+            "tests/test_mail_authority.py::test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree",
+            "tests/test_waiting.py::test_loose_ends_are_ones_own_and_of_everybody_below",
+            "tests/test_waiting.py::test_a_dead_letter_is_revived_from_above_and_not_by_its_receiver",
+        ),
     ),
-    Row("HH-39", "a question is cancelled by owner or ancestor", deferred=MAIL),
-    Row("HH-40", "a reminder is cancelled by owner or ancestor", deferred=MAIL),
+    Row(
+        "HH-39",
+        "a question is cancelled by owner or ancestor",
+        tests=(
+            "tests/test_mail_authority.py::test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree",
+            "tests/test_questions.py::test_a_question_is_cancelled_by_its_owner_or_from_above",
+            "tests/test_questions.py::test_the_beginning_of_an_id_is_enough_for_those_concerned",
+        ),
+    ),
+    Row(
+        "HH-40",
+        "a reminder is cancelled by owner or ancestor",
+        tests=(
+            "tests/test_mail_authority.py::test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree",
+            "tests/test_schedules.py::test_a_reminder_is_cancelled_by_its_owner_or_from_above",
+            "tests/test_schedules.py::test_the_beginning_of_an_id_is_enough_to_cancel",
+        ),
+    ),
     Row(
         "HH-41",
         "an agent removes descendants, never itself or above",
@@ -1137,9 +1967,30 @@ ROWS = (
             "tests/test_identity.py::test_only_the_digest_of_a_token_is_anywhere_in_the_database_or_the_home",
         ),
     ),
-    Row("HB-08", "a policy says which operation needs which level", deferred=GOVERNANCE),
-    Row("HB-09", "an agent has one of four permission levels", deferred=GOVERNANCE),
-    Row("HB-10", "boss operations need the highest level", deferred=GOVERNANCE),
+    Row(
+        "HB-08",
+        "a policy says which operation needs which level",
+        tests=(
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+        ),
+    ),
+    Row(
+        "HB-09",
+        "an agent has one of four permission levels",
+        tests=(
+            "tests/test_http_governance.py::test_levels_are_the_board_s_to_give",
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+        ),
+    ),
+    Row(
+        "HB-10",
+        "boss operations need the highest level",
+        tests=(
+            "tests/test_mcp_governance.py::test_an_agent_with_that_capability_decides_about_those_below",
+            "tests/test_approvals.py::test_it_is_routed_to_the_first_above_who_may_decide",
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+        ),
+    ),
     Row(
         "HB-11",
         "a permission level never changes who sent a message",
@@ -1148,13 +1999,43 @@ ROWS = (
             "tests/test_identity.py::test_the_widest_rights_do_not_make_an_agent_somebody_else",
         ),
     ),
-    Row("HB-12", "whether the board wrote comes from the channel's identity", deferred=RUNTIME),
+    Row(
+        "HB-12",
+        "whether the board wrote comes from the channel's identity",
+        tests=(
+            "tests/test_mail.py::test_the_sender_is_whoever_the_token_says",
+            "tests/test_turn.py::test_no_body_subject_or_name_can_pass_for_a_header",
+            "tests/test_turn.py::test_only_what_a_person_sent_is_from_the_board",
+        ),
+    ),
     Row("HB-13", "Claude and Codex run through their CLIs", deferred=RUNTIME),
     Row("HB-14", "providers use their shared homes", deferred=RUNTIME),
     Row("HB-15", "the system prompt is passed by flag", deferred=RUNTIME),
-    Row("HB-16", "without a model the provider's default is used", deferred=GOVERNANCE),
-    Row("HB-17", "effort has five values or the default", deferred=GOVERNANCE),
-    Row("HB-18", "provider settings are set at hire or later", deferred=GOVERNANCE),
+    Row(
+        "HB-16",
+        "without a model the provider's default is used",
+        tests=(
+            "tests/test_adapters.py::test_the_model_and_its_effort_can_be_left_to_the_provider",
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
+        ),
+    ),
+    Row(
+        "HB-17",
+        "effort has five values or the default",
+        tests=(
+            "tests/test_adapters.py::test_the_model_and_its_effort_can_be_left_to_the_provider",
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
+        ),
+    ),
+    Row(
+        "HB-18",
+        "provider settings are set at hire or later",
+        tests=(
+            "tests/test_hiring.py::test_permissions_and_levels_come_with_a_hire_from_those_who_set_them",
+            "tests/test_permissions.py::test_a_level_is_a_bundle_of_rights_and_replaces_what_was_there",
+            "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
+        ),
+    ),
     Row("HB-19", "full access to the machine is a named mode", deferred=RUNTIME),
     Row("HB-20", "the documentation says what a workspace does not protect", deferred=RUNTIME),
     Row("HB-21", "a script checks real providers in a folder of its own", deferred=RUNTIME),
@@ -1168,13 +2049,55 @@ ROWS = (
     Row("HB-29", "mail, a due time and a start with work left wake an agent", deferred=RUNTIME),
     Row("HB-30", "two runs of one agent never overlap", deferred=RUNTIME),
     Row("HB-31", "a run continues or opens a session", deferred=RUNTIME),
-    Row("HB-32", "a turn takes a bounded number of messages", deferred=RUNTIME),
-    Row("HB-33", "messages are marked when a run has read them", deferred=RUNTIME),
-    Row("HB-34", "a failed run does not lose its messages", deferred=RUNTIME),
+    Row(
+        "HB-32",
+        "a turn takes a bounded number of messages",
+        tests=("tests/test_turn.py::test_a_turn_takes_ten_and_says_how_many_wait",),
+    ),
+    Row(
+        "HB-33",
+        "messages are marked when a run has read them",
+        tests=(
+            "tests/test_mail.py::test_what_a_run_acknowledges_never_comes_again",
+            "tests/test_mail.py::test_what_a_run_took_up_is_done_when_it_ends_well_or_is_cancelled",
+            "tests/test_mail_delivery.py::test_nothing_is_lost_repeated_or_out_of_order_whatever_happens",
+            "tests/test_mail_delivery.py::test_the_same_on_a_server",
+        ),
+    ),
+    Row(
+        "HB-34",
+        "a failed run does not lose its messages",
+        tests=(
+            "tests/test_mail.py::test_a_run_that_fails_gives_back_and_after_three_a_person_must_look",
+            "tests/test_mail.py::test_a_message_to_be_tried_once_is_tried_once",
+            "tests/test_mail.py::test_what_a_run_took_up_is_done_when_it_ends_well_or_is_cancelled",
+            "tests/test_mail.py::test_after_a_crash_a_restart_returns_what_was_taken_up",
+            "tests/test_mail_delivery.py::test_nothing_is_lost_repeated_or_out_of_order_whatever_happens",
+            "tests/test_mail_delivery.py::test_the_same_on_a_server",
+        ),
+    ),
     Row("HB-35", "every run is recorded", deferred=RUNTIME),
     Row("HB-36", "messages left over cause another turn at once", deferred=RUNTIME),
-    Row("HB-37", "a turn's text has a fixed form", deferred=RUNTIME),
-    Row("HB-38", "each message is shown on its own", deferred=RUNTIME),
+    Row(
+        "HB-37",
+        "a turn's text has a fixed form",
+        tests=(
+            "tests/test_turn.py::test_no_body_subject_or_name_can_pass_for_a_header",
+            "tests/test_turn.py::test_ordinary_text_of_every_script_comes_through_unchanged",
+            "tests/test_turn.py::test_a_turn_has_a_fixed_form",
+            "tests/test_turn.py::test_only_what_a_person_sent_is_from_the_board",
+            "tests/test_turn.py::test_the_short_id_of_a_turn_names_its_message",
+        ),
+    ),
+    Row(
+        "HB-38",
+        "each message is shown on its own",
+        tests=(
+            "tests/test_turn.py::test_no_body_subject_or_name_can_pass_for_a_header",
+            "tests/test_turn.py::test_a_turn_has_a_fixed_form",
+            "tests/test_turn.py::test_a_turn_takes_ten_and_says_how_many_wait",
+        ),
+    ),
     Row("HB-39", "applying a setup keeps the record of runs", deferred=RUNTIME),
     Row("HB-40", "mail to the background address runs a job", deferred=RUNTIME),
     Row("HB-41", "a job's result is the provider's final output", deferred=RUNTIME),
@@ -1217,6 +2140,7 @@ ROWS = (
             "tests/test_capabilities.py::test_a_holder_gives_up_a_right_with_all_that_rests_on_it",
             "tests/test_knowledge_base.py::test_a_call_under_way_when_its_grant_ends_happened_before_or_is_refused",
             "tests/test_reorganise.py::test_an_undo_gives_nothing_back_that_could_not_be_given_now",
+            "tests/test_hiring.py::test_grants_are_weighed_when_asked_for_and_given_when_approved",
         ),
     ),
     Row(
@@ -1281,6 +2205,7 @@ ROWS = (
             "tests/test_command_path.py::test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone",
             "tests/test_command_path.py::test_a_process_killed_between_commit_and_reply_has_done_it_once",
             "tests/test_store_crash.py::test_a_killed_writer_loses_nothing_it_acknowledged",
+            "tests/test_governance_concurrency.py::test_a_process_killed_anywhere_in_a_decision_has_decided_nothing_or_everything",
         ),
     ),
     Row("BX-06", "killing any process loses and repeats nothing", deferred=RUNTIME),
@@ -1315,7 +2240,16 @@ ROWS = (
         ),
     ),
     Row("BX-09", "budgets are reserved down the tree and enforced", deferred=RUNTIME),
-    Row("BX-10", "an approval is bound to its content and used once", deferred=GOVERNANCE),
+    Row(
+        "BX-10",
+        "an approval is bound to its content and used once",
+        tests=(
+            "tests/test_approvals.py::test_a_decision_names_the_revision_that_was_seen",
+            "tests/test_approvals.py::test_it_is_routed_to_the_first_above_who_may_decide",
+            "tests/test_approvals.py::test_nobody_decides_their_own_request_or_one_from_elsewhere",
+            "tests/test_approvals.py::test_who_asked_is_woken_with_what_was_decided_and_why",
+        ),
+    ),
     Row(
         "BX-11",
         "somebody else verifies completion, with evidence",
@@ -1340,12 +2274,24 @@ ROWS = (
             "tests/test_identity.py::test_a_run_cannot_end_or_start_runs",
             "tests/test_command_path.py::test_the_same_key_of_different_callers_is_not_the_same_key",
             "tests/test_companies.py::test_what_belongs_to_another_company_does_not_exist_for_its_neighbours",
+            "tests/test_mail.py::test_the_sender_is_whoever_the_token_says",
+            "tests/test_mail.py::test_the_database_itself_keeps_an_agents_message_from_being_the_boards",
+            "tests/test_turn.py::test_no_body_subject_or_name_can_pass_for_a_header",
+            "tests/test_turn.py::test_only_what_a_person_sent_is_from_the_board",
         ),
     ),
     Row("BX-15", "an idle company runs nothing", deferred=RUNTIME),
     Row("BX-16", "runs that change nothing slow down and stop", deferred=RUNTIME),
     Row("BX-17", "one command says why an agent is not running", deferred=RUNTIME),
-    Row("BX-18", "one list shows all that awaits a person", deferred=DASHBOARD),
+    Row(
+        "BX-18",
+        "one list shows all that awaits a person",
+        tests=(
+            "tests/test_waiting.py::test_everything_that_awaits_a_person_is_in_one_list_oldest_first",
+            "tests/test_waiting.py::test_each_person_sees_their_part",
+            "tests/test_waiting.py::test_the_list_covers_all_companies_of_a_person",
+        ),
+    ),
     Row(
         "BX-19",
         "unused capabilities can be seen and revoked",

@@ -23,12 +23,18 @@ from remit.services import (
     events,
     files,
     grants,
+    inbox,
+    mail,
     outcomes,
+    questions,
     reorganise,
+    runs,
+    schedules,
+    waiting,
 )
-from remit.services.archive import checking, reading, tar
+from remit.services.archive import checking, folder, reading, tar
 from remit.services.archive.text import dump, load, split_prose, with_prose
-from remit.services.identity import Caller
+from remit.services.identity import Caller, as_system
 from remit.services.redaction import REMOVED, without_secrets
 from remit.settings import load as load_settings
 from tests.company import Company, HandClock, Member, keyed, opened
@@ -118,11 +124,17 @@ class Built:
 
 
 def build(company: Company) -> Built:
+    company.call(
+        company.board,
+        companies.change,
+        company=company.id,
+        require_board_approval_for_new_agents=False,
+    )
     engineer = company.agent(
         "engineer",
         title="Engineer é ☃",
-        adapter_type="process",
-        adapter_config=CONFIG,
+        adapter_type="scripted",
+        adapter_config={"script": [{"tool": "work", "arguments": CONFIG}]},
         prompt='Be brief.\n+++\n"""\n\nBe kind.',
     )
     writer = company.agent("writer", boss="engineer")
@@ -164,18 +176,26 @@ def build(company: Company) -> Built:
                 "op": "seat",
                 "agent": "writer",
                 "adapter_type": "http",
-                "adapter_config": {"headers": {"X": CANARIES["seat"]}},
+                "adapter_config": {
+                    "url": "https://example.org/run",
+                    "headers": {"X": CANARIES["seat"]},
+                },
             },
             {
                 "op": "insert_layer",
                 "agents": ["writer"],
                 "name": "lead",
-                "adapter_config": {"password": CANARIES["layer"]},
+                "adapter_type": "process",
+                "adapter_config": {"command": "run", "args": ["--password", CANARIES["layer"]]},
             },
         ],
     )
     _reorganise_much(company, made["id"])
+    company.user("second")
+    write_mail(company, engineer, writer, made["id"])
     run = company.run(engineer)
+    taken = company.call(run.caller, inbox.take)["messages"]
+    assert [one["subject"] for one in taken] == ["Attached", "Only once"]
     company.call(run.caller, agents.submit_log, summary="I did it.")
     observer = company.user("eye", role="observer")
     tokens = (
@@ -186,6 +206,69 @@ def build(company: Company) -> Built:
         observer.token,
     )
     return Built(engineer, writer, made["id"], shipped, waiting, tokens)
+
+
+def write_mail(company: Company, engineer: Member, writer: Member, file: str) -> None:
+    """Mail in every state, to agents and to people, with everything that can hang on it."""
+    ceo, board = company.ceo.caller, company.board
+    company.call(board, companies.change, company=company.id, messaging="subtree")
+    send(company, ceo, engineer, "Attached", attachments=[file])
+    send(company, ceo, engineer, "Only once", at_most_once=True)
+    for number in range(3):
+        run = company.run(writer)
+        if not number:
+            send(company, ceo, writer, "Too hard")
+        assert len(company.call(run.caller, inbox.take)["messages"]) == 1
+        company.call(as_system(), runs.end, run=run.id, status="failed")
+    asked = send(company, board, company.ceo, "", body="From a person, é ☃\n---\nfrom-board: no\n")
+    company.call(ceo, inbox.acknowledge, ids=[asked["id"]])
+    answer = send(company, ceo, "board", "For the board", reply_to=asked["id"])
+    company.call(company.token_of("second"), inbox.acknowledge, ids=[answer["id"]])
+    send(company, ceo, "user:second", "For one of them")
+    for subject in ("Later", "Never"):
+        at = "2040-01-01T00:00:00Z"
+        later = send(company, ceo, "agent:ceo", subject, deliver_at=at)
+    company.call(ceo, waiting.cancel, thread=later["id"])
+    company.call(
+        engineer.caller, questions.ask, question="Red or blue?\nOr both", options=["red", "blue"]
+    )
+    letter = company.call(ceo, inbox.take)["messages"][-1]
+    send(company, ceo, engineer, "", body="red", reply_to=letter["id"], deliver_at=at)
+    asked = company.call(ceo, questions.ask, question="May I?", to="board")
+    company.call(board, questions.answer, question=asked["id"], answer="Yes")
+    company.call(ceo, questions.ask, question="And now?", to="board")
+    asked = company.call(ceo, questions.ask, question="Never mind?", to="board")
+    company.call(ceo, waiting.cancel, thread=asked["id"])
+    wanted = {"resource": f"kb_file:{file}", "level": "read", "why": "I need it"}
+    key = company.call(board, agents.create_key, agent=writer.id)["token"]  # it was seated anew
+    company.call(Caller(key), mail.request_capability, **wanted)
+    granted = company.call(Caller(key), mail.request_capability, **{**wanted, "level": "write"})
+    company.call(board, mail.grant_request, request=granted["id"])
+    company.call(ceo, schedules.add, body="Stand up", cron="0 9 * * 1-5", timezone="Europe/Zurich")
+    company.call(ceo, schedules.add, body="Tell", at=at, to="user:second", subject="Told")
+    over = company.call(ceo, schedules.add, body="Over", at=at, to="board")
+    company.call(ceo, waiting.cancel, thread=over["id"])
+
+
+def send(
+    company: Company, caller: Caller, to: Member | str, subject: str, body: str = "b", **more: Any
+) -> Any:
+    address = to if isinstance(to, str) else f"agent:{to.id}"
+    return send_to(company, company.id, caller, address, subject, body=body, **more)
+
+
+def send_to(
+    at: Company,
+    company_id: str,
+    caller: Caller,
+    to: str,
+    subject: str,
+    body: str = "b",
+    **more: Any,
+) -> Any:
+    return at.wait(
+        at.app.library.send(caller, body=body, company=company_id, to=to, subject=subject, **more)
+    )
 
 
 def _reorganise_much(company: Company, file: str) -> None:
@@ -272,10 +355,11 @@ def test_an_export_is_text_that_says_everything(database_url: str, tmp_path: Pat
             "idle",  # it has a run, and runs stay where they are
             "Engineer é ☃",
         )
-        config = json.loads(table["adapter_config"])
+        config = json.loads(table["adapter_config"])["script"][0]["arguments"]
         assert config["nested"] == [{"clientSecret": REMOVED, "model": "m", "max_tokens": 4096}]
         assert config["env"] == {"API_KEY": REMOVED, "HOME": REMOVED}
-        assert {"env.API_KEY", "nested[0].clientSecret", "command[2]"} <= set(table["removed"])
+        inside = ("env.API_KEY", "nested[0].clientSecret", "command[2]")
+        assert {f"script[0].arguments.{path}" for path in inside} <= set(table["removed"])
         assert split_prose("", folder["agents/ceo.md"])[0]["boss"] == "person"
         assert any(path.startswith("agents/former/helper/") for path in folder)
         assert "agents/helper.md" in folder
@@ -469,7 +553,14 @@ def test_an_id_that_is_taken_elsewhere_is_a_conflict(sample: bytes, other: Compa
     company = import_(other, sample)["id"]
     before = _rows(other)
     folder = unpacked(sample)
-    for path, what in (("outcomes/", "outcome"), ("files/", "file"), ("grants", "grant")):
+    for path, what in (
+        ("outcomes/", "outcome"),
+        ("files/", "file"),
+        ("grants", "grants"),
+        ("mail", "mail"),
+        ("questions", "questions"),
+        ("schedules", "schedules"),
+    ):
         fresh = {
             name: content.replace(company.encode(), _uuid("5").encode())
             for name, content in folder.items()
@@ -483,8 +574,10 @@ def _with_new_ids(folder: Folder, keep: str) -> Folder:
     """The same company under other ids, except for one kind of thing."""
     outcome_ids = {path[9:-3] for path in folder if path.startswith("outcomes/")}
     file_ids = {path.split("/")[1] for path in folder if path.startswith("files/")} - outcome_ids
-    grant_ids = {json.loads(line)["id"] for line in folder["grants.jsonl"].splitlines()}
-    changed = {"outcome": outcome_ids, "file": file_ids, "grant": grant_ids}
+    changed = {"outcome": outcome_ids, "file": file_ids}
+    for name in ("grants", "mail", "questions", "schedules"):
+        rows = folder[f"{name}.jsonl"].splitlines()
+        changed[name] = {json.loads(line)["id"] for line in rows}
     changed.pop(keep)
     text = re.compile(b"|".join(one.encode() for ids in changed.values() for one in ids))
     content_is_fixed = re.compile(r"^files/.*/v\d+$")
@@ -513,6 +606,87 @@ def test_what_has_expired_meanwhile_is_left_behind(tmp_path: Path) -> None:
         answer = import_(other, archive, name="Copy")
         held = other.call(other.board, grants.listing, company=answer["id"], agent="worker")
         assert held == []
+
+
+def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path) -> None:
+    home = tmp_path / "first"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        built = build(company)
+        archive = export(company)
+        told = company.call(company.ceo.caller, inbox.take)["messages"]
+    letters = {
+        row["subject"]: row for row in map(json.loads, unpacked(archive)["mail.jsonl"].splitlines())
+    }
+    # Nobody learns which person it was, and who was one of several is the one there is.
+    assert letters["For the board"]["to"] == "board"
+    (reached,) = letters["For the board"]["deliveries"]
+    assert (reached["to"], reached["status"]) == ("person", "queued")
+    assert letters["For one of them"]["to"] == "person"
+    # What a run had taken up is as it is without that run.
+    (reached,) = letters["Attached"]["deliveries"]
+    assert (reached["status"], reached["attempt"]) == ("queued", 2)
+    (reached,) = letters["Only once"]["deliveries"]
+    assert (reached["status"], reached["ended_why"]) == ("done", "tried once, as asked")
+
+    company_id = import_(other, archive)["id"]
+    waits = {
+        (one["kind"], one["title"])
+        for one in other.call(other.board, waiting.needs_you, company=company_id)
+    }
+    assert waits == {
+        ("mail", "For the board"),
+        ("mail", "For one of them"),
+        ("question", "And now?"),
+        ("dead_letter", "Too hard (failed 3 times)"),
+    }
+    ceo = Caller(other.call(other.board, agents.create_key, agent=company.ceo.id)["token"])
+    again = other.call(ceo, inbox.take)["messages"]
+    same = ("id", "subject", "body", "attempt", "position", "from_board", "attachments", "request")
+    assert [{name: one[name] for name in same} for one in again] == [
+        {name: one[name] for name in same} for one in told
+    ]
+    run = other.run(Member(built.engineer.id, "engineer", ceo))
+    taken = other.call(run.caller, inbox.take)["messages"]
+    assert [(one["subject"], one["attempt"]) for one in taken] == [("Attached", 2)]
+    assert other.read(run.caller, built.file)[1].startswith(b"# See")
+    other.call(run.caller, inbox.acknowledge, ids=[taken[0]["id"]])
+    # New mail comes after all that was there.
+    sent = send_to(other, company_id, ceo, "agent:ceo", "New")
+    newest = other.call(ceo, inbox.take)["messages"][-1]
+    assert newest["id"] == sent["id"]
+    assert newest["position"] > max(one["position"] for one in again)
+    active = other.call(ceo, schedules.listing)
+    assert [(one["body"], one["to"].partition(":")[0]) for one in active] == [
+        ("Stand up", "agent"),
+        ("Tell", "user"),
+    ]
+    requested = [json.loads(row[0]) for row in other.sql(REQUESTS)]
+    assert [set(one) - {"agent", "resource", "level"} for one in requested] == [set(), {"grant"}]
+    (question,) = other.call(ceo, questions.listing)
+    other.call(other.board, questions.answer, question=question["id"], answer="Well")
+    assert other.call(other.board, events.verify, company=company_id)["ok"]
+
+
+REQUESTS = "SELECT request FROM messages WHERE request IS NOT NULL ORDER BY id"
+
+
+def test_an_export_from_before_there_was_mail_is_imported(other: Company, tmp_path: Path) -> None:
+    home = tmp_path / "first"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        company.agent("lead")
+        archive = unpacked(export(company))
+    for path in ("mail.jsonl", "questions.jsonl", "schedules.jsonl"):
+        assert archive.pop(path) == b""
+    about = archive["company.toml"]
+    archive["company.toml"] = about.replace(b"format = 2", b"format = 1").replace(
+        b'messaging = "chain"\n', b""
+    )
+    assert archive["company.toml"] != about
+    company_id = import_(other, packed(archive))["id"]
+    shown = other.call(other.board, companies.show, company=company_id)
+    assert shown["messaging"] == "chain"
+    key = other.call(other.board, agents.create_key, agent=company.ceo.id)["token"]
+    send_to(other, company_id, Caller(key), "agent:lead", "It works")
 
 
 # What is not an export
@@ -608,13 +782,54 @@ def _uuid(text: str) -> str:
     return f"{bare[:8]}-{bare[8:12]}-{bare[12:16]}-{bare[16:20]}-{bare[20:]}"
 
 
-def _grants(change: Callable[[list[dict[str, Any]]], None]) -> Change:
+Rows = list[dict[str, Any]]
+
+
+def _lines(path: str, change: Callable[[Rows], None]) -> Change:
     def apply(folder: Folder) -> None:
-        rows = [json.loads(line) for line in folder["grants.jsonl"].splitlines()]
+        rows = [json.loads(line) for line in folder[path].splitlines()]
         change(rows)
-        folder["grants.jsonl"] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        folder[path] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
     return apply
+
+
+def _grants(change: Callable[[Rows], None]) -> Change:
+    return _lines("grants.jsonl", change)
+
+
+def _letter(subject: str, /, **changed: Any) -> Change:
+    """Change a message, found by its subject."""
+    return _lines(
+        "mail.jsonl",
+        lambda rows: next(row for row in rows if row["subject"] == subject).update(changed),
+    )
+
+
+def _delivered(subject: str, **changed: Any) -> Change:
+    return _lines(
+        "mail.jsonl",
+        lambda rows: next(row for row in rows if row["subject"] == subject)["deliveries"][0].update(
+            changed
+        ),
+    )
+
+
+def _first(path: str, **changed: Any) -> Change:
+    return _lines(path, lambda rows: rows[0].update(changed))
+
+
+def _answers_itself(rows: Rows) -> None:
+    answer = next(row for row in rows if row["subject"] == "For the board")
+    first = next(row for row in rows if row["id"] == answer["reply_to"])
+    first["reply_to"] = answer["id"]
+
+
+def _same_place(rows: Rows) -> None:
+    one, other = (
+        row["deliveries"][0] for row in rows if row["subject"] in ("Attached", "Too hard")
+    )
+    one["position"] = other["position"]
 
 
 def _derived(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -624,7 +839,7 @@ def _derived(rows: list[dict[str, Any]]) -> dict[str, Any]:
 DAMAGES: dict[str, tuple[Change, str]] = {
     "no company": (drop("company.toml"), "company.toml: is missing"),
     "no grants": (drop("grants.jsonl"), "grants.jsonl: is missing"),
-    "another format": (swap("company", "format = 1", "format = 2"), "format must be 1"),
+    "another format": (swap("company", "format = 2", "format = 3"), "format must be"),
     "company id": (swap("company", 'id = "[^"]+"', 'id = "../x"'), "id must be an id"),
     "company name": (swap("company", 'name = "[^"]+"', 'name = "a\\\\u0007b"'), "name is refused"),
     "not toml": (swap("company", "format", "= ="), "company.toml: is not TOML"),
@@ -636,7 +851,7 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     "agent name": (swap("agents/e", '"engineer"', '"../../x"'), "name is refused"),
     "reserved name": (swap("agents/e", '"engineer"', '"system"'), "name is refused"),
     "agent elsewhere": (swap("agents/e", '"engineer"', '"designer"'), "belongs at agents/designer"),
-    "adapter": (swap("agents/e", '"process"', '"magic"'), "adapter_type is refused"),
+    "adapter": (swap("agents/e", '"scripted"', '"magic"'), "adapter_type is refused"),
     "settings": (swap("agents/e", r'(?s)config = """.*?"""', 'config = "[]"'), "a JSON object"),
     "settings type": (swap("agents/e", r'(?s)config = """.*?"""', "config = 3"), "a JSON object"),
     "settings number": (
@@ -778,6 +993,102 @@ DAMAGES: dict[str, tuple[Change, str]] = {
         lambda folder: _finish_scope(folder),
         "its scope is finished",
     ),
+    "no mail": (drop("mail.jsonl"), "mail.jsonl: is missing"),
+    "no questions": (drop("questions.jsonl"), "questions.jsonl: is missing"),
+    "no schedules": (drop("schedules.jsonl"), "schedules.jsonl: is missing"),
+    "messaging": (swap("company", '"subtree"', '"all"'), "messaging must be one of"),
+    "mail in an older export": (
+        swap("company", "format = 2", "format = 1"),
+        "mail.jsonl: is not part",
+    ),
+    "letter twice": (_lines("mail.jsonl", lambda rows: rows.append(rows[0])), "has the id of"),
+    "letter from nobody": (
+        _letter("Attached", **{"from": f"agent:{_uuid('0')}"}),
+        "from,.*not here",
+    ),
+    "letter from a user": (_letter("Attached", **{"from": "user:board"}), "from must be person or"),
+    "forged board": (_letter("Attached", from_board=True), "from_board is true and no person"),
+    "letter to a user": (_letter("Attached", to="user:board"), "to names a person"),
+    "letter to nobody": (_letter("Attached", to=f"agent:{_uuid('0')}"), "to,.*is not here"),
+    "letter to nowhere": (_letter("Attached", to="channel"), "to,.*is not here"),
+    "subject": (_letter("Attached", subject="a\nb"), "subject (is refused|has blanks)"),
+    "no body": (_letter("Attached", body=_uuid("0")), "body,.*is not here"),
+    "body version": (_letter("Attached", body_version=7), "body_version 7 is not here"),
+    "attachment": (_letter("Attached", attachments=[_uuid("0")]), "an attachment.*not here"),
+    "hops": (_letter("Attached", hops=-1), "hops must be"),
+    "thread": (_letter("Attached", thread=_uuid("0")), "thread,.*is not here"),
+    "reply to nothing": (_letter("Attached", reply_to=_uuid("0")), "reply_to,.*is not here"),
+    "another thread": (
+        _lines("mail.jsonl", lambda rows: rows[0].update(reply_to=rows[1]["id"])),
+        "in another thread",
+    ),
+    "letter circle": (_lines("mail.jsonl", _answers_itself), "answer each other"),
+    "unknown question": (_letter("Attached", question=_uuid("0")), "question,.*is not here"),
+    "request": (_letter("Attached", request={"agent": "x"}), "request: resource is refused"),
+    "request for all": (
+        _letter("Attached", request={"agent": _uuid("0"), "resource": "repo:main", "level": "all"}),
+        "request: level is refused",
+    ),
+    "request of nobody": (
+        _letter("Attached", request={"agent": _uuid("0"), "resource": "repo:main", "level": "use"}),
+        "request, agent,.*is not here",
+    ),
+    "letter field": (_letter("Attached", urgent=True), "'urgent' is not a field"),
+    "receiver": (_delivered("Attached", to=None), "deliveries 1: to must be"),
+    "unknown receiver": (_delivered("Attached", to=f"agent:{_uuid('0')}"), "a receiver.*not here"),
+    "delivery status": (_delivered("Attached", status="lost"), "status must be one of"),
+    "delivery without end": (_delivered("Too hard", ended_at=None), "ended_at belongs"),
+    "waiting with end": (_delivered("Too hard", status="queued"), "ended_at belongs"),
+    "no place in line": (_delivered("Attached", position=None), "position is missing"),
+    "place of what is deferred": (_delivered("Later", position=1), "position is given when"),
+    "place in line": (_delivered("Attached", position=-5), "position must be"),
+    "attempts": (_delivered("Attached", attempt=9), "attempt must be"),
+    "same place in line": (_lines("mail.jsonl", _same_place), "position .* is given twice"),
+    "reached twice": (
+        _lines("mail.jsonl", lambda rows: rows[0].update(deliveries=rows[0]["deliveries"] * 2)),
+        "reaches somebody twice",
+    ),
+    "open inbox without mail": (
+        _delivered("Attached", status="done", ended_at="2026-01-01T00:00:00Z"),
+        "an inbox is open exactly while",
+    ),
+    "mail without inbox": (
+        swap("outcomes/", 'kind = "inbox"\n', ""),
+        "mail waits for it, and it has no inbox",
+    ),
+    "perpetual inbox": (
+        swap("outcomes/", 'kind = "inbox"\n', 'kind = "inbox"\nperpetual = true\n'),
+        "neither delegated nor perpetual|perpetual, so it cannot",
+    ),
+    "outcome kind": (swap("outcomes/", '"inbox"', '"play"'), "kind must be one of"),
+    "question status": (
+        _first("questions.jsonl", status="open"),
+        "answer belongs|ended_at belongs",
+    ),
+    "question without answer": (
+        _lines(
+            "questions.jsonl",
+            lambda rows: next(row for row in rows if row["answer"]).update(answer=None),
+        ),
+        "answer belongs to what was answered",
+    ),
+    "question end": (
+        _lines(
+            "questions.jsonl",
+            lambda rows: next(row for row in rows if row["answer"]).update(ended_at=None),
+        ),
+        "ended_at belongs to what was answered",
+    ),
+    "question to": (_first("questions.jsonl", to="person"), "to must be board or agent"),
+    "question of": (_first("questions.jsonl", agent=_uuid("0")), "agent,.*is not here"),
+    "options": (_first("questions.jsonl", options=["a\nb"]), "options is refused|options have"),
+    "many options": (_first("questions.jsonl", options=["a"] * 21), "options must be at most 20"),
+    "schedule of": (_first("schedules.jsonl", agent=_uuid("0")), "agent,.*is not here"),
+    "cron": (_first("schedules.jsonl", cron="61 * * * *"), "cron is refused"),
+    "time zone": (_first("schedules.jsonl", timezone="../Mars"), "timezone is refused"),
+    "schedule body": (_first("schedules.jsonl", body=" "), "body is refused"),
+    "schedule status": (_first("schedules.jsonl", status="done"), "next_at belongs"),
+    "schedule to": (_first("schedules.jsonl", to="user:x"), "to names a person"),
 }
 
 
@@ -806,13 +1117,13 @@ def _finish_scope(folder: Folder) -> None:
     _grants(lambda rows: rows[-1].update(scope=outcome))(folder)
 
 
-def check(archive: bytes, folder: Path) -> None:
+def check(archive: bytes, place: Path) -> None:
     """Read an archive as an import does before it touches a database."""
-    with (folder / "archive.tar").open("w+b") as file:
+    with (place / "archive.tar").open("w+b") as file:
         file.write(archive)
         file.flush()
         file.seek(0)
-        plan = reading.read(reading.Folder(file), _IMPORTER)
+        plan = reading.read(folder.Folder(file), _IMPORTER)
         checking.check(plan, 1_800_000_000_000_000)
 
 
@@ -836,7 +1147,8 @@ def test_a_damaged_export_is_refused_with_path_and_reason(
 
 
 def _rows(company: Company) -> list[Any]:
-    tables = ("companies", "agents", "outcomes", "files", "file_versions", "grants", "memberships")
+    tables = ["companies", "agents", "outcomes", "files", "file_versions", "grants", "memberships"]
+    tables += ["messages", "deliveries", "questions", "schedules"]
     counted = [company.sql(f"SELECT count(*) FROM {table}") for table in tables]  # noqa: S608
     return [*counted, company.sql("SELECT count(*) FROM events")]
 
@@ -1085,7 +1397,8 @@ def test_a_file_larger_than_the_instance_takes_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_path: Path) -> None:
     company = remit.json("company", "create", "Acme")
-    remit.json("--company", "Acme", "agent", "create", "lead", "--config", '{"apiKey": "canary"}')
+    config = ("--adapter", "process", "--config", '{"command": "a", "env": {"KEY": "canary"}}')
+    remit.json("--company", "Acme", "agent", "create", "lead", *config)
     folder = tmp_path / "deep" / "acme"
     done = remit("--company", "Acme", "company", "export", str(folder))
     assert (done.code, done.err) == (0, "")
@@ -1105,7 +1418,7 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
             pass
         made = elsewhere("company", "import", str(folder), "--name", "Acme again")
         assert made.code == 0, made.err
-        assert "give again what was taken out: apiKey" in made.err
+        assert "give again what was taken out: env.KEY" in made.err
         assert {one["name"] for one in elsewhere.json("company", "list")} >= {"Acme again"}
         back = tmp_path / "back"
         answer = elsewhere.json("--company", "Acme again", "company", "export", str(back))

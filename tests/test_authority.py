@@ -90,7 +90,8 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
-    "grant.read", "event.read", "event.verify", "outcome.read",
+    "grant.read", "event.read", "event.verify", "outcome.read", "message.read", "approval.read",
+    "config.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
     "company.change",
@@ -398,8 +399,16 @@ def test_an_agent_grants_only_to_direct_reports_in_every_tree() -> None:
 
 BY_CAPABILITY = {"file.see", "file.read", "file.audit", "file.write"}
 FOR_EVERY_AGENT = {"company.read", "agent.read", "file.create"}
-# A log is its agent's own; how agents stand to outcomes is checked in test_authority_outcomes.py.
-BY_RELATION = {"grant.give", "grant.revoke", "grant.read", "log.write"}
+# How agents stand to outcomes is checked in test_authority_outcomes.py, to each other's mail in
+# test_mail_authority.py, to approvals and configurations in test_authority_governance.py.
+BY_RELATION = {
+    "grant.give", "grant.revoke", "grant.read", "message.send", "question.answer",
+}  # fmt: skip
+# What is one's own, and what one asked for.
+OWN = {
+    "log.write", "message.read", "schedule.change", "question.ask", "thread.cancel",
+    "approval.request", "approval.read", "approval.comment",
+}  # fmt: skip
 
 
 @pytest.mark.requirement("BX-02", "AG-53")
@@ -410,9 +419,12 @@ def test_what_is_not_for_agents_is_refused_to_every_agent(
 ) -> None:
     if action.value in BY_CAPABILITY | BY_RELATION:
         return
-    decision = decide(an_agent(status), action, None, Facts(NOW, place=(AGENTS[0],)))
     alive = status.value in ("idle", "running", "paused", "error")
-    assert decision.allowed == (alive and action.value in FOR_EVERY_AGENT)
+    for whose in ((AGENTS[0],), (AGENTS[1],), (AGENTS[1], AGENTS[2]), ()):
+        decision = decide(an_agent(status), action, None, Facts(NOW, place=whose))
+        open_to_all = action.value in FOR_EVERY_AGENT
+        own = action.value in OWN and whose[:1] == (AGENTS[0],)
+        assert decision.allowed == (alive and (open_to_all or own)), whose
 
 
 @pytest.mark.requirement("BX-02", "BX-01")

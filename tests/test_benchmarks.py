@@ -18,7 +18,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 
@@ -34,6 +34,25 @@ def test_a_measurement_prints_the_machine_and_its_table() -> None:
         promised = r" ≥ 100,000 +(ok|OVER)" if grants < 50 else r"[\d,]+$"
         assert re.search(rf"with {grants} grants on it +[\d,]+ a second .+{promised}", row)
     assert re.fullmatch(r"(everything within budget|\d over budget); took \d+ s", verdict)
+
+
+def test_mail_is_measured_through_all_that_it_goes_through() -> None:
+    done = bench("mail", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = "\n".join(done.stdout.splitlines()[4:-2])
+    for name in (
+        "sent and seen over HTTP",
+        "sent and seen over MCP",
+        "look into an inbox, 10,000 waiting",
+        "take up 10 letters, 10,000 waiting",
+        "send one more, 10,000 waiting",
+        "send over HTTP, 16 clients",
+        "needs-you, 1,000 elsewhere",
+        "loose ends, 1,000 elsewhere",
+        "deferred in good time",
+        "deferred while the clock slept",
+    ):
+        assert name in rows
 
 
 def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:

@@ -374,11 +374,11 @@ def test_a_right_that_needs_approval_is_passed_on_as_such(
     company.give(company.board, lead, file, "read", mode="ask")
     with pytest.raises(Refused) as refusal:
         company.read(lead.caller, file["id"])
-    assert refusal.value.reason == "needs_approval"
+    assert refusal.value.reason == "pending_approval"
     assert company.give(lead.caller, worker, file, "read")["mode"] == "ask"
     with pytest.raises(Refused) as refusal:
         company.read(worker.caller, file["id"])
-    assert refusal.value.reason == "needs_approval"
+    assert refusal.value.reason == "pending_approval"
 
 
 @pytest.mark.parametrize("mode", ["ask", "deny"])

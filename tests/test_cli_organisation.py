@@ -17,7 +17,8 @@ HOSTILE = "Ship [bold]it[/bold] 宣伝 " + "and more " * 15
 
 @pytest.fixture
 def staffed(only: Home) -> Home:
-    """A company with a boss and two reports."""
+    """A company with a boss and two reports, where nobody has to be asked."""
+    only.json("company", "set", "--approve-hires", "no")
     only.json("agent", "create", "boss", "--role", "ceo", "--title", "Chief")
     for name in ("left", "right"):
         only.json("agent", "create", name, "--boss", "boss", "--purpose", f"See to the {name}")
@@ -206,7 +207,9 @@ def test_a_person_takes_a_seat_and_gives_it_back(staffed: Home) -> None:
     assert staffed.json("agent", "show", "left")["seat_user_id"] is None
     staffed.json("org", "seat", "left", "--user", person)
     assert re.search(rf"^seat +{person}$", staffed("agent", "show", "left").out, re.MULTILINE)
-    staffed.json("org", "seat", "left", "--adapter", "scripted", "--config", '{"a": 1}')
+    staffed.json(
+        "org", "seat", "left", "--adapter", "scripted", "--config", '{"timeoutSeconds": 5}'
+    )
     assert staffed.json("agent", "show", "left")["adapter_type"] == "scripted"
     refused(staffed("org", "seat", "left"), 2, "--user")
     refused(staffed("org", "seat", "left", "--user", "nobody"), 3, "user")

@@ -491,7 +491,7 @@ def test_the_board_can_deny_and_gate_what_follows_from_the_tree(company: Company
     give("ask", "write")
     assert (
         refusal(company, world.lead.caller, outcomes.create, parent=world.plan, title="No")
-        == "needs_approval"
+        == "pending_approval"
     )
     company.call(world.lead.caller, outcomes.show, outcome=world.plan)
 

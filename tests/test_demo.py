@@ -14,12 +14,17 @@ SOURCE = Path(__file__).parent.parent / "src"
 LONGEST_SECONDS = 20
 CHAPTERS = [
     "A company of two agents",
+    "A wish, by mail",
     "Knowledge, and who may read it",
     "Two writers, no lost update",
+    "Nobody comes in unasked",
+    "A hire, sent back and approved",
     "A mandate, taken apart",
     "The hired agents at work",
+    "A question, and its answer",
     "Who decides what",
     "Taken back, and verified",
+    "The result, by mail",
     "Where it stands",
     "The record",
 ]
@@ -64,6 +69,8 @@ def test_the_demonstration_tells_its_story_and_leaves_nothing_behind(tmp_path: P
     assert lines[-1] == "Everything came out as it should."
     assert "no_capability: " in demo.out
     assert "conflict: " in demo.out
+    assert "not_in_reach: " in demo.out
+    assert "          │ from-board: yes" in lines
     assert demo.left_nothing()
 
 
@@ -95,6 +102,31 @@ from remit.services import events
 from remit.services.command import Kind, Verb
 broken = lambda ctx, *, company: {"ok": False, "events": 1}
 events.verify = Verb("events.verify", Kind.QUERY, broken)
+""",
+    "hires need nobody": """
+from remit.services import companies
+made = companies.create.body
+def careless(ctx, *, name):
+    answer = made(ctx, name=name)
+    ctx.tx.execute("UPDATE companies SET require_board_approval_for_new_agents = 0", {})
+    return answer
+companies.create = type(companies.create)("companies.create", companies.create.kind, careless)
+""",
+    "mail is lost": """
+from remit.services import inbox
+inbox.deliver = lambda *_, **__: None
+""",
+    "what is attached cannot be read": """
+from remit.services import grants
+grants.share = lambda *_, **__: None
+""",
+    "mail comes again after it was acknowledged": """
+from remit.services import inbox
+inbox._end = lambda *_, **__: None
+""",
+    "an answer goes nowhere": """
+from remit.services import answering
+answering.close = lambda ctx, found, *_: found
 """,
     "a run's token outlives it": """
 from remit.services import runs

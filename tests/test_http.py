@@ -58,16 +58,26 @@ class World:
     token: str
     #: A part of the worker's mandate.
     outcome: str
+    #: Of a hire that nobody has decided about.
+    approval: str
+    #: What the worker wrote to the board, asked its boss, and planned.
+    message: str
+    question: str
+    schedule: str
 
     def path(self, template: str) -> str:
         """A route's path with the ids of the first company."""
         ids = {"companyId": self.company, "user": self.user, "tokenId": self.token}
         ids |= {"keyId": self.key, "id": self.id_for(template)}
+        ids |= {"adapterType": "scripted", "revisionId": "1"}
         return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
 
     def id_for(self, template: str) -> str:
         kinds = {"files": self.file, "grants": self.grant, "events": self.event}
         kinds |= {"agents": self.worker, "outcomes": self.outcome}
+        kinds["approvals"] = self.approval
+        kinds |= {"agents": self.worker, "outcomes": self.outcome, "messages": self.message}
+        kinds |= {"questions": self.question, "schedules": self.schedule}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 
@@ -114,6 +124,15 @@ def world(running: Running) -> World:
     outcome = board.must(
         "POST", f"/api/companies/{company}/outcomes", {"parentId": worker, "title": "a part"}
     )
+    hire = board.must("POST", f"/api/companies/{company}/agent-hires", {"name": "hopeful"})
+    lead_client = running.client(board.must("POST", f"/api/agents/{lead}/keys")["token"])
+    worker_client = running.client(key["token"])
+    here = f"/api/companies/{company}"
+    message = worker_client.must("POST", f"{here}/messages", {"to": "board", "body": "I begin"})
+    question = worker_client.must("POST", f"{here}/questions", {"question": "With what?"})
+    schedule = worker_client.must(
+        "POST", f"{here}/schedules", {"body": "look again", "cron": "0 9 * * 1"}
+    )
     return World(
         running,
         board,
@@ -122,16 +141,20 @@ def world(running: Running) -> World:
         running.client(board.must("POST", f"/api/agents/{strange}/keys")["token"]),
         other,
         lead,
-        running.client(board.must("POST", f"/api/agents/{lead}/keys")["token"]),
+        lead_client,
         worker,
-        running.client(key["token"]),
+        worker_client,
         key["id"],
         file,
         grant,
-        board.must("GET", f"/api/companies/{company}/events?limit=1")[0]["id"],
+        board.must("GET", f"{here}/events?limit=1")[0]["id"],
         user,
         token["id"],
         outcome["id"],
+        hire["approval"]["id"],
+        message["id"],
+        question["id"],
+        schedule["id"],
     )
 
 
@@ -140,7 +163,7 @@ def operations(running: Running) -> list[tuple[str, str]]:
     return [
         (method, route.path)
         for route in running.instance.api.routes
-        if isinstance(route, Route | APIRoute) and route.path.startswith("/api/")
+        if isinstance(route, Route | APIRoute) and route.path.startswith(("/api/", "/llms/"))
         for method in sorted((route.methods or set()) - {"HEAD"})
     ]
 
@@ -161,6 +184,15 @@ def good_body(method: str, template: str, world: World) -> Any:
         },
         "/api/companies/{companyId}/users": {"name": "somebody"},
         "/api/companies/{companyId}/outcomes": {"parentId": world.worker, "title": "another"},
+        "/api/companies/{companyId}/messages": {"to": "worker", "body": "hello"},
+        "/api/companies/{companyId}/questions": {"question": "Why?"},
+        "/api/companies/{companyId}/questions/{id}/answer": {"answer": "With care."},
+        "/api/questions/{id}/answer": {"answer": "With care."},
+        "/api/companies/{companyId}/schedules": {
+            "agent": "worker",
+            "body": "look again",
+            "cron": "0 9 * * *",
+        },
         "/api/companies/{companyId}/reorganise": {
             "operations": [{"op": "move", "agent": world.worker, "to": "board"}]
         },
@@ -171,6 +203,13 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/outcomes/{id}/delegate": {"hire": {"name": "hired"}},
         "/api/outcomes/{id}/reclaim": {"reason": "too slow"},
         "/api/files/{id}": {"description": "other"},
+        "/api/companies/{companyId}/agent-hires": {"name": "another"},
+        "/api/companies/{companyId}/approvals": {"type": "request_board_approval"},
+        "/api/agents/{id}": {"title": "Renamed"},
+        "/api/agents/{id}/config-proposals": {"title": "Renamed"},
+        "/api/agents/{id}/permissions": {"canCreateAgents": True},
+        "/api/agents/{id}/permission-level": {"permissionLevel": "boss"},
+        "/api/approvals/{id}/comments": {"body": "Why?"},
     }
     return bodies.get(template)
 
@@ -185,6 +224,8 @@ TABLES = [
     *("companies", "users", "memberships", "tokens", "agents", "outcomes", "runs", "files"),
     *("file_versions", "file_links", "grants", "answers", "access_log"),
     *("agent_places", "outcome_edges", "outcome_blockers"),
+    *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
+    *("messages", "deliveries", "questions", "schedules"),
 ]
 
 
@@ -217,7 +258,8 @@ def test_metrics_are_for_people(world: World) -> None:
 def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
     made = world.board("POST", "/api/companies", {"name": f"New {world.user}"})
     assert made.status == 201
-    assert set(made.json) == {"id", "name", "createdAt", "role", "scopeAgentId"}
+    assert {"id", "name", "createdAt", "role", "scopeAgentId"} <= set(made.json)
+    assert made.json["requireBoardApprovalForNewAgents"] is True
     path = f"/api/companies/{made.json['id']}"
     assert world.board.must("GET", path) == made.json
     listed = world.board.must("GET", "/api/companies?limit=1000")
@@ -239,7 +281,8 @@ def test_an_agent_is_created_with_its_boss_and_its_grants(world: World) -> None:
         "title": "Writes",
         "reportsTo": world.lead,
         "adapterType": "process",
-        "adapterConfig": {"command_line": ["x"], "deep": {"snake_case": 1}},
+        "adapterConfig": {"command": "x", "env": {"LANG": "C", "SNAKE_case": "1"}},
+        "metadata": {"deep": {"snake_case": 1}},
         "purpose": "Write",
         "grants": [{"resource": f"kb_file:{world.file}", "level": "read"}],
         "unknown": {"ignored": True},
@@ -404,7 +447,8 @@ def test_a_grant_is_given_listed_and_revoked_with_what_rests_on_it(world: World)
     assert (passed_on.status, passed_on.json["parentId"]) == (201, world.grant)
     assert world.worker_client("GET", f"/api/files/{world.file}/content").body == b"plan"
     listed = world.board.must("GET", f"{grants}?agent=worker")
-    assert [grant["id"] for grant in listed] == [passed_on.json["id"]]
+    on_file = [grant["id"] for grant in listed if grant["resource"] == f"kb_file:{world.file}"]
+    assert on_file == [passed_on.json["id"]]  # the others are its own mail
     assert world.board.must("GET", f"{grants}?agent=worker&unused=1") == []
     # The other company's path does not lead to it, though the caller is on both boards.
     elsewhere = f"/api/companies/{world.other}/grants/{world.grant}"
@@ -568,7 +612,7 @@ def test_every_route_hides_what_belongs_to_another_company(world: World) -> None
     before = rows(world)
     tried = 0
     for method, template in operations(world.running):
-        if "{" not in template:
+        if "{id}" not in template and "{companyId}" not in template:
             continue
         for client in (world.stranger, world.strange_agent):
             answer = client(
@@ -608,7 +652,7 @@ def test_every_route_wants_a_token_that_counts(world: World) -> None:
         "rmt_user_" + "A" * 5000,
         "ü",
     ]
-    before = rows(world)
+    before, stored_before = rows(world), stored(world)
     for method, template in operations(world.running):
         body = good_body(method, template, world)
         for presented in wrong:
@@ -620,6 +664,13 @@ def test_every_route_wants_a_token_that_counts(world: World) -> None:
             assert answer.code == "unauthenticated"
             assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert rows(world) == before
+    assert stored(world) == stored_before
+
+
+def stored(world: World) -> list[str]:
+    """Whatever lies in the blob store: a stranger must not be able to fill the disk."""
+    blobs = world.running.app.settings.home / "blobs"
+    return sorted(str(path) for path in blobs.rglob("*") if path.is_file())
 
 
 def test_a_token_that_was_revoked_or_has_expired_opens_nothing(tmp_path: Path) -> None:
@@ -1033,8 +1084,41 @@ FIELDS = [
     "operations",
     "undo",
     "dryRun",
+    "type",
+    "payload",
+    "decisionNote",
+    "expectedRevision",
+    "replyTo",
+    "canCreateAgents",
+    "permissionLevel",
+    "permissions",
+    "capabilities",
+    "prompt",
+    "adapterConfig",
+    "runtimeConfig",
+    "metadata",
+    "budgetMonthlyCents",
+    "outcomeId",
+    "requireBoardApprovalForNewAgents",
+    "chatLLMModel",
+    "body",
+    "fileId",
+    "subject",
+    "attachments",
+    "deliverAt",
+    "atMostOnce",
+    "messaging",
+    "question",
+    "options",
+    "answer",
+    "agent",
+    "cron",
+    "timezone",
+    "at",
 ]
 NEEDED = ["name", "to", "resource", "level", "rationale", "parentId", "reason", "operations"]
+NEEDED += ["body", "question", "answer", "messaging"]
+NEEDED += ["type", "payload", "canCreateAgents", "permissionLevel", "adapterConfig"]
 QUERIES = [
     "limit",
     "cursor",
@@ -1053,6 +1137,12 @@ QUERIES = [
     "depth",
     "at",
     "what",
+    "status",
+    "entityType",
+    "entityId",
+    "companyId",
+    "all",
+    "company",
 ]
 
 
@@ -1065,7 +1155,9 @@ def bad_request(
         found = chance.choice(ODD)
         return quote(found if isinstance(found, bytes) else found.encode(), safe="")
 
-    looking = method == "GET" and not template.endswith("/content")
+    # Reading a message is on record, as reading a file is.
+    logged = template.endswith("/content") or template == "/api/messages/{id}"
+    looking = method == "GET" and not logged
     path = world.path(template) if looking and chance.random() < 0.5 else template
     path = re.sub(r"{\w+}", lambda _: odd() or "x", path)
     query = [f"{chance.choice(QUERIES)}={odd()}" for _ in range(chance.randrange(4))]

@@ -72,6 +72,8 @@ def running(
 def world(running: Running) -> World:
     board, unique = running.client(running.board.token), Ids(SystemClock()).new()[-12:]
     company = board.must("POST", "/api/companies", {"name": f"One {unique}"})["id"]
+    asking = {"requireBoardApprovalForNewAgents": False}
+    board.must("PATCH", f"/api/companies/{company}", asking)  # how hires wait is tested elsewhere
     other = board.must("POST", "/api/companies", {"name": f"Two {unique}"})["id"]
     board.must("POST", f"/api/companies/{other}/users", {"name": f"stranger-{unique}"})
     token = board.must("POST", f"/api/companies/{other}/users/stranger-{unique}/tokens")["token"]
@@ -375,7 +377,7 @@ def test_a_layer_is_previewed_inserted_and_undone(world: World, spelling: str) -
         "name": "middle",
         "agents": ["worker", "peer"],
         "adapter_type" if snake else "adapterType": "scripted",
-        "adapter_config" if snake else "adapterConfig": {"some_key": {"aB": 1}},
+        "adapter_config" if snake else "adapterConfig": {"timeoutSeconds": 5},
     }
     before = world.org()
     tried = world.board.must("POST", world.reorganise, {"operations": [operation], "dryRun": True})

@@ -63,12 +63,28 @@ BASE_TOOLS = [
     "reclaim",
     "log_read",
     "log_submit",
+    "mail_send",
+    "mail_inbox",
+    "mail_ack",
+    "capability_request",
+    "ask",
+    "remind",
     "capability_list",
     "capability_grant",
     "capability_revoke",
 ]
+#: Listed only for those with reports, or with something left open.
+FOR_LOOSE_ENDS = ["loose_ends", "thread_cancel"]
+_NEXT = BASE_TOOLS.index("remind") + 1
+EVERY_TOOL = [*BASE_TOOLS[:_NEXT], *FOR_LOOSE_ENDS, *BASE_TOOLS[_NEXT:]]
+#: What comes on top for those with reports; the rest of governance has tests of its own.
+FOR_BOSSES = [
+    *("approval_view", "approval_comment", "approval_resubmit"),
+    *("propose_config", "agent_control"),
+]
 LOOKING = {
     *("kb_list", "kb_browse", "kb_read", "kb_history", "capability_list", "log_read"),
+    *("mail_inbox", "loose_ends"),
     *("outcome_list", "outcome_view", "outcome_ancestors", "outcome_subtree"),
 }
 #: What all agents pay for in every conversation, in tokens.
@@ -724,12 +740,16 @@ def test_every_agent_has_every_base_tool_and_the_operation_is_refused(
             refusal(agent, "delegate", outcome_id=boss.id, hire={"name": "x"}).code,
             refusal(agent, "reclaim", outcome_id=boss.id, reason="x").code,
             refusal(agent, "log_read", agent=boss.name).code,
+            refusal(agent, "mail_send", to=boss.name, body="x").code,
+            refusal(agent, "remind", to=boss.name, body="x", cron="0 9 * * *").code,
+            refusal(agent, "loose_ends", agent=boss.name).code,
         ]
         assert refused == [
             *("no_capability", "no_capability", "no_capability"),
             *("not_your_report", "not_found", "not_your_report", "not_found"),
             *("not_found", "not_found", "not_found", "not_below_you"),
             *("not_found",) * 8,
+            *("not_in_reach", "not_in_reach", "not_found"),
         ]
         assert agent.call("kb_list") == {"files": books(stranger, run.workspace / ".kb")}
         assert created(agent)["version"] == 1
@@ -856,11 +876,14 @@ def test_the_tool_list_is_small_and_says_which_tools_only_look(
     site: Site, boss: Member, version: str
 ) -> None:
     with Wire(site.url, boss.key, version) as wire:
+        base = wire.ask("tools/list", {})["tools"]
+        site.member(boss)
         listed = wire.ask("tools/list", {})["tools"]
-    assert [tool["name"] for tool in listed] == BASE_TOOLS
-    assert len(json.dumps(listed, separators=(",", ":"))) / 4 < MOST_TOKENS
+    assert [tool["name"] for tool in base] == BASE_TOOLS
+    assert [tool["name"] for tool in listed] == [*EVERY_TOOL, *FOR_BOSSES]
+    assert len(json.dumps(base, separators=(",", ":"))) / 4 < MOST_TOKENS
     looking = {tool["name"] for tool in listed if tool.get("annotations", {}).get("readOnlyHint")}
-    assert looking == LOOKING
+    assert looking == LOOKING | {"approval_view"}
     for tool in listed:
         assert tool["description"]
         keyed = "idempotency_key" in tool["inputSchema"]["properties"]
@@ -930,6 +953,9 @@ def confusion(
     )
     agent.call("outcome_complete", id=done["id"])
     agent.call("delegate", outcome_id=lent["id"], to=report.name)
+    me = f"agent:{mandate}"
+    letter, handled = (agent.call("mail_send", to=me, body=text) for text in ("one", "two"))
+    question = agent.call("ask", question="May I?")
     spare, given_up = (
         agent.call("outcome_create", parent_id=part["id"], title=title)["id"]
         for title in ("spare", "given up")
@@ -991,6 +1017,39 @@ def confusion(
         "reclaim": {"outcome_id": lent["id"], "reason": "r", "idempotency_key": "key"},
         "log_read": {"agent": report.name, "limit": 5},
         "log_submit": {"summary": "s", "idempotency_key": "key"},
+        "mail_send": {
+            "to": report.name,
+            "body": "b",
+            "subject": "s",
+            "attachments": [mine["id"]],
+            "reply_to": letter["id"],
+            "deliver_at": "2999-01-01T00:00:00+00:00",
+            "idempotency_key": "key",
+        },
+        "mail_inbox": {"limit": 5},
+        "mail_ack": {"ids": [handled["id"]], "idempotency_key": "key"},
+        "capability_request": {
+            "resource": f"kb_file:{foreign}",
+            "level": "read",
+            "why": "w",
+            "idempotency_key": "key",
+        },
+        "ask": {
+            "question": "Red?",
+            "options": ["yes", "no"],
+            "to": "boss",
+            "idempotency_key": "key",
+        },
+        "remind": {
+            "body": "b",
+            "cron": "0 9 * * 1-5",
+            "timezone": "Europe/Zurich",
+            "to": report.name,
+            "subject": "s",
+            "idempotency_key": "key",
+        },
+        "loose_ends": {"agent": report.name},
+        "thread_cancel": {"id": question["id"], "idempotency_key": "key"},
         "capability_list": {"agent": report.name, "limit": 5, "after": ""},
         "capability_grant": {
             "to": report.name,
@@ -1017,7 +1076,31 @@ def confusion(
         [above],
         ["x"] * 51,
     ]
+    odd_receiver: list[Any] = [*ODD_TEXT, "", "nobody", ABSENT, "\0", "x" * 201, "agent:"]
+    odd_receiver += ["user:nobody", "channel:telegram:1", "everybody:", "agent:a b"]
+    odd_line: list[Any] = [*ODD_TEXT, None, "a\0b", "x" * 201, "\u202e"]
     bad: dict[str, list[Any]] = {
+        "mail_send.to": [*odd_receiver, None],
+        "remind.to": odd_receiver,
+        "ask.to": [*ODD_TEXT, "", "nobody", boss, "BOSS"],
+        "mail_send.body": [*ODD_TEXT, None],
+        "remind.body": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 20_001],
+        "subject": odd_line,
+        "attachments": [5, "x", {}, ["x"], [5], [None], [ABSENT], [foreign], ["x"] * 51],
+        "reply_to": [*ODD_TEXT, "", "x", ABSENT, foreign, mine["id"], "0" * 65],
+        "deliver_at": [*ODD_TEXT, "", "yesterday", "9999-99-99"],
+        "mail_inbox.limit": [*ODD_NUMBER, 0, -1, 11],
+        "ids": [5, "x", {}, [], ["x"], [5], [None], [ABSENT], [foreign], ["x"] * 101],
+        "capability_request.resource": [
+            *(*ODD_TEXT, None, "", "kb_file:", "kb_file:x", "nothing:1", "x" * 121, "repo:\0"),
+        ],
+        "why": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
+        "question": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
+        "options": [5, "x", {}, [5], [None], [""], ["a\0b"], ["x" * 201], ["x"] * 21],
+        "cron": [*ODD_TEXT, None, "", "* * *", "99 * * * *", "0 0 30 2 *", "x" * 101, "\0"],
+        "timezone": [*ODD_TEXT, None, "", "Mars/Base", "../etc/passwd", "x" * 61, "\0"],
+        "loose_ends.agent": [*ODD_TEXT, "nobody", boss, ABSENT, "\0", "x" * 81, "agent:"],
+        "thread_cancel.id": [*ODD_ID, foreign, mine["id"]],
         **{f"{tool}.id": odd_outcome for tool in good if tool.startswith("outcome_")},
         # What it works for, an agent may look at.
         **{f"{tool}.id": odd_outcome[:-1] for tool in LOOKING if tool.startswith("outcome_")},
@@ -1109,6 +1192,12 @@ def confusion(
         "delegate": ["outcome_id", "hire"],
         "reclaim": ["outcome_id", "reason"],
         "log_submit": ["summary"],
+        "mail_send": ["to", "body"],
+        "mail_ack": ["ids"],
+        "capability_request": ["resource", "level", "why"],
+        "ask": ["question"],
+        "remind": ["body", "cron"],
+        "thread_cancel": ["id"],
         "capability_grant": ["to", "resource", "level"],
         "capability_revoke": ["id"],
     }
@@ -1142,7 +1231,7 @@ def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
             happened = len(site.sql("SELECT 1 FROM events"))
             with Wire(site.url, run.token, version) as wire:
                 for _ in range(5_000):
-                    tool = chance.choice(BASE_TOOLS)
+                    tool = chance.choice(EVERY_TOOL)
                     arguments = wrong.arguments(chance, tool)
                     result = wire.call(tool, arguments)
                     said = result["content"][0]["text"]
@@ -1192,6 +1281,27 @@ async def exercise_work(
     assert (await call("log_read"))["entries"][0]["summary"] == "Used every tool."
 
 
+async def exercise_mail(
+    call: Callable[..., Coroutine[Any, Any, dict[str, Any]]], report: Member, *, file: str
+) -> None:
+    """The tools for mail; the caller is the boss of `report`."""
+    me = (await call("outcome_list"))["outcomes"][0]["id"]
+    sent = await call("mail_send", to=me, body="Grüße 🙂", subject="s", attachments=[file])
+    (letter,) = (await call("mail_inbox"))["messages"]
+    assert (letter["id"], letter["body"], letter["attachments"]) == (sent["id"], "Grüße 🙂", [file])
+    assert (await call("mail_ack", ids=[sent["id"]]))["acknowledged"] == [sent["id"]]
+    assert (await call("mail_inbox"))["messages"] == []
+    wish = {"resource": "agent.create", "level": "use", "why": "There is much to do."}
+    assert (await call("capability_request", **wish))["request"]["agent"] == me
+    asked = await call("ask", question="Red or blue?", options=["red", "blue"], to="board")
+    planned = await call("remind", body="Look again.", cron="0 9 * * *", timezone="UTC")
+    ends = (await call("loose_ends"))["loose_ends"]
+    assert {end["id"] for end in ends} == {asked["id"], planned["id"]}
+    for end in ends:
+        assert (await call("thread_cancel", id=end["id"]))["status"] == "cancelled"
+    assert (await call("loose_ends", agent=report.name))["loose_ends"] == []
+
+
 async def exercise(client: Client, report: Member) -> None:
     """Every tool once, as a client that knows nothing of us uses them."""
 
@@ -1204,7 +1314,7 @@ async def exercise(client: Client, report: Member) -> None:
         return dict(result.structured_content or {})
 
     listed = await client.list_tools()
-    assert [tool.name for tool in listed.tools] == BASE_TOOLS
+    assert [tool.name for tool in listed.tools] == [*EVERY_TOOL, *FOR_BOSSES]
     made = await call("kb_create", description="Grüße 🙂", content="eins")
     assert await call("kb_read", id=made["id"]) == {**made, "content": "eins"}
     done = await call("kb_write", content="zwei", **made)
@@ -1220,6 +1330,7 @@ async def exercise(client: Client, report: Member) -> None:
     assert grant["id"] in [each["id"] for each in held]
     assert (await call("capability_revoke", id=grant["id"]))["revoked"] == [grant["id"]]
     await exercise_work(call, report, evidence=made["id"])
+    await exercise_mail(call, report, file=made["id"])
     stale = await client.call_tool("kb_write", {**made, "content": "drei"})
     assert stale.is_error
     text = stale.content[0].model_dump()["text"]

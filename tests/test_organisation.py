@@ -164,7 +164,7 @@ def test_no_configuration_moves_an_agent_and_no_move_touches_its_configuration(
     company: Company,
 ) -> None:
     peer = company.agent("peer")
-    config = {"boss": "peer", "reports_to": peer.id, "parent": "peer"}
+    config = {"command": "peer", "args": ["--boss", "peer", "--reports-to", peer.id]}
     lead = company.agent("lead", adapter_type="process", adapter_config=config, prompt="Lead.")
     goal = work(company, lead.caller, lead.id)
     for field in ("boss", "reports_to", "boss_id"):
@@ -434,9 +434,21 @@ def test_a_damaged_tree_gives_nobody_a_say_and_hangs_nothing(
 @pytest.mark.requirement("AG-88", "AG-86")
 def test_the_boss_of_an_agent_may_be_a_person_or_a_program(company: Company) -> None:
     """Whoever calls with the boss's token is the boss; what answers behind it does not matter."""
-    for number, adapter in enumerate(("human", "process", "http", "llm", "scripted")):
-        boss = company.agent(f"boss-{number}", adapter_type=adapter)
-        report = hire(company, boss.caller, work(company, boss.caller, boss.id), f"report-{number}")
-        company.call(boss.caller, outcomes.complete, outcome=report.id)
+    adapters: dict[str, dict[str, Any]] = {
+        "human": {},
+        "process": {"command": "true"},
+        "http": {"url": "https://example.org/hook"},
+        "llm": {},
+        "scripted": {},
+    }
+    for number, (adapter, config) in enumerate(adapters.items()):
+        boss = company.agent(f"boss-{number}", adapter_type=adapter, adapter_config=config)
+        report = company.call(
+            boss.caller,
+            delegation.delegate,
+            outcome=work(company, boss.caller, boss.id),
+            hire={"name": f"report-{number}", "adapter_type": "human"},
+        )
+        company.call(boss.caller, outcomes.complete, outcome=report["agent"]["id"])
     person = company.agent("root-of-a-person", None)
     company.call(company.board, outcomes.complete, outcome=person.id)

@@ -122,6 +122,8 @@ def busy(company: Company) -> dict[str, Member]:
     return team
 
 
+COMMAND = {"command": "true"}
+
 EVERYTHING: list[list[Op]] = [
     [{"op": "move", "agent": "dev", "to": "peer"}],
     [{"op": "move", "agent": "lead", "to": "board"}],
@@ -133,7 +135,14 @@ EVERYTHING: list[list[Op]] = [
     [{"op": "remove_layer", "agent": "dev"}],
     [{"op": "remove_layer", "agent": "intern"}],
     [{"op": "seat", "agent": "lead", "user": "board"}],
-    [{"op": "seat", "agent": "lead", "adapter_type": "process", "adapter_config": {"a": 1}}],
+    [
+        {
+            "op": "seat",
+            "agent": "lead",
+            "adapter_type": "process",
+            "adapter_config": {"command": "true"},
+        }
+    ],
     [
         {"op": "insert_layer", "agents": ["lead", "peer"], "name": "layer"},
         {"op": "move", "agent": "dev", "to": "layer"},
@@ -294,12 +303,17 @@ def test_a_program_takes_the_place_of_a_person(company: Company, lead: Member) -
     apply(company, {"op": "seat", "agent": "lead", "user": "board"})
     apply(
         company,
-        {"op": "seat", "agent": "lead", "adapter_type": "process", "adapter_config": {"x": 1}},
+        {
+            "op": "seat",
+            "agent": "lead",
+            "adapter_type": "process",
+            "adapter_config": {"command": "true"},
+        },
     )
     row = company.sql(
         "SELECT adapter_type, adapter_config, seat_user_id FROM agents WHERE id = ?", lead.id
     )
-    assert row == [("process", '{"x": 1}', None)]
+    assert row == [("process", '{"command": "true"}', None)]
     for operation in (
         {"op": "seat", "agent": "lead"},
         {"op": "seat", "agent": "lead", "adapter_type": "magic"},
@@ -624,7 +638,7 @@ def test_reorganising_while_everybody_works_breaks_nothing(company: Company) -> 
 
 
 def test_an_adapters_secrets_are_not_shown_with_the_reorganisation(company: Company) -> None:
-    config = {"env": {"API_KEY": "sk-live-0123456789abcdef0123"}, "model": "small"}
+    config = {"env": {"API_KEY": "sk-live-0123456789abcdef0123"}, "command": "small"}
     company.agent("worker")
     operation = {
         "op": "seat",

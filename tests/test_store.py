@@ -1,6 +1,7 @@
 """What the databases guarantee by themselves, and how they are run."""
 
 import contextlib
+import re
 import sqlite3
 import subprocess
 import threading
@@ -11,22 +12,29 @@ from typing import Any
 
 import psycopg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine, inspect, select, text
 
 from remit.app import App
 from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
+from remit.ids import CompanyId
+from remit.model import company as company_model
 from remit.model.event import GENESIS
-from remit.services import agents, events, files
-from remit.store import migrate, people
+from remit.model.mail import Messaging
+from remit.services import agents, events, files, inbox, outcomes, runs
+from remit.services.identity import as_system
+from remit.services.threads import own_inbox
+from remit.store import mail, migrate, people, threads
 from remit.store.database import Transaction, open_database
 from remit.store.errors import RowConflict
 from remit.store.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
+from remit.store.statement import SQLITE, Statement, row
 from remit.store.tables import metadata
-from tests.company import Company, opened, run_sql, settings
+from tests.company import Company, Member, opened, run_sql, settings
 
 MIGRATIONS = Path(migrate.__file__).parent / "migrations"
 REFUSED = (sqlite3.IntegrityError, psycopg.IntegrityError)
@@ -50,7 +58,10 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 def add_company(name: str) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
-        tx.run(people.INSERT_COMPANY, id=name, name=name, name_key=name, created_at=0)
+        company = company_model.Company(
+            CompanyId(name), name, Messaging.CHAIN, True, True, None, None, 0
+        )
+        tx.run(people.INSERT_COMPANY, **row(company, name_key=name, mail_position=0))
         return name
 
     return work
@@ -319,22 +330,205 @@ def test_outcomes_and_versions_are_consistent(company: Company) -> None:
 # ── migrations ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_migrations_make_the_tables_that_the_code_expects(database_url: str) -> None:
-    assert migrate.migrate(database_url) == ""
-    assert migrate.migrate(database_url) is None
-    engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
+@contextlib.contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def differences(url: str) -> list[Any]:
+    """What the database has otherwise than the code expects."""
 
     def ours(_: Any, name: str | None, kind: str, __: bool, ___: Any) -> bool:
         return not (kind in ("table", "index") and "file_search" in (name or ""))
 
+    with connected(url) as connection:
+        context = MigrationContext.configure(
+            connection, opts={"include_object": ours, "compare_type": True}
+        )
+        return list(compare_metadata(context, metadata))
+
+
+def conditions(url: str) -> dict[str, Any]:
+    """What Alembic does not compare: the conditions of tables and of partial indexes."""
+    with connected(url) as connection:
+        seen = inspect(connection)
+        return {
+            name: (
+                sorted(str(one["sqltext"]) for one in seen.get_check_constraints(name)),
+                sorted(
+                    (str(one["name"]), option, str(condition))
+                    for one in seen.get_indexes(name)
+                    for option, condition in one.get("dialect_options", {}).items()
+                ),
+            )
+            for name in metadata.tables
+        }
+
+
+@pytest.mark.requirement("PC-80")
+def test_the_migrations_make_the_tables_that_the_code_expects(
+    database_url: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    assert migrate.migrate(database_url) == ""
+    assert migrate.migrate(database_url) is None
+    assert differences(database_url) == []
+    if migrate.is_sqlite(database_url):
+        direct = f"sqlite:///{tmp_path}/direct.db"
+    else:
+        direct = request.getfixturevalue("postgres_url_factory")(None)
+    with connected(direct) as connection:
+        metadata.create_all(connection)
+    assert conditions(database_url) == conditions(direct)
+
+
+def migrate_to(url: str, revision: str) -> None:
+    """Make a database as an older program left it."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    engine = migrate._engine(url)
     try:
         with engine.connect() as connection:
-            context = MigrationContext.configure(
-                connection, opts={"include_object": ours, "compare_type": True}
-            )
-            assert compare_metadata(context, metadata) == []
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
     finally:
         engine.dispose()
+
+
+Rows = dict[str, list[Any]]
+
+
+def rows_of(url: str, columns: dict[str, list[str]]) -> Rows:
+    with connected(url) as connection:
+        return {
+            name: sorted(
+                map(
+                    tuple,
+                    connection.execute(select(*(metadata.tables[name].c[one] for one in wanted))),
+                ),
+                key=repr,
+            )
+            for name, wanted in columns.items()
+        }
+
+
+def fill_with(url: str, columns: dict[str, list[str]], rows: Rows) -> None:
+    """Put rows into a database as they are; what they name may come later."""
+    unchecked = (
+        "PRAGMA foreign_keys=OFF"
+        if migrate.is_sqlite(url)
+        else "SET session_replication_role = replica"
+    )
+    with connected(url) as connection:
+        connection.execute(text(unchecked))
+        for name, wanted in columns.items():
+            if rows[name]:
+                values = [dict(zip(wanted, row, strict=True)) for row in rows[name]]
+                statement = text(
+                    f"INSERT INTO {name} ({', '.join(wanted)})"  # noqa: S608
+                    f" VALUES ({', '.join(':' + one for one in wanted)})"
+                )
+                connection.execute(statement, values)
+
+
+def older_database(url: str, home: Path) -> dict[str, list[str]]:
+    """A company as it was before there was mail, with its files in `home`; answers what it had."""
+    beside = f"sqlite:///{home.parent}/beside.db"
+    with opened(beside, home) as company:
+        lead = company.agent("lead")
+        company.agent("worker", boss="lead")
+        file = company.file(company.ceo.caller, b"before", "from before")
+        company.give(company.ceo.caller, lead, file, "read")
+        company.user("observer", role="observer")
+        made = company.call(
+            lead.caller, outcomes.create, parent=lead.id, title="Ship", description="It"
+        )
+        company.call(
+            lead.caller, outcomes.complete, outcome=made["id"], note="Done", evidence=[file["id"]]
+        )
+        run = company.run(lead)
+        company.call(run.caller, agents.submit_log, summary="Half way")
+    migrate_to(url, "0001")
+    with connected(url) as connection:
+        found = inspect(connection)
+        columns = {
+            name: [
+                column["name"]
+                for column in found.get_columns(name)
+                if table.c[column["name"]].autoincrement is not True
+            ]
+            for name, table in metadata.tables.items()
+            if found.has_table(name)
+        }
+    fill_with(url, columns, rows_of(beside, columns))
+    return columns
+
+
+def test_a_database_from_before_mail_keeps_its_data_and_gets_mail(
+    database_url: str, tmp_path: Path
+) -> None:
+    columns = older_database(database_url, tmp_path / "home")
+    assert "messages" not in columns
+    assert "kind" not in columns["outcomes"]
+    before = rows_of(database_url, columns)
+    assert all(before[name] for name in ("agents", "outcomes", "runs", "grants", "access_log"))
+    assert migrate.migrate(database_url) == "0001"
+    assert rows_of(database_url, columns) == before
+    assert differences(database_url) == []
+    assert run_sql(database_url, "SELECT messaging, mail_position FROM companies") == [("chain", 0)]
+    assert run_sql(database_url, "SELECT DISTINCT kind FROM outcomes") == [("work",)]
+    for wrong in (
+        "UPDATE companies SET messaging = 'all'",
+        "UPDATE outcomes SET kind = 'play'",
+        "UPDATE outcomes SET kind = 'inbox', owner_id = (SELECT min(owner_id) FROM outcomes)",
+    ):
+        with pytest.raises(REFUSED):
+            run_sql(database_url, wrong)
+    with opened(database_url, tmp_path / "home") as company:
+        assert company.call(company.board, events.verify, company=company.id)["ok"]
+        found = company.call(company.board, files.browse, company=None)
+        assert [one["description"] for one in found] == ["from before"]
+        assert company.read(company.board, found[0]["id"])[1] == b"before"
+        # The run was cut off; its agent works on, now with mail.
+        send = company.app.library.send
+        company.wait(send(company.board, to="agent:lead", body="Go on", attachments=[]))
+        lead = company.call(company.board, agents.show, agent="lead")
+        run = company.run(Member(lead["id"], "lead", company.board))
+        (letter,) = company.call(run.caller, inbox.take)["messages"]
+        assert (letter["body"], letter["from_board"], letter["position"]) == ("Go on", True, 1)
+        actionable = company.call(run.caller, outcomes.listing, actionable=True)
+        assert "Process inbox" in [one["title"] for one in actionable]
+        company.wait(send(run.caller, to="board", body="Yes", reply_to=letter["id"]))
+        company.call(as_system(), runs.end, run=run.id)
+        (answer,) = company.call(company.board, own_inbox)
+        assert answer["thread_id"] == letter["id"]
+        assert company.call(company.board, events.verify, company=company.id)["ok"]
+
+
+def test_an_upgrade_that_is_cut_off_leaves_the_old_schema(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = older_database(database_url, tmp_path / "home")
+    before = rows_of(database_url, columns)
+
+    def cut_off(*_: object, **__: object) -> None:
+        raise RuntimeError("cut off")
+
+    with monkeypatch.context() as patched:
+        # By then tables were changed and made.
+        patched.setattr("alembic.op.create_index", cut_off)
+        with pytest.raises(RuntimeError, match="cut off"):
+            migrate.migrate(database_url)
+    with connected(database_url) as connection:
+        assert migrate.revision(connection) == "0001"
+        assert not inspect(connection).has_table("questions")
+    assert rows_of(database_url, columns) == before
+    assert migrate.migrate(database_url) == "0001"
+    assert differences(database_url) == []
 
 
 def test_the_newest_revision_is_the_one_the_program_asks_for() -> None:
@@ -369,6 +563,30 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "remit.db").write_bytes(b"This is not a database, whatever its name says." * 50)
     with pytest.raises(Unavailable):
         migrate.migrate(f"sqlite:///{tmp_path}/remit.db")
+
+
+MAIL_TABLES = ("messages", "deliveries", "questions")
+
+
+@pytest.mark.parametrize("module", [mail, threads])
+def test_no_statement_about_mail_goes_through_a_whole_table(
+    database: SqliteDatabase, module: Any
+) -> None:
+    """SQLite chooses among indexes by rules, so a new one can spoil another statement."""
+    statements = {k: v for k, v in vars(module).items() if isinstance(v, Statement)}
+    assert statements
+    for name, statement in statements.items():
+        sql, constants = statement.compiled(SQLITE)
+        asked = {**dict.fromkeys(re.findall(r":(\w+)", sql), 1), **constants}
+        explain = f"EXPLAIN QUERY PLAN {sql}"
+        plan = database.submit_read(
+            lambda tx, sql=explain, given=asked: tx.execute(sql, given).fetchall()  # type: ignore[misc]
+        ).result(30)
+        steps = [row[3] for row in plan]
+        for table in MAIL_TABLES:
+            assert not any(step.startswith(f"SCAN {table}") for step in steps), (name, steps)
+        if name in ("WAITING_FOR_AGENT", "COUNT_WAITING", "UNREAD_BY_AGENT"):
+            assert "ix_deliveries_agent_waiting" in steps[0], (name, steps)
 
 
 # ── a full disk ─────────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ HOUR: Micros = 60 * MINUTE
 DAY: Micros = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_IN_UTC = _EPOCH.replace(tzinfo=None)
 
 
 class Clock(Protocol):
@@ -35,7 +36,8 @@ class SystemClock:
 
 
 def to_iso(at: Micros) -> str:
-    return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds")
+    # All times are UTC, so its offset need not be worked out each time; every view has times.
+    return (_EPOCH_IN_UTC + timedelta(0, 0, at)).isoformat("T", "microseconds") + "+00:00"
 
 
 def from_iso(text: str) -> Micros:

@@ -97,6 +97,9 @@ class Claude(Adapter):
         },
     }
 
+    # Claude looks there only when it reads the settings of the project too.
+    skills_folder: ClassVar[str | None] = ".claude/skills"
+
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None
     ) -> Check:

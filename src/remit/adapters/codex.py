@@ -77,6 +77,8 @@ class Codex(Adapter):
         },
     }
 
+    skills_folder: ClassVar[str | None] = ".agents/skills"
+
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None
     ) -> Check:

@@ -57,6 +57,9 @@ class Adapter:
     #: Whole values of `adapterConfig` that work, each with a word on what it is for.
     examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
+    #: Where, in the workspace, its program looks for skills; None when it knows none.
+    skills_folder: ClassVar[str | None] = None
+
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
         """Look whether it can work, with this `Config` and this environment; may take seconds."""
         raise NotImplementedError

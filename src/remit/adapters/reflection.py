@@ -43,9 +43,9 @@ _HIRING = """
 4. Wait for the decision: it comes as mail. GET /api/approvals/{id} or the tool approval_view
    shows status and comments meanwhile. Do not ask for the same hire again.
 5. revision_requested: read decisionNote and the comments (GET /api/approvals/{id}/comments),
-   answer with POST /api/approvals/{id}/comments or the tool approval_comment, and send the whole
-   corrected request: POST /api/approvals/{id}/resubmit {"payload"}, or the tool approval_resubmit.
-   Then it is pending again; repeat from 4.
+   answer with POST /api/approvals/{id}/comments or the tool approval_comment, and submit what is
+   to be different: POST /api/approvals/{id}/resubmit {"payload"}, or the tool approval_resubmit.
+   The rest stays. Then it is pending again; repeat from 4.
 6. approved: the agent is idle and can be given work. rejected or cancelled: the agent is
    terminated; ask anew only if something has changed.
 """

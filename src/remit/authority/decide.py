@@ -118,6 +118,8 @@ OUTCOME_ACTIONS = frozenset(
     }
 )
 
+_CHANGING_OUTCOMES = OUTCOME_ACTIONS - {Action.OUTCOME_READ}
+
 _LEVEL = {
     Action.FILE_READ: Level.READ,
     Action.FILE_AUDIT: Level.READ,
@@ -143,10 +145,16 @@ class Facts:
     target_boss: AgentId | None = None
     #: The boss of the asking agent.
     own_boss: AgentId | None = None
+    #: Whether the asking agent and the one that is acted upon have the same boss, agent or person.
+    same_boss: bool = False
     #: The company's rule for mail.
     messaging: Messaging = Messaging.CHAIN
     #: Whether the mail goes to a person with authority over the asking agent.
     receiver_is_board: bool = False
+    #: Whether the message went from one report of the asking agent to another.
+    among_reports: bool = False
+    #: Whether the file came to the asking person by mail.
+    received: bool = False
     #: The grant that is acted upon.
     grant: Grant | None = None
     #: How the asking agent stands to the outcome.
@@ -161,6 +169,8 @@ class Facts:
     for_delegation: bool = False
     #: The agent that asked for the approval.
     requester: AgentId | None = None
+    #: Whether Remit itself opens and closes the outcome.
+    kept_by_remit: bool = False
     #: The person in the seat of the agent that is acted upon.
     seat_user: UserId | None = None
     #: A document about an agent, its memory or its log: it and its bosses may read it.
@@ -174,8 +184,12 @@ def decide(actor: Principal, action: Action, resource: Resource | None, facts: F
     if actor.kind is ActorKind.SYSTEM:
         return _allow("system", "Remit does this by itself.", "rule:system")
     if actor.kind is ActorKind.USER:
-        return _decide_user(actor, action, facts)
-    return _decide_agent(actor, action, resource, facts)
+        decision = _decide_user(actor, action, facts)
+    else:
+        decision = _decide_agent(actor, action, resource, facts)
+    if facts.kept_by_remit and decision.allowed and action in _CHANGING_OUTCOMES:
+        return _deny("kept_by_remit", "Remit opens and closes this outcome by itself.")
+    return decision
 
 
 def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
@@ -197,6 +211,10 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
         action in (Action.AGENT_READ, Action.FILE_SEE) and facts.listed
     ):
         return _allow("member", "Members see who works here and what exists.", "rule:member")
+    if action is Action.MESSAGE_SEND and facts.receiver_is_board:
+        return _allow("member", "You write to the board over your part.", "rule:member")
+    if action in (Action.FILE_SEE, Action.FILE_READ) and facts.received:
+        return _allow("received", "It was sent to you.", "rule:received")
     if action in _COMPANY_WIDE:
         return _deny("outside_scope", "This concerns the whole company, not only your part.")
     if scope in facts.place:
@@ -239,6 +257,8 @@ def _decide_agent(
     if action in (Action.SCHEDULE_CHANGE, Action.QUESTION_ASK, Action.MESSAGE_READ):
         if facts.place and facts.place[0] == actor.id:
             return _allow("self", "It is your own.", "rule:self")
+        if action is Action.MESSAGE_READ and facts.among_reports:
+            return _allow("common_boss", "Your reports write to each other.", "rule:common_boss")
         return _deny("not_yours", "It belongs to another agent.", conceal=True)
     if action is Action.QUESTION_ANSWER:
         if facts.target_boss is not None and facts.target_boss == actor.id:
@@ -296,6 +316,10 @@ def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -
     return _deny("not_in_reach", "You write to your boss and to your own reports.")
 
 
+#: Each setting adds to the one before it.
+_SIBLINGS = frozenset({Messaging.TEAM, Messaging.SUBTREE, Messaging.OPEN})
+
+
 def _message_rule(actor: Principal, receiver: str, facts: Facts) -> tuple[str, str] | None:
     if facts.receiver_is_board:
         return "board", "It is the board over you."
@@ -307,7 +331,7 @@ def _message_rule(actor: Principal, receiver: str, facts: Facts) -> tuple[str, s
         return "boss", "It is your report."
     if facts.own_boss is not None and facts.own_boss == receiver:
         return "report", "It is your boss."
-    if facts.messaging is Messaging.TEAM and facts.target_boss == facts.own_boss:
+    if facts.messaging in _SIBLINGS and facts.same_boss:
         return "team", "You have the same boss."
     if facts.messaging is Messaging.SUBTREE and actor.id in facts.place[1:]:
         return "subtree", "It works below you."

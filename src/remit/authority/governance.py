@@ -74,11 +74,15 @@ def decide_governance(
     if action == "approval.resubmit":
         if requester == agent:
             return _allow("requester", "You asked for it.")
-        return _deny("not_yours", "Only who asked for it submits it again.", conceal=True)
+        return _deny(
+            "not_yours", "Only who asked for it submits it again.", conceal=agent not in place
+        )
     # To ask, to look, to comment, to withdraw: whoever it concerns, and those above.
-    if agent in place:
-        return _allow("concerned", "It concerns you, or somebody below you.")
-    return _deny("not_concerned", "It concerns others.", conceal=True)
+    if agent not in place:
+        return _deny("not_concerned", "It concerns others.", conceal=True)
+    if action == "approval.cancel" and requester is None:
+        return _deny("not_yours", "A person asked for it, and withdraws it.")
+    return _allow("concerned", "It concerns you, or somebody below you.")
 
 
 def _may_hire(
@@ -108,10 +112,11 @@ def _may_decide(
 ) -> Decision:
     if requester == agent:
         return _deny("own_request", "Nobody decides about what they asked for.")
-    if agent not in place[1:]:
+    if agent not in place:
         return _deny("not_concerned", "It concerns others.", conceal=True)
     granted = holding(held, Level.USE, now)
-    if granted.effect is Effect.ALLOW:
+    # No agent is above a person, so what a person asked for is for the board.
+    if requester is not None and agent in place[1:] and granted.effect is Effect.ALLOW:
         return granted
     return _deny("board_decides", "The board decides this.")
 

@@ -191,10 +191,12 @@ def _check_own_instance(settings: Settings) -> None:
 def _load_mcp(app: App, instance: Instance) -> Endpoint:
     """In a thread, because the import takes a second."""
     from remit.entrypoints.mcp.endpoint import build_endpoint
-    from remit.entrypoints.mcp.tools import build_authenticate, build_tools
+    from remit.entrypoints.mcp.tools import build_authenticate, build_listed, build_tools
 
+    tools = build_tools(app, instance.announcer.attached)
     return build_endpoint(
-        tools=build_tools(app),
+        tools=tools,
+        listed=build_listed(app, tools),
         authenticate=build_authenticate(app),
         version=__version__,
         allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],

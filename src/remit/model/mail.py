@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,7 +23,7 @@ LONGEST_SUBJECT = 200
 
 
 class Messaging(StrEnum):
-    """Who may write to whom, besides bosses, reports and the board."""
+    """Who may write to whom, besides bosses, reports and the board. Each adds to the one before."""
 
     CHAIN = "chain"
     #: Also those with the same boss.
@@ -83,6 +84,13 @@ class Delivery:
     run_id: RunId | None
     ended_at: Micros | None
     ended_why: str | None
+
+
+def heading(what: str, text: str) -> str:
+    """A subject made of the first line of a text, whatever characters are in it."""
+    first = next(iter(text.strip().splitlines()), "")
+    plain = "".join(" " if unicodedata.category(char) in ("Cc", "Cf") else char for char in first)
+    return f"{what}: {plain}"[:LONGEST_SUBJECT]
 
 
 class AddressKind(StrEnum):

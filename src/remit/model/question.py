@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +17,12 @@ class QuestionStatus(StrEnum):
     OPEN = "open"
     ANSWERED = "answered"
     CANCELLED = "cancelled"
+
+
+def chosen(text: str, options: Sequence[str]) -> str | None:
+    """Which of the options an answer names, whatever its case."""
+    wanted = text.strip().casefold()
+    return next((option for option in options if option.casefold() == wanted), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, ScheduleId
 
+_FIELDS = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,6 +44,8 @@ def next_time(cron: str, timezone: str, after: Micros) -> Micros:
     """The first time after `after` that the expression names, in its time zone."""
     start = (_EPOCH + timedelta(microseconds=after)).astimezone(zone(timezone))
     try:
+        if len(cron.split()) != _FIELDS:  # a sixth would be for seconds
+            raise CronSimError
         found = next(CronSim(cron, start))
     except (CronSimError, StopIteration):
         raise BadInput(

@@ -5,12 +5,19 @@ Every line of a body stands behind a bar. Whatever a sender writes, a line witho
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remit.clock import Micros, to_iso
 
 _BAR = "| "
+#: Controls, format characters (among them those for direction), halves of characters, line ends.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+#: Tabs, and the joiners without which some scripts and emoji cannot be written.
+_NEEDED = frozenset("\t\u200c\u200d")
+#: The time and the counter of an id: no two of one instance are alike in these.
+_SHORT = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,12 @@ class Letter:
     subject: str
     created_at: Micros
     attempt: int
+    #: The file that is the message.
+    file: str
     attachments: tuple[str, ...]
     body: str
+    #: Whether the body goes on in its file.
+    cut: bool = False
 
 
 def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
@@ -39,7 +50,7 @@ def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
 
 def _render(letter: Letter) -> str:
     lines = [
-        f"envelope-id: {letter.id}",
+        f"envelope-id: {short_id(letter.id)}",
         f"from: {_one_line(letter.sender)}",
         f"sender: {_one_line(letter.description)}",
         f"from-board: {'yes' if letter.from_board else 'no'}",
@@ -49,16 +60,26 @@ def _render(letter: Letter) -> str:
         lines.append(f"subject: {_one_line(letter.subject)}")
     if letter.attempt > 1:
         lines.append(f"attempt: {letter.attempt} (an earlier run may have handled this)")
+    lines.append(f"file: kb://{letter.file}")
     lines += [f"attachment: kb://{file}" for file in letter.attachments]
-    lines.append("body:")
+    lines.append("body: (cut; the whole is in its file)" if letter.cut else "body:")
     lines += [_BAR + _printable(line) for line in letter.body.splitlines() or [""]]
     return "\n".join(lines) + "\n"
 
 
+def short_id(whole: str) -> str:
+    """The beginning of an id, long enough to name one message."""
+    return whole[:_SHORT]
+
+
 def _one_line(text: str) -> str:
-    return " ".join(_printable(part) for part in text.splitlines())
+    return " ".join(_printable(part) for part in text.splitlines()).replace("\t", " ")
 
 
 def _printable(line: str) -> str:
-    """Without what would move a cursor or hide text; tabs stay."""
-    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in line)
+    """Without what would end a line, move a cursor, turn the direction or hide text."""
+    return "".join(char if _is_shown(char) else "\ufffd" for char in line)
+
+
+def _is_shown(char: str) -> bool:
+    return char in _NEEDED or unicodedata.category(char) not in _HIDDEN

@@ -78,7 +78,7 @@ class ChildProcess(Child):
     async def wait(self) -> int:
         code = await self._process.wait()
         # Somebody it started may hold the pipes open; what was printed is read, no more.
-        done, late = await asyncio.wait(self._readers, timeout=GRACE_SECONDS)
+        _, late = await asyncio.wait(self._readers, timeout=GRACE_SECONDS)
         for reader in late:
             reader.cancel()
         return code

@@ -45,21 +45,41 @@ from remit.store.statement import row
 @command
 def create(
     ctx: Context,
-    /,
     *,
     company: str | None,
     name: object,
     reports_to: str | None = None,
     purpose: object = None,
     perpetual: bool = False,
+    role: object = "general",
+    title: object = "",
+    capabilities: object = "",
+    prompt: object = "",
+    adapter_type: object = "human",
+    adapter_config: object = None,
+    runtime_config: object = None,
+    budget_monthly_cents: object = None,
+    metadata: object = None,
+    permissions: object = None,
     given: Sequence[Mapping[str, Any]] = (),
-    **described: Any,
 ) -> Answer:
     """Bring an agent into being directly, with its mandate and first grants. The board does this.
 
     It needs nobody's approval, and the record says who did it.
     """
-    post = posts.new_post(name=name, **described)
+    post = posts.new_post(
+        name=name,
+        role=role,
+        title=title,
+        capabilities=capabilities,
+        prompt=prompt,
+        adapter_type=adapter_type,
+        adapter_config=adapter_config,
+        runtime_config=runtime_config,
+        budget_monthly_cents=budget_monthly_cents,
+        metadata=metadata,
+        permissions=permissions,
+    )
     lookup.company_of_caller(ctx, company)
     boss = lookup.agent(ctx, reports_to) if reports_to else None
     ctx.require(Action.AGENT_APPOINT, on=f"agent:{post.name}", home=boss.id if boss else None)
@@ -225,6 +245,10 @@ def terminate(ctx: Context, *, agent: str) -> Answer:
         Action.AGENT_TERMINATE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
     )
     tree.check_transition(found, AgentStatus.TERMINATED)
+    if found.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{found.name} awaits approval.", "Reject the hire, or withdraw it, instead."
+        )
     if ctx.tx.one(statements.LIVING_REPORT, agent=found.id) is not None:
         raise Conflict(
             f"{found.name} still has reports.", "Terminate its reports first, or move them."

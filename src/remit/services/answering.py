@@ -1,43 +1,76 @@
-"""How a question ends: by an answer to it, or by a reply to the letter that carried it."""
+"""How a question ends: by an answer to it, by a reply to its letter, or because it is cancelled."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from remit.authority import Action
 from remit.errors import BadInput, Conflict
+from remit.ids import QuestionId
 from remit.model.mail import Message
-from remit.model.question import LONGEST_QUESTION, Question, QuestionStatus
+from remit.model.question import LONGEST_QUESTION, Question, QuestionStatus, chosen
+from remit.services import inbox, letters, lookup
 from remit.services.command import Context
 from remit.store import mail as statements
 
 
-def answered_by_mail(ctx: Context, reply: Message, replied: Message | None, text: str) -> None:
-    """A reply to the letter that carried a question answers it."""
-    if replied is None or replied.question_id is None:
-        return
-    found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=replied.question_id)
+def answered_by_mail(ctx: Context, reply: Message, question: QuestionId) -> None:
+    """A reply to the letter that carried a question answers it, from whoever may answer it.
+
+    Where there are options, a reply that names none of them is a message like any other.
+    """
+    found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question)
     if (
-        found is not None
-        and found.status is QuestionStatus.OPEN
-        and reply.address == (f"agent:{found.agent_id}")
+        found is None
+        or found.status is not QuestionStatus.OPEN
+        or reply.address != f"agent:{found.agent_id}"
+        or not ctx.decide(Action.QUESTION_ANSWER, **who_answers(ctx, found)).allowed
     ):
-        end(ctx, found, text[:LONGEST_QUESTION])
+        return
+    text = letters.body_of(ctx, reply)[0].strip()[:LONGEST_QUESTION]
+    options = json.loads(found.options)
+    if text and (not options or chosen(text, options) is not None):
+        end(ctx, found, text)
+
+
+def who_answers(ctx: Context, found: Question) -> dict[str, Any]:
+    """The facts for deciding who may answer: the boss that the asker has now, or the board."""
+    asker = lookup.agent_row(ctx, found.agent_id)
+    to_boss = asker is not None and found.to_agent_id is not None
+    return {"home": found.agent_id, "target_boss": asker.boss_id if to_boss and asker else None}
 
 
 def end(ctx: Context, found: Question, text: str) -> Question:
     options = json.loads(found.options)
-    if options and text not in options:
+    answer = chosen(text, options) if options else text
+    if answer is None:
         raise BadInput(f"The answer must be one of {', '.join(options)}.", "Choose one of these.")
+    return close(ctx, found, QuestionStatus.ANSWERED, answer)
+
+
+def close(ctx: Context, found: Question, status: QuestionStatus, answer: str | None) -> Question:
+    """What it ends with; the letter that carried it need not be looked at any more."""
     if not ctx.tx.run(
         statements.END_QUESTION,
         question=found.id,
-        new_status=QuestionStatus.ANSWERED.value,
-        new_answer=text,
+        new_status=status.value,
+        new_answer=answer,
         by=ctx.actor.address,
         now=ctx.now,
     ):
         raise Conflict(f"The question is {found.status.value} already.")
-    ctx.record("question.answer", f"question:{found.id}", {"answer": text})
+    verb = "answer" if status is QuestionStatus.ANSWERED else "cancel"
+    ctx.record(
+        f"question.{verb}", f"question:{found.id}", {"agent": found.agent_id, "answer": answer}
+    )
+    letter = letter_of(ctx, found)
+    if letter is not None:
+        inbox.settle(ctx, letter, f"the question was {status.value}")
     ended = ctx.tx.one(statements.QUESTION_ANYWHERE, question=found.id)
     assert ended is not None
     return ended
+
+
+def letter_of(ctx: Context, found: Question) -> Message | None:
+    return ctx.tx.one(statements.LETTER_OF_QUESTION, company=ctx.company, question=found.id)

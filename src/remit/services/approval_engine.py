@@ -7,14 +7,14 @@ told by mail, so that they are woken; who is to decide finds it among what await
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from remit.authority import holding
 from remit.clock import Micros
-from remit.errors import BadInput, Conflict, NotFound
+from remit.errors import BadInput, Conflict, NotFound, Refused
 from remit.ids import AgentId, ApprovalId, CompanyId
 from remit.model.agent import OPERATIONAL, Agent
 from remit.model.approval import (
@@ -27,6 +27,7 @@ from remit.model.approval import (
     digest_of,
 )
 from remit.model.grant import APPROVAL_DECIDE, Level, Resource, ResourceKind
+from remit.model.mail import LONGEST_SUBJECT
 from remit.model.principal import SYSTEM, ActorKind, Principal
 from remit.services import lookup, mail
 from remit.services.command import Context
@@ -52,14 +53,7 @@ def ask(
     made = replace(made, routed_to_agent_id=_route(ctx, made))
     _store(ctx, made)
     ctx.record("approval.request", f"approval:{made.id}", _details(made))
-    if made.routed_to_agent_id is not None:
-        tell(
-            ctx,
-            f"agent:{made.routed_to_agent_id}",
-            f"To decide: {summary(made)}",
-            f"{_who(ctx, made.requester)} asks for your approval of approval:{made.id}, "
-            f"revision {made.revision}.\nLook at it with approval_view.",
-        )
+    _tell_decider(ctx, made)
     return made
 
 
@@ -212,17 +206,81 @@ def move(
     return new
 
 
-def withdraw(ctx: Context, agent: Agent) -> None:
-    """Nobody has to decide about an agent that is gone, or about what it asked for."""
+def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
+    """Nobody has to decide about an agent that is gone, or about what it asked for.
+
+    Answers what is not decided any more; what it was to decide goes to the next above.
+    """
+    gone = []
     for approval in ctx.tx.all(statements.UNDECIDED_OF_AGENT, agent=agent.id):
-        move(ctx, approval, ApprovalStatus.CANCELLED, f"{agent.name} was shut down")
-        ctx.record("approval.cancel", f"approval:{approval.id}", _details(approval))
+        new = move(ctx, approval, ApprovalStatus.CANCELLED, f"{agent.name} was shut down")
+        ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+        if approval.requested_by_agent_id != agent.id:
+            tell_requester(ctx, new, "Cancelled", new.decision_note)
+        gone.append(new)
+    for approval in ctx.tx.all(statements.UNDECIDED_ROUTED_TO, agent=agent.id):
+        route_again(ctx, approval)
+    return gone
+
+
+def route_again(ctx: Context, approval: Approval) -> Approval:
+    """Who may decide can be somebody else by now; whoever it is, is told."""
+    new = replace(approval, routed_to_agent_id=_route(ctx, approval))
+    ctx.tx.run(
+        statements.ROUTE_APPROVAL,
+        approval=approval.id,
+        new_agent=new.routed_to_agent_id,
+        now=ctx.now,
+    )
+    if approval.status is ApprovalStatus.PENDING:
+        _tell_decider(ctx, new)
+    return new
+
+
+def _tell_decider(ctx: Context, approval: Approval) -> None:
+    """The board finds it in its list; an agent that may decide is woken."""
+    if approval.routed_to_agent_id is not None:
+        tell(
+            ctx,
+            f"agent:{approval.routed_to_agent_id}",
+            f"To decide: {summary(approval)}",
+            f"{_who(ctx, approval.requester)} asks for your approval of approval:{approval.id}, "
+            f"revision {approval.revision}.\nLook at it with approval_view.",
+        )
+
+
+def tell_requester(
+    ctx: Context, approval: Approval, verdict: str, note: str | None, step: str = ""
+) -> None:
+    """Who asked is woken, and reads what was decided, by whom and why."""
+    if approval.requester == ctx.actor.address:
+        return
+    by = ctx.actor.name if ctx.actor.kind is not ActorKind.SYSTEM else "Remit"
+    about = summary(approval)
+    lines = [f"{verdict}: {about}.", f"By {by}, approval:{approval.id}."]
+    if note:
+        lines += ["", note]
+    if step:
+        lines += ["", step]
+    tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines))
 
 
 def tell(ctx: Context, to: str, subject: str, text: str) -> None:
     """Mail from Remit itself. Who is gone meanwhile is not told."""
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
-        mail.post(ctx, to=to, subject=subject, text=text)
+        mail.post(ctx, to=to, subject=subject[:LONGEST_SUBJECT], text=text)
+
+
+@contextmanager
+def in_their_name(ctx: Context, approval: Approval, step: str) -> Iterator[None]:
+    """Carry out what was approved as who asked for it; what they may not do any more ends it."""
+    with ctx.acting_as(principal(ctx, approval), ticket=approval.id):
+        try:
+            yield
+        except (Refused, NotFound, BadInput) as error:
+            raise Conflict(
+                f"What was asked for cannot be done any more: {error.sentence}", step
+            ) from None
 
 
 def principal(ctx: Context, approval: Approval) -> Principal:
@@ -255,7 +313,8 @@ def summary(approval: Approval) -> str:
         case _:
             title = payload.get("title")
             words = title if isinstance(title, str) and title else approval.type.value
-            return " ".join(words.split())[:120]
+            plain = "".join(char if char.isprintable() else " " for char in words)
+            return " ".join(plain.split())[:120]
 
 
 def _route(ctx: Context, approval: Approval) -> AgentId | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from remit.authority import Action
+from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, ApprovalId, CommentId, CompanyId
 from remit.model.agent import AgentStatus
@@ -57,7 +58,7 @@ class Consequence:
 def _set_budget(ctx: Context, approval: Approval) -> None:
     payload = json.loads(approval.payload)
     agent = lookup.agent_row(ctx, payload["agentId"])
-    if agent is None:
+    if agent is None or agent.status is AgentStatus.TERMINATED:
         raise Conflict("The agent is gone.", "Reject it.")
     wanted = {**configuration_of(agent), "budgetMonthlyCents": payload["budgetMonthlyCents"]}
     configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
@@ -97,10 +98,13 @@ def request(
     company: str | None,
     kind: object,
     payload: Mapping[str, Any],
-    expires_at: Any = None,
+    expires_at: object = None,
 ) -> Answer:
     """Ask the board for something: a strategy, a budget, or whatever it should decide."""
     asked_for = _asked_type(kind)
+    until = _expiry(ctx, expires_at)
+    if not isinstance(payload, Mapping):
+        raise BadInput("payload: must be an object.", "Say in an object what you ask for.")
     lookup.company_of_caller(ctx, company)
     about: AgentId | None = None
     asked = dict(payload)
@@ -108,7 +112,13 @@ def request(
         named = asked.get("agentId") or ctx.actor.agent_id
         if not isinstance(named, str):
             raise BadInput("payload.agentId: is required.", "Say whose budget it is.")
-        about = lookup.agent(ctx, named).id
+        whose = lookup.agent(ctx, named)
+        if whose.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+            raise Conflict(
+                f"{whose.name} is {whose.status.value.replace('_', ' ')}.",
+                "Budgets are for agents that can act.",
+            )
+        about = whose.id
         asked |= {"agentId": about, "budgetMonthlyCents": _budget(asked)}
     mine = about or ctx.actor.agent_id
     ctx.require(
@@ -117,9 +127,7 @@ def request(
         home=mine,
         place=ctx.place(mine),
     )
-    made = approval_engine.ask(
-        ctx, asked_for, asked, agent=about, home=about, expires_at=expires_at
-    )
+    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=until)
     return views.approval(made)
 
 
@@ -140,6 +148,7 @@ def listing(
     if ctx.actor.kind is not ActorKind.AGENT:
         ctx.require(Action.COMPANY_READ, on="approvals")
     found: list[dict[str, Any]] = []
+    sees = _reader(ctx)
     while len(found) < limit:
         rows = ctx.tx.all(
             statements.APPROVALS,
@@ -151,7 +160,7 @@ def listing(
             any_requester=ctx.actor.kind is not ActorKind.AGENT,
             limit=limit,
         )
-        found += [views.approval(one) for one in rows if _sees(ctx, one)]
+        found += [_view(ctx, one) for one in rows if sees(one)]
         if len(rows) < limit:
             break
         before = rows[-1].id
@@ -163,9 +172,9 @@ def show(ctx: Context, *, approval: str) -> dict[str, Any]:
     """What is asked for, all its revisions, and the comments on it."""
     found = _seen(ctx, approval, Action.APPROVAL_READ)
     return {
-        **views.approval(found),
+        **_view(ctx, found),
         "revisions": [
-            views.approval_revision(one)
+            configuration.as_seen(ctx, views.approval_revision(one))
             for one in ctx.tx.all(statements.REVISIONS, approval=found.id)
         ],
         "comments": _comments(ctx, found, "", 500),
@@ -180,9 +189,10 @@ def approve(
     found, said = _deciding(ctx, approval, note)
     new = approval_engine.move(ctx, found, ApprovalStatus.APPROVED, said, expected_revision)
     ctx.record("approval.approve", f"approval:{new.id}", _details(new))
+    _keep_note(ctx, new)
     CONSEQUENCES[new.type].approved(ctx, new)
-    _tell_requester(ctx, new, "Approved", said)
-    return views.approval(_again(ctx, new.id))
+    approval_engine.tell_requester(ctx, new, "Approved", said)
+    return _view(ctx, _again(ctx, new.id))
 
 
 @command
@@ -192,9 +202,10 @@ def reject(
     found, said = _deciding(ctx, approval, note)
     new = approval_engine.move(ctx, found, ApprovalStatus.REJECTED, said, expected_revision)
     ctx.record("approval.reject", f"approval:{new.id}", _details(new))
+    _keep_note(ctx, new)
     CONSEQUENCES[new.type].turned_down(ctx, new, said or "rejected")
-    _tell_requester(ctx, new, "Rejected", said)
-    return views.approval(_again(ctx, new.id))
+    approval_engine.tell_requester(ctx, new, "Rejected", said)
+    return _view(ctx, _again(ctx, new.id))
 
 
 @command
@@ -207,14 +218,15 @@ def request_revision(
         ctx, found, ApprovalStatus.REVISION_REQUESTED, said, expected_revision
     )
     ctx.record("approval.revise", f"approval:{new.id}", _details(new))
-    _tell_requester(
+    _keep_note(ctx, new)
+    approval_engine.tell_requester(
         ctx,
         new,
         "To be revised",
         said,
         "Change it and submit it again with approval_resubmit, or withdraw it.",
     )
-    return views.approval(_again(ctx, new.id))
+    return _view(ctx, _again(ctx, new.id))
 
 
 @command
@@ -233,14 +245,8 @@ def resubmit(ctx: Context, *, approval: str, payload: Mapping[str, Any] | None =
     new = approval_engine.revise(ctx, found, changed)
     new = approval_engine.move(ctx, new, ApprovalStatus.PENDING)
     ctx.record("approval.resubmit", f"approval:{new.id}", _details(new))
-    if new.routed_to_agent_id is not None:
-        approval_engine.tell(
-            ctx,
-            f"agent:{new.routed_to_agent_id}",
-            f"To decide again: {approval_engine.summary(new)}",
-            f"approval:{new.id} was resubmitted as revision {new.revision}.",
-        )
-    return views.approval(_again(ctx, new.id))
+    approval_engine.route_again(ctx, new)
+    return _view(ctx, _again(ctx, new.id))
 
 
 @command
@@ -250,10 +256,11 @@ def cancel(ctx: Context, *, approval: str, note: object = None) -> Answer:
     found = _seen(ctx, approval, Action.APPROVAL_CANCEL)
     new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, said)
     ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+    _keep_note(ctx, new)
     CONSEQUENCES[new.type].turned_down(ctx, new, said or "cancelled")
     if found.requester != ctx.actor.address:
-        _tell_requester(ctx, new, "Cancelled", said)
-    return views.approval(_again(ctx, new.id))
+        approval_engine.tell_requester(ctx, new, "Cancelled", said)
+    return _view(ctx, _again(ctx, new.id))
 
 
 @command
@@ -266,27 +273,51 @@ def comment(ctx: Context, *, approval: str, body: object, reply_to: str | None =
         answered = ctx.tx.one(statements.COMMENT, comment=reply_to, approval=found.id)
         if answered is None:
             raise NotFound("There is no such comment here.", "List the comments.")
-    made = Comment(
-        id=CommentId(ctx.ids.new()),
-        company_id=CompanyId(found.company_id),
-        approval_id=found.id,
-        author_agent_id=ctx.actor.agent_id,
-        author_user_id=ctx.actor.user_id,
-        reply_to=answered.id if answered else None,
-        body=text,
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
-    ctx.tx.run(statements.INSERT_COMMENT, **row(made))
+    made = _add_comment(ctx, found, text, answered)
     ctx.record("approval.comment", f"approval:{found.id}", {"comment": made.id})
-    if found.requester != ctx.actor.address and found.decided_at is None:
+    concerned = {found.requester} if found.decided_at is None else set()
+    if found.decided_at is None and found.routed_to_agent_id is not None:
+        concerned.add(f"agent:{found.routed_to_agent_id}")
+    if answered is not None:
+        concerned.add(_author(answered))
+    for address in sorted(concerned - {ctx.actor.address, ""}):
         approval_engine.tell(
             ctx,
-            found.requester,
+            address,
             f"Comment on: {approval_engine.summary(found)}",
             f"{ctx.actor.name} on approval:{found.id}:\n\n{text}",
         )
     return views.comment(made)
+
+
+def _add_comment(
+    ctx: Context, approval: Approval, body: str, answered: Comment | None = None
+) -> Comment:
+    made = Comment(
+        id=CommentId(ctx.ids.new()),
+        company_id=CompanyId(approval.company_id),
+        approval_id=approval.id,
+        author_agent_id=ctx.actor.agent_id,
+        author_user_id=ctx.actor.user_id,
+        reply_to=answered.id if answered else None,
+        body=body,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_COMMENT, **row(made))
+    return made
+
+
+def _author(comment: Comment) -> str:
+    if comment.author_agent_id is not None:
+        return f"agent:{comment.author_agent_id}"
+    return f"user:{comment.author_user_id}" if comment.author_user_id else ""
+
+
+def _keep_note(ctx: Context, approval: Approval) -> None:
+    """What a decision was given with stays among the comments, also after a resubmission."""
+    if approval.decision_note:
+        _add_comment(ctx, approval, approval.decision_note)
 
 
 @query
@@ -300,7 +331,7 @@ def comments(
 @command
 def delete_agent(ctx: Context, *, approval: str) -> Answer:
     """Delete an agent that was not taken on. The approval and what was said about it stay."""
-    found = lookup.approval(ctx, approval)
+    found = _seen(ctx, approval, Action.APPROVAL_READ)
     ctx.require(
         Action.AGENT_APPOINT, on=f"approval:{found.id}", home=found.home_agent_id or found.agent_id
     )
@@ -313,7 +344,7 @@ def delete_agent(ctx: Context, *, approval: str) -> Answer:
             f"{agent.name} was not disapproved.", "Only who was never taken on can be deleted."
         )
     ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": found.id})
-    removal.delete(ctx, agent, found)
+    removal.delete(ctx, agent)
     return {"id": agent.id, "deleted": True, "approval_id": found.id}
 
 
@@ -335,19 +366,13 @@ def expire(ctx: Context, *, approval: str) -> Answer:
     new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, "timeout")
     ctx.record("approval.expire", f"approval:{new.id}", _details(new))
     CONSEQUENCES[new.type].turned_down(ctx, new, "timeout")
-    _tell_requester(ctx, new, "Cancelled: nobody decided in time", None)
+    approval_engine.tell_requester(ctx, new, "Cancelled: nobody decided in time", None)
     return views.approval(new)
 
 
 def _deciding(ctx: Context, text: str, note: object) -> tuple[Approval, str | None]:
     said = _note(note)
-    found = lookup.approval(ctx, text)
-    ctx.require(
-        Action.APPROVAL_DECIDE,
-        approval_engine.DECIDING,
-        on=f"approval:{found.id}",
-        **_facts(ctx, found),
-    )
+    found = _seen(ctx, text, Action.APPROVAL_DECIDE)
     _refuse_expired(ctx, found)
     return found, said
 
@@ -358,15 +383,25 @@ def _refuse_expired(ctx: Context, approval: Approval) -> None:
 
 
 def _seen(ctx: Context, text: str, action: Action) -> Approval:
-    found = lookup.approval(ctx, text)
+    found = lookup.approval(ctx, text, _reader(ctx))
     ctx.require(action, approval_engine.DECIDING, on=f"approval:{found.id}", **_facts(ctx, found))
     return found
 
 
-def _sees(ctx: Context, approval: Approval) -> bool:
-    return ctx.decide(
-        Action.APPROVAL_READ, approval_engine.DECIDING, **_facts(ctx, approval)
-    ).allowed
+def _reader(ctx: Context) -> Callable[[Approval], bool]:
+    """Whether the caller may see an approval, for walks that ask it of many."""
+    place = cache(ctx.place)
+
+    def sees(approval: Approval) -> bool:
+        home = approval.home_agent_id or approval.agent_id
+        return ctx.decide(
+            Action.APPROVAL_READ,
+            place=place(home),
+            requester=approval.requested_by_agent_id,
+            listed=False,
+        ).allowed
+
+    return sees
 
 
 def _facts(ctx: Context, approval: Approval) -> dict[str, Any]:
@@ -377,6 +412,21 @@ def _facts(ctx: Context, approval: Approval) -> dict[str, Any]:
         "requester": approval.requested_by_agent_id,
         "listed": False,
     }
+
+
+def _expiry(ctx: Context, at: object) -> Micros | None:
+    if at is None:
+        return None
+    if isinstance(at, bool) or not isinstance(at, (int, str)):
+        raise BadInput("expiresAt: must be a time.", "Write it like 2026-05-01T09:00:00Z.")
+    until = from_iso(at) if isinstance(at, str) else at
+    if until <= ctx.now:
+        raise BadInput("expiresAt: lies in the past.", "Choose a later time, or none.")
+    return until
+
+
+def _view(ctx: Context, approval: Approval) -> dict[str, Any]:
+    return configuration.as_seen(ctx, views.approval(approval))
 
 
 def _again(ctx: Context, approval: ApprovalId) -> Approval:
@@ -390,30 +440,6 @@ def _comments(ctx: Context, approval: Approval, after: str, limit: int) -> list[
         views.comment(one)
         for one in ctx.tx.all(statements.COMMENTS, approval=approval.id, after=after, limit=limit)
     ]
-
-
-def _tell_requester(
-    ctx: Context, approval: Approval, verdict: str, note: str | None, step: str = ""
-) -> None:
-    """Who asked is woken, and reads what was decided, by whom and why."""
-    if approval.requester == ctx.actor.address:
-        return
-    by = ctx.actor.name if ctx.actor.kind is not ActorKind.SYSTEM else "Remit"
-    lines = [
-        f"{verdict}: {approval_engine.summary(approval)}.",
-        f"By {by}, approval:{approval.id}.",
-    ]
-    if note:
-        lines += ["", note]
-    if step:
-        lines += ["", step]
-    with suppress(BadInput):
-        approval_engine.tell(
-            ctx,
-            approval.requester,
-            f"{verdict}: {approval_engine.summary(approval)}"[:200],
-            "\n".join(lines),
-        )
 
 
 def _asked_type(text: object) -> ApprovalType:

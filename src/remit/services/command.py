@@ -38,7 +38,6 @@ from remit.store import people
 from remit.store.blobs import BlobStore
 from remit.store.database import Database, Transaction
 from remit.store.errors import RowConflict
-from remit.store.statement import SQLITE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -131,6 +130,7 @@ class Context:
     _decided: Decision | None = None
     _events: int = 0
     _denied: Denied | None = None
+    _before_asking: Callable[[Context], None] | None = None
 
     def enter(self, company: str) -> CompanyId:
         """Work in a company. Whoever has no part in it does not learn that it exists."""
@@ -148,9 +148,21 @@ class Context:
         self.company = company
         if self.kind is Kind.COMMAND and self.tx.writable:
             self._lock()
-            if waited and self.tx.dialect is not SQLITE:
+            if waited and not self.tx.one_by_one:
                 self._look_again()
         return company
+
+    def take_turn(self) -> None:
+        """For a logged verb that changes something: nobody else changes the company meanwhile."""
+        if self._head is None and self.tx.writable:
+            self._lock()
+            if not self.tx.one_by_one:
+                self._look_again()
+
+    def leave(self) -> None:
+        """Go on in another company; only for lists over all companies of a person."""
+        assert self.kind is Kind.QUERY
+        self.company = self.membership = None
 
     def _look_again(self) -> None:
         """Whoever waited for their turn may have lost their token or their part meanwhile."""
@@ -208,14 +220,22 @@ class Context:
         decision = self.decide(action, resource, home=home, **facts)
         return self.accept(action, on or str(resource or ""), decision)
 
-    def accept(self, action: Action, on: str, decision: Decision) -> Decision:
-        """Go on with a decision, or end the call with it."""
+    def accept(
+        self,
+        action: Action,
+        on: str,
+        decision: Decision,
+        before_asking: Callable[[Context], None] | None = None,
+    ) -> Decision:
+        """Go on with a decision, or end the call with it; `before_asking` may find that there is
+        nothing to ask anybody about."""
         if decision.allowed:
             self._decided = decision
             return decision
         self._denied = (action, on, decision)
+        self._before_asking = before_asking
         if decision.conceal:
-            raise NotFound("There is nothing here with that id.")
+            raise NotFound(_absent(on))
         raise Refused(
             decision.sentence,
             next_step(decision, action, on),
@@ -226,14 +246,15 @@ class Context:
     @contextmanager
     def acting_as(self, actor: Principal, ticket: str | None = None) -> Iterator[None]:
         """Do something in another's name, with their rights and in the record as theirs."""
-        before = (self.actor, self.membership, self.ticket, self._decided)
+        before = (self.actor, self.membership, self.ticket, self._decided, self._denied)
         self.actor, self.membership, self.ticket = actor, None, ticket
         if actor.kind is ActorKind.USER:
             self.membership = self.tx.one(people.MEMBERSHIP, company=self.company, user=actor.id)
         try:
             yield
         finally:
-            self.actor, self.membership, self.ticket, self._decided = before
+            # What the other may not do is no attempt of whoever calls.
+            self.actor, self.membership, self.ticket, self._decided, self._denied = before
 
     def accept_rule(self, decision: Decision) -> None:
         """Go on with a rule that needs no facts, such as a person's right to sign in."""
@@ -349,6 +370,8 @@ class Call:
 
     verb: Verb[..., Any]
     given: Mapping[str, Any]
+    #: To be done before somebody is asked about it; ends the call when it cannot be done anyway.
+    vet: Callable[[Context], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -383,6 +406,10 @@ class Gate:
             # Somebody else committed in between; now the verb (or the stored answer) sees it.
             reply = await self.database.write(work)
         return self._open(reply)
+
+    async def check(self, caller: Caller) -> None:
+        """Refuse a token that is not good, before anything is stored for its bearer."""
+        await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))
 
     def blocking(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for a command, from a thread that has nothing else to do meanwhile."""
@@ -429,6 +456,7 @@ class Gate:
         try:
             answer = verb.body(ctx, *args, **kwargs)
             ctx.finish()
+            changed = verb.kind is Kind.COMMAND
         except RemitError as error:
             if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
                 # The same request was under way elsewhere; this one waited and found it done.
@@ -442,9 +470,11 @@ class Gate:
             if ctx.asked is None or self.parking is None or args:
                 ctx.record_refusal()
                 return _Reply(error=error, company=ctx.company)
-            answer = self._admit(self.parking, ctx, ctx.asked, Call(verb, kwargs))
-            if isinstance(answer, Refused):
+            call = Call(verb, kwargs, ctx._before_asking)
+            answer = self._admit(self.parking, ctx, ctx.asked, call)
+            if isinstance(answer, RemitError):
                 return _Reply(error=answer, company=ctx.company)
+            changed = True
         if keyed:
             tx.run(
                 event_log.INSERT_ANSWER,
@@ -457,7 +487,7 @@ class Gate:
             )
         if ctx.secrets and isinstance(answer, dict):
             answer.update(ctx.secrets)  # after the answer was stored, so shown once
-        return _Reply(answer, company=ctx.company if verb.kind is Kind.COMMAND else None)
+        return _Reply(answer, company=ctx.company if changed else None)
 
     def _admit(self, parking: Parking, was: Context, denied: Denied, call: Call) -> Any:
         """Go on with a call that somebody approved, or see to it that somebody is asked."""
@@ -468,9 +498,16 @@ class Gate:
         if not isinstance(admitted, Ticket):
             return admitted
         ctx.ticket = admitted.approval
-        answer = call.verb.body(ctx, **call.given)
-        parking.used(ctx, admitted)
-        ctx.finish()
+        try:
+            answer = call.verb.body(ctx, **call.given)
+            parking.used(ctx, admitted)
+            ctx.finish()
+        except RemitError as error:
+            if not ctx.refused:
+                raise
+            ctx.tx.restart()
+            ctx.record_refusal()
+            return error
         return answer
 
     def _open(self, reply: _Reply[R]) -> R:
@@ -484,6 +521,14 @@ class Gate:
 
 class _Recordable(Exception):
     """A query was refused in a transaction that cannot record it."""
+
+
+def _absent(on: str) -> str:
+    """What somebody reads who named something that does not exist, so that it sounds the same."""
+    kind, _, named = on.partition(":")
+    if not named:
+        return "There is nothing here with that id."
+    return f"There is no such {kind.removeprefix('kb_')}."
 
 
 def _first_answer(ctx: Context, caller: Caller, verb: Verb[P, R], digest: str) -> R | None:

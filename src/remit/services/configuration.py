@@ -20,6 +20,7 @@ from remit.model.configuration import (
     configuration_of,
     value_at,
 )
+from remit.model.principal import ActorKind
 from remit.model.text import clean_text, name_key
 from remit.services import approval_engine, lookup, posts, views
 from remit.services.command import Answer, Context, command, query
@@ -43,9 +44,15 @@ def show(ctx: Context, *, agent: str) -> dict[str, Any]:
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
-    """The configurations of everybody who works in the company."""
+    """The configurations of everybody who works in the company, or in the caller's part of it."""
     lookup.company_of_caller(ctx, company)
     _require_reading(ctx, None)
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    if scope is not None:
+        below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, company=ctx.company, agent=scope)
+        living = [one for one in below if one.status is not AgentStatus.TERMINATED]
+        page = sorted((one for one in living if one.id > after), key=lambda one: one.id)
+        return [_shown(agent) for agent in page[:limit]]
     found = ctx.tx.all(
         agent_statements.AGENTS,
         company=ctx.company,
@@ -63,8 +70,10 @@ def may_read(ctx: Context, *, company: str | None = None) -> None:
     _require_reading(ctx, None)
 
 
-def readable(ctx: Context) -> bool:
+def _readable(ctx: Context) -> bool:
     """The same as a plain answer, for views that show more to those who may."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return True  # who sees an approval, sees what it would change
     return ctx.decide(Action.CONFIG_READ, HIRING, **hiring_facts(ctx)).allowed
 
 
@@ -101,8 +110,11 @@ def propose(
         Action.CONFIG_PROPOSE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
     )
     _check_seen(found, expected_revision)
+    _refuse_unconfigurable(found)
     wanted = merged(found, changes)
     _check(ctx, found, wanted)
+    if not changed(configuration_of(found), wanted):
+        raise Conflict("It is configured like that already.", "There is nothing to propose.")
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
     if not company.require_approval_for_config_changes:
@@ -110,7 +122,7 @@ def propose(
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(found, wanted, why)
     approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
-    return {"agent": views.agent(found), "approval": views.approval(approval)}
+    return {"agent": views.agent(found), "approval": as_seen(ctx, views.approval(approval))}
 
 
 @query
@@ -160,10 +172,19 @@ def proposal(agent: Agent, wanted: dict[str, Any], why: str) -> dict[str, Any]:
         "name": agent.name,
         "reason": why,
         "baseRevision": agent.config_revision,
-        "changed": changed(configuration_of(agent), wanted),
-        "configuration": wanted,
+        "changed": (keys := changed(configuration_of(agent), wanted)),
+        "configuration": {key: wanted[key] for key in keys},
         "difference": _difference(configuration_of(agent), wanted),
     }
+
+
+def as_seen(ctx: Context, view: dict[str, Any]) -> dict[str, Any]:
+    """An approval without what a proposal would replace, for whoever may not read that."""
+    payload = view["payload"]
+    if "difference" not in payload or _readable(ctx):
+        return view
+    now = [{key: one[key] for key in ("path", "now")} for one in payload["difference"]]
+    return {**view, "payload": {**payload, "difference": now}}
 
 
 def take_effect(ctx: Context, approval: Approval) -> None:
@@ -178,7 +199,8 @@ def take_effect(ctx: Context, approval: Approval) -> None:
             "Ask for a revision, or reject it.",
             code="stale_revision",
         )
-    apply(ctx, agent, payload["configuration"], RevisionSource.PROPOSAL, approval)
+    wanted = {**configuration_of(agent), **payload["configuration"]}
+    apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
 
 
 def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +209,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
         raise Conflict("The agent is gone.", "Cancel the proposal.")
-    asked = {key: payload["configuration"][key] for key in payload["changed"]}
+    asked = payload["configuration"]
     inner = given.get("configuration")
     more = {**(inner if isinstance(inner, Mapping) else {}), **given}
     known = {key: restore(more[key], asked.get(key)) for key in CONFIG_KEYS if key in more}
@@ -205,12 +227,8 @@ def apply(
     approval: Approval | None = None,
 ) -> Agent:
     """Give an agent a configuration; the one before stays among its revisions."""
-    if agent.status is AgentStatus.TERMINATED:
-        raise Conflict(f"{agent.name} is terminated.", "Choose an agent that works here.")
-    if agent.status is AgentStatus.PENDING_APPROVAL and source is not RevisionSource.RESUBMIT:
-        raise Conflict(
-            f"{agent.name} awaits approval as it is.", "Request a revision of the hire instead."
-        )
+    if source is not RevisionSource.RESUBMIT:
+        _refuse_unconfigurable(agent)
     post = _check(ctx, agent, wanted)
     before = configuration_of(agent)
     if not ctx.tx.run(
@@ -273,6 +291,15 @@ def keep(
     return kept
 
 
+def _refuse_unconfigurable(agent: Agent) -> None:
+    if agent.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent.name} is terminated.", "Choose an agent that works here.")
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{agent.name} awaits approval as it is.", "Request a revision of the hire instead."
+        )
+
+
 def _check(ctx: Context, agent: Agent, wanted: Mapping[str, Any]) -> posts.Post:
     post = posts.from_configuration(wanted)
     if agent.seat_user_id is not None and post.adapter_type != "human":
@@ -298,11 +325,12 @@ def _check_seen(agent: Agent, seen: int | None) -> None:
 
 
 def _require_reading(ctx: Context, agent: Agent | None) -> None:
+    part = ctx.membership.scope_agent_id if ctx.membership else None
     ctx.require(
         Action.CONFIG_READ,
         HIRING,
         on=f"agent:{agent.id}" if agent else "agent-configurations",
-        home=agent.id if agent else None,
+        home=agent.id if agent else part,
         **hiring_facts(ctx),
     )
 

@@ -62,6 +62,7 @@ def delegate(
             "moved": hired.moved,
             **hiring.answer(hired),
         }
+    handing_over.check_not_hired_for(ctx, found)
     receiver = _report(ctx, boss, to)
     count = handing_over.hand_to(ctx, found, receiver, hired=False, decision=decision)
     for wish in given:
@@ -94,6 +95,7 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
     handed_over = [part for part in parts if part.delegated]
     # Whoever was hired for something inside goes; a report that was only given this, stays.
     gone = finishing.shut_down(ctx, (part.id for part in handed_over))
+    finishing.let_go_of_hires(ctx, parts)
     for agent in gone:
         ctx.tx.run(statements.REOWN_ALL, owner=agent.id, new_owner=boss.id, now=ctx.now)
     for owner in {part.owner_id for part in parts}:

@@ -75,7 +75,8 @@ def create(
 @query
 def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> str:
     """Refuse early what would be refused late, before any bytes are stored. Answers the id."""
-    found = lookup.file(ctx, file, Action.FILE_WRITE)
+    # Where a person has to be asked, it is the write that asks; there is no harm in storing bytes.
+    found = lookup.file(ctx, file, Action.FILE_WRITE, asking_too=True)
     documents.refuse_direct_writing(found)
     _check_seen(found, version, sha256)
     return found.id

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from remit.errors import Conflict
 from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
-from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.approval import Approval, ApprovalType
+from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import approval_engine, inbox, tree, waking
 from remit.services.command import Context
 from remit.store import agents as agent_statements
@@ -90,6 +91,27 @@ def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
         deactivate(ctx, hired)
 
 
+def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
+    """The same for outcomes that go to another owner, who may hire for them anew."""
+    waiting: dict[str, Agent] = {
+        agent.id: agent
+        for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL, company=ctx.company)
+    }
+    for outcome in outcomes if waiting else ():
+        if outcome.id in waiting and not outcome.delegated:
+            deactivate(ctx, waiting[outcome.id])
+
+
+def not_hired(ctx: Context, agent: Agent, why: str) -> None:
+    """It is not taken on: its name is free again, and an outcome stays with who owns it."""
+    mandate = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=agent.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
+        finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
+    else:
+        deactivate(ctx, agent)
+
+
 def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
     """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id, now=ctx.now)
@@ -115,18 +137,31 @@ def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
         ):
             if agent.status is not AgentStatus.TERMINATED:
                 gone.setdefault(agent.id, agent)
-    for agent in gone.values():
-        deactivate(ctx, agent)
+    withdrawn = [one for agent in gone.values() for one in _deactivate(ctx, agent).withdrawn]
+    _not_hired_elsewhere(ctx, withdrawn)
     return list(gone.values())
 
 
 def deactivate(ctx: Context, agent: Agent) -> list[str]:
     """Stop an agent for good: its run, its credentials, what it held for some outcome."""
+    ended = _deactivate(ctx, agent)
+    _not_hired_elsewhere(ctx, ended.withdrawn)
+    return ended.revoked
+
+
+class _Ended(NamedTuple):
+    """What ended with an agent."""
+
+    revoked: list[str]
+    withdrawn: list[Approval]
+
+
+def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     run = cancel_run(ctx, agent)
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
-    approval_engine.withdraw(ctx, agent)
+    withdrawn = approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)
     ctx.record(
@@ -134,7 +169,21 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
         f"agent:{agent.id}",
         {"name": agent.name, "run": run, "revoked": revoked},
     )
-    return revoked
+    return _Ended(revoked, withdrawn)
+
+
+def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
+    """Whom somebody asked for goes with them, also where they have no say any more."""
+    for approval in withdrawn:
+        asked_for = ctx.tx.one(
+            agent_statements.AGENT, company=ctx.company, agent=approval.agent_id or ""
+        )
+        if (
+            approval.type is ApprovalType.HIRE_AGENT
+            and asked_for is not None
+            and asked_for.status is AgentStatus.PENDING_APPROVAL
+        ):
+            not_hired(ctx, asked_for, approval.decision_note or "withdrawn")
 
 
 def stop(ctx: Context, agent: Agent) -> None:
@@ -218,7 +267,7 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any
         owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)
         nobody = {**verdict, "note": "nobody is left to work on it", "evidence": []}
         for outcome in owned:
-            if outcome.status is OutcomeStatus.OPEN:
+            if outcome.status is OutcomeStatus.OPEN and outcome.kind is OutcomeKind.WORK:
                 finish_one(ctx, outcome, OutcomeStatus.CLOSED, nobody)
                 ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": nobody["note"]})
 

@@ -12,6 +12,7 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
+from remit.model.file import File, FileKind
 from remit.model.grant import (
     Grant,
     Level,
@@ -23,7 +24,7 @@ from remit.model.grant import (
     parse_mode,
     parse_resource,
 )
-from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
@@ -148,16 +149,27 @@ def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> G
     return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
 
 
-def share(ctx: Context, receiver: AgentId, file_id: str) -> Grant | None:
-    """Let somebody read what was sent to them; nothing when they can read it already."""
-    resource = kb_file(file_id)
+def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True) -> Grant | None:
+    """Let somebody read what was sent to them; nothing when they can read it already.
+
+    The sender may read it: that was decided when it sent the message. What it could read by rule,
+    such as an outcome, rests on nothing it holds. Unless it is known to be `still_held`, what the
+    sender lost before the message arrived is not passed on.
+    """
+    resource = kb_file(file.id)
+    if file.kind is FileKind.OUTCOME:
+        resource = Resource(ResourceKind.OUTCOME, file.id)
     has = holding(ctx.held(receiver, resource), Level.READ, ctx.now)
     if has.allowed or has.reason == "denied_by_grant":
         return None
+    if file.kind is not FileKind.FILE and receiver in ctx.place(file.home_agent_id):
+        return None
     parent = None
     expires_at = None
-    if ctx.actor.agent_id is not None:
+    if ctx.actor.agent_id is not None and file.kind is FileKind.FILE:
         source = attenuate(ctx.held(ctx.actor.agent_id, resource), Wish(Level.READ), ctx.now)
+        if not still_held and not (source.decision.allowed and source.mode is Mode.ALLOW):
+            return None
         ctx.accept(Action.GRANT_GIVE, str(resource), source.decision)
         parent, expires_at = source.parent, source.expires_at
         if source.mode is not Mode.ALLOW:
@@ -235,9 +247,11 @@ def listing(
 def reason(grant: Grant) -> str:
     """Why the holder has it, in words."""
     if grant.by_authorship:
-        return "made the file"
+        return "made the file" if grant.level is Level.WRITE else "sent or received it by mail"
     if grant.mode is Mode.DENY:
         return "denied by the board"
+    if grant.scope_id is None:
+        return "received it by mail"
     by = "the board" if grant.granted_by_user is not None else "its boss"
     return f"granted by {by}"
 
@@ -369,6 +383,8 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
     found = _outcome(ctx, text)
+    if found.kind is OutcomeKind.INBOX:
+        raise BadInput("An inbox opens and closes by itself.", "Choose an outcome as scope.")
     if found.status is not OutcomeStatus.OPEN:
         raise Conflict("That outcome is finished.", "Choose an open outcome as scope.")
     return found.id

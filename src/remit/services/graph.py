@@ -107,7 +107,8 @@ def _unfold(
                     node["children"].append({**_brief(below[child]), "hidden": True})
                     continue
                 unfolded.add(below[child].id)
-                inner: dict[str, Any] = {**views.outcome(below[child], ctx.now), "children": []}
+                inner = views.outcome(below[child], ctx.now)
+                inner["children"] = []
                 node["children"].append(inner)
                 next_level.append(inner)
         level = next_level

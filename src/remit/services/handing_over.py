@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remit.authority import Action
 from remit.errors import Conflict
-from remit.model.agent import Agent
+from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, tree
@@ -22,6 +22,16 @@ def check(ctx: Context, outcome: Outcome) -> Decision:
     if outcome.perpetual:
         raise Conflict("A perpetual outcome stays where it is.", "Delegate a part of it.")
     return decision
+
+
+def check_not_hired_for(ctx: Context, outcome: Outcome) -> None:
+    """Somebody who is to take it over and awaits approval goes before everybody else."""
+    here = lookup.agent_row(ctx, outcome.id)
+    if here is not None and here.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{here.name} was hired for it and awaits approval.",
+            "Wait for the decision, or withdraw the hire.",
+        )
 
 
 def hand_to(

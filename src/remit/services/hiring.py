@@ -9,11 +9,11 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict, Refused
-from remit.model.agent import Agent, AgentStatus
+from remit.model.agent import Agent, AgentStatus, agent_name
 from remit.model.approval import Approval, ApprovalType
 from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of
 from remit.model.decision import Decision, Effect
-from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.outcome import Outcome
 from remit.model.permission import PermissionLevel, permission_level
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line
@@ -56,18 +56,40 @@ class Hired:
 @command
 def hire(
     ctx: Context,
-    /,
     *,
     company: str | None,
+    name: object,
     reports_to: str | None = None,
     outcome: str | None = None,
     purpose: object = None,
-    given: Sequence[Mapping[str, Any]] = (),
+    role: object = None,
+    title: object = None,
+    capabilities: object = None,
+    prompt: object = None,
+    adapter_type: object = None,
+    adapter_config: object = None,
+    runtime_config: object = None,
+    budget_monthly_cents: object = None,
+    metadata: object = None,
+    permissions: object = None,
     level: object = None,
-    **described: Any,
+    given: Sequence[Mapping[str, Any]] = (),
 ) -> Answer:
     """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
     person decides whether."""
+    described = {
+        "name": name,
+        "role": role,
+        "title": title,
+        "capabilities": capabilities,
+        "prompt": prompt,
+        "adapter_type": adapter_type,
+        "adapter_config": adapter_config,
+        "runtime_config": runtime_config,
+        "budget_monthly_cents": budget_monthly_cents,
+        "metadata": metadata,
+        "permissions": permissions,
+    }
     lookup.company_of_caller(ctx, company)
     if outcome is not None:
         found = lookup.outcome_anywhere(ctx, outcome)
@@ -102,11 +124,7 @@ def hire_for(
     level: object = None,
 ) -> Hired:
     """A new agent for an outcome that its owner hands over."""
-    here = lookup.agent_row(ctx, outcome.id)
-    if here is not None and here.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(
-            f"{here.name} was hired for it and awaits approval.", "Wait for the decision."
-        )
+    handing_over.check_not_hired_for(ctx, outcome)
     return _take_on(ctx, boss, described, given, level, outcome=outcome)
 
 
@@ -120,8 +138,6 @@ def _take_on(
     outcome: Outcome | None = None,
     purpose: object = None,
 ) -> Hired:
-    if len(given) > MOST_GRANTS:
-        raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
     post = posts.new_post(**_with_defaults(described, boss))
     wanted_level = _level(ctx, post, level)
     waits = _may_hire(ctx, post, boss, for_delegation=outcome is not None)
@@ -133,7 +149,7 @@ def _take_on(
         assert boss is not None, "an outcome has an owner"
         mandate = _free_mandate(ctx, outcome, boss)
         agent = agents.appoint(ctx, post, mandate, boss, status)
-    wishes = [{**wish, "scope": wish.get("scope") or mandate.id} for wish in given]
+    wishes = _wishes(given, mandate, for_outcome=outcome is not None)
     if not waits:
         moved = _begin(ctx, agent, mandate, wishes, wanted_level, for_outcome=outcome is not None)
         started = lookup.agent_row(ctx, agent.id)
@@ -261,38 +277,36 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     agent = _limbo(ctx, approval)
     mandate = outcomes.require(ctx, agent.id)
     tree.set_status(ctx, agent, AgentStatus.IDLE)
+    working = lookup.agent_row(ctx, agent.id)
+    assert working is not None
     level = payload.get("permissionLevel")
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
-        set_level(ctx, agent, permission_level(level))
+        set_level(ctx, working, permission_level(level))
     waking.wake(ctx, agent.id, "it was taken on")
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return
-    working = lookup.agent_row(ctx, agent.id)
-    assert working is not None
-    with ctx.acting_as(approval_engine.principal(ctx, approval), ticket=approval.id):
-        try:
-            if for_outcome:
-                handing_over.check(ctx, mandate)
-            _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
-        except Refused as error:
-            raise Conflict(
-                f"What was asked for cannot be done any more: {error.sentence}",
-                "Ask for a revision, or reject it.",
-            ) from None
+    with approval_engine.in_their_name(ctx, approval, "Ask for a revision, or reject it."):
+        if for_outcome:
+            handing_over.check(ctx, mandate)
+            _check_owner(mandate, working)
+        _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
+
+
+def _check_owner(mandate: Outcome, agent: Agent) -> None:
+    """Whoever was hired for an outcome works for its owner, also when that is another by now."""
+    if mandate.owner_id != agent.boss_id:
+        raise Conflict(
+            f"{mandate.title!r} has another owner by now.", "Reject it; the new owner can hire."
+        )
 
 
 def turned_down(ctx: Context, approval: Approval, why: str) -> None:
     """The agent is not taken on; its name is free again, and the outcome stays with its owner."""
     agent = lookup.agent_row(ctx, approval.agent_id or "")
-    if agent is None or agent.status is not AgentStatus.PENDING_APPROVAL:
-        return
-    mandate = outcomes.require(ctx, agent.id)
-    if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
-        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
-    else:
-        finishing.deactivate(ctx, agent)
+    if agent is not None and agent.status is AgentStatus.PENDING_APPROVAL:
+        finishing.not_hired(ctx, agent, why)
 
 
 def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -312,7 +326,8 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     wishes = payload["grants"]
     if "grants" in given:
-        wishes = _wishes(given["grants"], agent)
+        mandate = outcomes.require(ctx, agent.id)
+        wishes = _wishes(given["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
         for wish in wishes:
             grants.weigh(ctx, agent, wish)
     return {
@@ -326,15 +341,25 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     }
 
 
-def _wishes(given: object, agent: Agent) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or len(given) > MOST_GRANTS:
+def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[str, Any]]:
+    """What the new agent is to get; what comes with an outcome ends with it."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_GRANTS:
         raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
     found = []
     for number, wish in enumerate(given):
         if not isinstance(wish, Mapping):
             raise BadInput(f"grants.{number}: must be an object.")
         expires_at = wish.get("expiresAt", wish.get("expires_at"))
-        found.append({**wish, "expires_at": expires_at, "scope": wish.get("scope") or agent.id})
+        scope = mandate.id if for_outcome else wish.get("scope") or mandate.id
+        found.append(
+            {
+                "resource": wish.get("resource"),
+                "level": wish.get("level"),
+                "mode": wish.get("mode"),
+                "scope": scope,
+                "expires_at": expires_at,
+            }
+        )
     return found
 
 
@@ -354,22 +379,25 @@ def create_agent(
     *,
     name: object,
     role: object = None,
-    auto_reply: bool = True,
+    auto_reply: object = True,
     next_agent: object = "human",
 ) -> Answer:
     """A helper with a fixed form of answering. It is created when a person said yes, not before."""
     lookup.company_of_caller(ctx, None)
+    called = agent_name(name)
     described = clean_role(role)
     follower = clean_line(next_agent, "nextAgent", longest=100)
+    if not isinstance(auto_reply, bool):
+        raise BadInput("autoReply: must be true or false.", "Send a boolean.")
     me = lookup.agent_row(ctx, ctx.actor.id)
     if me is None:
         raise BadInput("Agents use this.", "Create an agent directly instead.")
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
     post = posts.new_post(
-        name=name,
+        name=called,
         title=described[:100],
-        prompt=prompt_for(str(name), described, follower),
+        prompt=prompt_for(called, described, follower),
         adapter_type="llm",
         adapter_config={
             "provider": company.chat_llm_provider or DEFAULT_PROVIDER,
@@ -377,14 +405,18 @@ def create_agent(
         },
         runtime_config={"type": "default", "autoReply": auto_reply, "nextAgent": follower},
     )
-    agents.check_name(ctx, post.name)
     decision = ctx.decide(Action.AGENT_CREATE, HIRING, **hiring_facts(ctx))
     if decision.effect is Effect.ALLOW and ctx.ticket is None:
         # Whatever the company does otherwise: this tool creates nothing that nobody approved.
         decision = Decision(
             Effect.ASK, "needs_approval", "A person has to say yes first.", decision.basis
         )
-    ctx.accept(Action.AGENT_CREATE, f"agent:{post.name}", decision)
+    ctx.accept(
+        Action.AGENT_CREATE,
+        f"agent:{post.name}",
+        decision,
+        before_asking=lambda now: agents.check_name(now, post.name),
+    )
     agent = agents.found(ctx, post, me)
     return {"agent": views.agent(agent), "prompt": agent.prompt}
 
@@ -399,9 +431,9 @@ def clean_role(role: object) -> str:
         return ""
     if not isinstance(role, str):
         raise BadInput("role must be text.", "Send role as a string.")
-    return clean_line(role[: 10 * LONGEST_ROLE], "role", longest=10 * LONGEST_ROLE, empty_ok=True)[
-        :LONGEST_ROLE
-    ].rstrip()
+    start = role[: 10 * LONGEST_ROLE]
+    plain = "".join(char if char.isprintable() else " " for char in start)
+    return " ".join(plain.split())[:LONGEST_ROLE].rstrip()
 
 
 def prompt_for(name: str, role: str, next_agent: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros, from_iso
-from remit.errors import BadInput, NotFound
+from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, UserId
-from remit.model.file import Access
+from remit.model.agent import AgentStatus
+from remit.model.file import File
 from remit.model.mail import (
     MOST_ATTEMPTS,
     MOST_PER_TURN,
@@ -17,19 +20,17 @@ from remit.model.mail import (
     Message,
 )
 from remit.model.outcome import OutcomeKind, OutcomeStatus
-from remit.model.principal import ActorKind
+from remit.model.principal import ActorKind, Principal
 from remit.model.turn import Letter, render_turn
-from remit.services import lookup, views, waking
-from remit.services.command import Answer, Context, command, logged, query
+from remit.services import grants, letters, lookup, views, waking
+from remit.services.command import Answer, Context, command, logged
 from remit.services.opening import open_outcome, write_document
 from remit.store import files as file_statements
 from remit.store import mail as statements
 from remit.store import outcomes as outcome_statements
-from remit.store import people
 
-#: More than this of a body is read from its file.
-LONGEST_SHOWN = 64 * 1024
 PROCESS_INBOX = "Process inbox"
+GONE = "its receiver is gone"
 
 
 def deliver(
@@ -39,9 +40,14 @@ def deliver(
     *,
     agent: AgentId | None = None,
     user: UserId | None = None,
+    files: Sequence[File] = (),
 ) -> None:
-    """Put a message in line, or aside until its time."""
+    """Put a message in line, or aside until its time. Its files may be read when it is there."""
     later = due > ctx.now
+    if not later:
+        # What was due before this was sent comes before it, even if nobody has seen to it yet.
+        for earlier in ctx.tx.all(statements.DUE_FOR, receiver=agent or user, now=ctx.now):
+            arrive(ctx, earlier)
     ctx.tx.run(
         statements.INSERT_DELIVERY,
         company_id=message.company_id,
@@ -57,6 +63,9 @@ def deliver(
         ended_why=None,
     )
     if agent is not None and not later:
+        for file in files:
+            grants.share(ctx, agent, file)
+        _show_common_boss(ctx, message, agent, files[0])
         update_inbox_outcome(ctx, agent, arrived=True)
 
 
@@ -65,12 +74,14 @@ def take(ctx: Context, *, limit: int = MOST_PER_TURN) -> dict[str, Any]:
     """The caller's mail, oldest first. A run takes it up; another caller only looks."""
     me = _me(ctx)
     run = ctx.actor.run_id
+    if run is not None:
+        ctx.take_turn()  # or a run that just ended could still take something up
     waiting = ctx.tx.all(
         statements.WAITING_FOR_AGENT,
         agent=me,
         run=run or "",
         any_run=run is None,
-        limit=min(limit, MOST_PER_TURN),
+        limit=max(1, min(limit, MOST_PER_TURN)),
     )
     if run is not None:
         for delivery in waiting:
@@ -87,10 +98,10 @@ def turn(ctx: Context) -> dict[str, Any]:
     """The text that begins a turn of the calling run, with the mail that it takes up."""
     me = _me(ctx)
     taken = take.body(ctx)
-    letters = [_letter(message) for message in taken["messages"]]
+    taken_up = [_letter(message) for message in taken["messages"]]
     return {
         "agent_id": me,
-        "text": render_turn(letters, taken["waiting"], ctx.now),
+        "text": render_turn(taken_up, taken["waiting"], ctx.now),
         "ids": [message["id"] for message in taken["messages"]],
     }
 
@@ -102,62 +113,27 @@ def acknowledge(ctx: Context, *, ids: list[str]) -> Answer:
         raise BadInput("Give 1 to 100 messages.", "Acknowledge them in several calls.")
     done = []
     for text in ids:
-        message = lookup.message(ctx, text)
-        delivery = next(
-            (
-                delivery
-                for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
-                if ctx.actor.id in (delivery.agent_id, delivery.user_id)
-            ),
-            None,
-        )
-        if delivery is None:
-            raise NotFound("There is no such message for you.", "Look into your inbox.")
+        message = lookup.message(ctx, text, lambda found: _to_me(ctx, found) is not None)
+        delivery = _to_me(ctx, message)
+        assert delivery is not None
         ctx.accept_rule(views.OWN)
         if delivery.status in (DeliveryStatus.QUEUED, DeliveryStatus.LEASED):
             _end(ctx, delivery, DeliveryStatus.DONE, "acknowledged")
-        done.append(message.id)
+        if delivery.status is not DeliveryStatus.DEAD:
+            done.append(message.id)
     if ctx.actor.agent_id is not None:
+        ctx.require(Action.MESSAGE_READ, on="inbox", place=(ctx.actor.agent_id,))
         update_inbox_outcome(ctx, ctx.actor.agent_id)
     ctx.record("message.ack", ctx.actor.address, {"ids": done})
     return {"acknowledged": done}
 
 
-@query
-def for_user(
-    ctx: Context,
-    *,
-    company: str | None = None,
-    everything: bool = False,
-    before: int = 1 << 62,
-    limit: int = 100,
-) -> list[dict[str, Any]]:
-    """A person's mail, newest first: what is unread, or all of it."""
-    lookup.company_of_caller(ctx, company)
-    if ctx.actor.kind is not ActorKind.USER:
-        raise BadInput("An agent reads its mail with mail_inbox.", "Use that tool.")
-    found = ctx.tx.all(
-        statements.FOR_USER,
-        company=ctx.company,
-        user=ctx.actor.id,
-        everything=everything,
-        before=before,
-        limit=limit,
-    )
-    return [_shown(ctx, delivery) for delivery in found]
-
-
-@query
-def of_agent(ctx: Context, *, agent: str, limit: int = 100) -> list[dict[str, Any]]:
-    """What waits for an agent, seen from above; nothing is taken up."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(
-        Action.AGENT_CONTROL, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
-    )
-    waiting = ctx.tx.all(
-        statements.WAITING_FOR_AGENT, agent=found.id, run="", any_run=True, limit=limit
-    )
-    return [_shown(ctx, delivery) for delivery in waiting]
+def _to_me(ctx: Context, message: Message) -> Delivery | None:
+    """How a message came to the caller; what is still held back has not come."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
+        if ctx.actor.id in (delivery.agent_id, delivery.user_id) and delivery.position is not None:
+            return delivery
+    return None
 
 
 def run_ended(ctx: Context, run: str, agent: AgentId, *, well: bool) -> None:
@@ -180,8 +156,26 @@ def bury(ctx: Context, agent: AgentId) -> None:
     for delivery in ctx.tx.all(
         statements.WAITING_FOR_AGENT, agent=agent, run="", any_run=True, limit=1 << 30
     ):
-        _end(ctx, delivery, DeliveryStatus.DEAD, "its receiver is gone")
+        _end(ctx, delivery, DeliveryStatus.DEAD, GONE)
     update_inbox_outcome(ctx, agent)
+    ctx.tx.run(statements.CANCEL_SCHEDULES_OF, agent=agent)
+    ctx.tx.run(
+        statements.CANCEL_QUESTIONS_OF,
+        company=ctx.company,
+        agent=agent,
+        by=ctx.actor.address,
+        now=ctx.now,
+    )
+    ctx.tx.run(statements.PASS_TO_BOARD, company=ctx.company, agent=agent)
+
+
+def settle(ctx: Context, message: Message, why: str) -> None:
+    """Nobody needs to look at this message any more, unless a run is at it."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
+        if delivery.status is DeliveryStatus.QUEUED:
+            _end(ctx, delivery, DeliveryStatus.DONE, why)
+            if delivery.agent_id is not None:
+                update_inbox_outcome(ctx, delivery.agent_id)
 
 
 def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
@@ -213,12 +207,50 @@ def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False)
 def arrive(ctx: Context, delivery: Delivery) -> None:
     """A deferred message's time has come."""
     ctx.tx.run(statements.ARRIVE, delivery=delivery.id, new_position=_next_position(ctx))
-    if delivery.agent_id is not None:
-        update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
+    if delivery.agent_id is None:
+        return
+    receiver = lookup.agent_row(ctx, delivery.agent_id)
+    if receiver is None or receiver.status is AgentStatus.TERMINATED:
+        _end(ctx, delivery, DeliveryStatus.DEAD, GONE)
+        return
+    message = _message(ctx, delivery)
+    system, ctx.actor = ctx.actor, _sender(ctx, message)
+    try:
+        for file_id in (message.body_file_id, *json.loads(message.attachments)):
+            file = ctx.tx.one(file_statements.FILE, company=ctx.company, file=file_id)
+            assert file is not None
+            grants.share(ctx, receiver.id, file, still_held=False)
+            if file_id == message.body_file_id:
+                _show_common_boss(ctx, message, receiver.id, file)
+    finally:
+        ctx.actor = system
+    update_inbox_outcome(ctx, receiver.id, arrived=True)
+
+
+def _sender(ctx: Context, message: Message) -> Principal:
+    """In whose name the files of a message are passed on."""
+    if message.sender_agent_id is not None:
+        return Principal(ActorKind.AGENT, message.sender_agent_id, "", message.company_id)
+    if message.sender_user_id is not None:
+        return Principal(ActorKind.USER, message.sender_user_id, "")
+    return ctx.actor
+
+
+def _show_common_boss(ctx: Context, message: Message, receiver: AgentId, body: File) -> None:
+    """What two agents with the same boss write to each other, their boss can read."""
+    if message.sender_agent_id is None or message.sender_agent_id == receiver:
+        return
+    one, other = (lookup.agent_row(ctx, party) for party in (message.sender_agent_id, receiver))
+    if one is not None and other is not None and one.boss_id == other.boss_id is not None:
+        assert one.boss_id is not None
+        grants.share(ctx, one.boss_id, body, still_held=False)
 
 
 def revive(ctx: Context, delivery: Delivery) -> None:
     assert delivery.agent_id is not None
+    receiver = lookup.agent_row(ctx, delivery.agent_id)
+    if receiver is None or receiver.status is AgentStatus.TERMINATED:
+        raise Conflict("Its receiver is gone.", "Send it to somebody else, or discard it.")
     ctx.tx.run(statements.REVIVE, delivery=delivery.id, new_position=_next_position(ctx))
     update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
 
@@ -254,50 +286,13 @@ def _message(ctx: Context, delivery: Delivery) -> Message:
 
 
 def _shown(ctx: Context, delivery: Delivery) -> dict[str, Any]:
-    message = _message(ctx, delivery)
-    body, whole = body_of(ctx, message)
-    if ctx.tx.writable:
-        ctx.tx.run(
-            file_statements.INSERT_ACCESS,
-            file_id=message.body_file_id,
-            at=ctx.now,
-            access=Access.READ.value,
-            version=message.body_version,
-            agent_id=ctx.actor.agent_id,
-            user_id=ctx.actor.user_id,
-            run_id=ctx.actor.run_id,
-        )
     return {
-        **views.message(message),
-        "sender_name": _sender_name(ctx, message),
+        **letters.shown(ctx, _message(ctx, delivery)),
         "status": delivery.status.value,
         "attempt": delivery.attempt,
         "may_have_been_handled": delivery.attempt > 1,
         "position": delivery.position,
-        "body": body,
-        "body_cut": not whole,
     }
-
-
-def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
-    """The text of a message as it was sent, and whether that is all of it."""
-    version = ctx.tx.one(
-        file_statements.VERSION, file=message.body_file_id, number=message.body_version
-    )
-    assert version is not None, "a message names a version that exists"
-    with ctx.blobs.open(message.body_file_id, version.sha256) as stream:
-        content = stream.read(LONGEST_SHOWN)
-    return content.decode(errors="replace"), version.size <= LONGEST_SHOWN
-
-
-def _sender_name(ctx: Context, message: Message) -> str:
-    if message.sender_agent_id is not None:
-        found = lookup.agent_row(ctx, message.sender_agent_id)
-        return found.name if found else message.sender_agent_id
-    if message.sender_user_id is not None:
-        user = ctx.tx.one(people.USER, user=message.sender_user_id)
-        return user.name if user else message.sender_user_id
-    return "remit"
 
 
 def _letter(shown: dict[str, Any]) -> Letter:
@@ -310,6 +305,8 @@ def _letter(shown: dict[str, Any]) -> Letter:
         subject=shown["subject"],
         created_at=from_iso(shown["created_at"]),
         attempt=shown["attempt"],
+        file=shown["file_id"],
         attachments=tuple(shown["attachments"]),
         body=shown["body"],
+        cut=shown["body_cut"],
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
@@ -20,7 +20,7 @@ from remit.model.text import clean_text
 from remit.services import files, mail, outcomes
 from remit.services.command import Answer, Gate, Verb
 from remit.services.identity import Caller
-from remit.store.blobs import BlobStore, Content, LocalBlobs, Spool, SweepReport
+from remit.store.blobs import SMALL, BlobStore, Content, LocalBlobs, Spool, SweepReport
 from remit.store.database import Transaction
 from remit.store.files import REFERENCED
 from remit.store.governance import HOLDS_BLOB
@@ -31,12 +31,10 @@ Source = bytes | BinaryIO | AsyncIterator[bytes]
 
 LARGEST_FILE = 32 * 1024 * 1024
 PIECE = 256 * 1024
-#: A file this small comes from the page cache faster than a thread can be asked for it.
-SMALL = 64 * 1024
 #: How long bytes may wait for their row. A command takes seconds, so a day is generous.
 ORPHAN_AGE: Micros = DAY
 #: Waiting for a disk, not computing, so more threads than cores.
-_THREADS = 16
+_THREADS = 8
 
 
 class Library:
@@ -61,8 +59,8 @@ class Library:
             await self.gate(caller, files.may_create, company=company)
         new_id = self._ids.new()
 
-        def commit(content: Content) -> Answer:
-            return self.gate.blocking(
+        async def commit(content: Content) -> Answer:
+            return await self.gate(
                 caller,
                 files.create,
                 company=company,
@@ -83,8 +81,8 @@ class Library:
         if not (is_id(file) and _is_small(source)):
             file = await self._writable(caller, file, version, sha256)
 
-        def commit(content: Content) -> Answer:
-            return self.gate.blocking(
+        async def commit(content: Content) -> Answer:
+            return await self.gate(
                 caller,
                 files.write,
                 file=file,
@@ -111,9 +109,15 @@ class Library:
             return await self._with_text(caller, mail.send, "body", body, asked)
         new_id = self._ids.new()
 
-        def commit(content: Content) -> Answer:
-            return self.gate.blocking(
-                caller, mail.send, body="", new_id=new_id, new_stored=_stored(content), **asked
+        async def commit(content: Content) -> Answer:
+            return await self.gate(
+                caller,
+                mail.send,
+                body="",
+                body_hash=content.sha256,
+                new_id=new_id,
+                new_stored=_stored(content),
+                **asked,
             )
 
         return await self._store(new_id, body, commit)
@@ -126,8 +130,8 @@ class Library:
             return await self.gate(caller, verb, **{name: text}, **asked)
         new_id = self._ids.new()
 
-        def commit(content: Content) -> Answer:
-            return self.gate.blocking(
+        async def commit(content: Content) -> Answer:
+            return await self.gate(
                 caller,
                 verb,
                 **{name: text},
@@ -197,14 +201,14 @@ class Library:
             return str(first["id"])
 
     async def _store(
-        self, file_id: str, source: Source, commit: Callable[[Content], Answer]
+        self, file_id: str, source: Source, commit: Callable[[Content], Awaitable[Answer]]
     ) -> Answer:
-        """Make the bytes durable, then commit what names them, both in one thread."""
+        """Make the bytes durable, then commit what names them."""
         if not isinstance(source, AsyncIterator):
-            return await self.run(self._put, file_id, source, commit)
+            return await commit(await self.run(self._put, file_id, source))
         with self.blobs.receive(self.largest) as spool:
             await self._fill(spool, source)
-            return await self.run(lambda: commit(self.blobs.put(file_id, spool)))
+            return await commit(await self.run(self.blobs.put, file_id, spool))
 
     async def _fill(self, spool: Spool, source: AsyncIterator[bytes]) -> None:
         first = True
@@ -215,16 +219,14 @@ class Library:
                 await self.run(spool.write, chunk)
             first = False
 
-    def _put(
-        self, file_id: str, source: bytes | BinaryIO, commit: Callable[[Content], Answer]
-    ) -> Answer:
+    def _put(self, file_id: str, source: bytes | BinaryIO) -> Content:
         with self.blobs.receive(self.largest) as spool:
             if isinstance(source, bytes):
                 spool.write(source)
             else:
                 while piece := source.read(PIECE):
                     spool.write(piece)
-            return commit(self.blobs.put(file_id, spool))
+            return self.blobs.put(file_id, spool)
 
     def _referenced(self, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         def look(tx: Transaction) -> set[tuple[str, str]]:

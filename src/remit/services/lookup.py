@@ -11,11 +11,11 @@ from remit.errors import BadInput, NotFound
 from remit.ids import AgentId, is_id, normalise
 from remit.model.agent import Agent
 from remit.model.approval import Approval
-from remit.model.decision import Decision
+from remit.model.decision import Decision, Effect
 from remit.model.file import File, FileKind
 from remit.model.grant import Grant, Resource, ResourceKind, kb_file
 from remit.model.mail import Message
-from remit.model.outcome import Outcome
+from remit.model.outcome import Outcome, OutcomeKind
 from remit.model.principal import ActorKind
 from remit.model.question import Question
 from remit.model.schedule import Schedule
@@ -35,6 +35,8 @@ S = TypeVar("S", Agent, Approval, File, Outcome, Message, Schedule, Question)
 
 #: Sorts after every id that begins with what stands before it.
 AFTER = "g"
+#: Ids begin with the time, so whatever was asked for within the same minute looks alike.
+MOST_WITH_PREFIX = 1000
 
 
 def only(found: list[T], what: str) -> T:
@@ -49,6 +51,8 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
     """Enter the company that was named, or the only one the caller can mean."""
     if company is not None:
         return ctx.enter(_company_id(ctx, company))
+    if ctx.company is not None:
+        return ctx.company
     if ctx.actor.company_id is not None:
         return ctx.enter(ctx.actor.company_id)
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=2)
@@ -140,8 +144,11 @@ def _sees(ctx: Context, outcome: Outcome) -> bool:
     ).allowed
 
 
-def file(ctx: Context, text: str, action: Action) -> File:
-    """A file the caller may do `action` to; entering its company, deciding, or ending the call."""
+def file(ctx: Context, text: str, action: Action, *, asking_too: bool = False) -> File:
+    """A file the caller may do `action` to; entering its company, deciding, or ending the call.
+
+    With `asking_too`, also when it takes an approval, for which nobody is asked here.
+    """
     text = text.removeprefix("kb://")
     if is_id(text):
         found = _entered(ctx, file_statements.FILE_ANYWHERE, "file", file=text)
@@ -158,7 +165,7 @@ def file(ctx: Context, text: str, action: Action) -> File:
             ),
             "file",
         )
-    _require_file(ctx, found, action)
+    _require_file(ctx, found, action, asking_too=asking_too)
     return found
 
 
@@ -166,46 +173,63 @@ def agent_row(ctx: Context, agent: str) -> Agent | None:
     return ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=agent)
 
 
-def message(ctx: Context, text: str) -> Message:
-    """A message by id or its beginning, entering its company. The caller decides about it."""
+def message(ctx: Context, text: str, sees: Callable[[Message], bool]) -> Message:
+    """A message by id or its beginning, entering its company, among those that the caller sees."""
     prefix = normalise(text.removeprefix("message:"))
     if is_id(prefix):
-        return _entered(ctx, mail_statements.MESSAGE_ANYWHERE, "message", message=prefix)
+        found = [_entered(ctx, mail_statements.MESSAGE_ANYWHERE, "message", message=prefix)]
+    else:
+        company_of_caller(ctx, None)
+        found = ctx.tx.all(
+            mail_statements.MESSAGES_BY_PREFIX,
+            company=ctx.company,
+            low=prefix,
+            high=prefix + AFTER,
+            me=ctx.actor.id,
+            any_party=ctx.actor.kind is not ActorKind.AGENT,
+        )
+    return only([one for one in found if sees(one)], "message")
+
+
+def schedule(ctx: Context, text: str, sees: Callable[[Schedule], bool]) -> Schedule:
+    prefix = normalise(text.removeprefix("schedule:"))
+    if is_id(prefix):
+        return _entered(ctx, mail_statements.SCHEDULE_ANYWHERE, "schedule", schedule=prefix)
     company_of_caller(ctx, None)
     found = ctx.tx.all(
-        mail_statements.MESSAGES_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
+        mail_statements.SCHEDULES_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
     )
-    return only(found, "message")
+    return only([one for one in found if sees(one)], "schedule")
 
 
-def schedule(ctx: Context, text: str) -> Schedule:
-    return _entered(
-        ctx,
-        mail_statements.SCHEDULE_ANYWHERE,
-        "schedule",
-        schedule=normalise(text.removeprefix("schedule:")),
+def question(ctx: Context, text: str, sees: Callable[[Question], bool]) -> Question:
+    prefix = normalise(text.removeprefix("question:"))
+    if is_id(prefix):
+        return _entered(ctx, mail_statements.QUESTION_ANYWHERE, "question", question=prefix)
+    company_of_caller(ctx, None)
+    found = ctx.tx.all(
+        mail_statements.QUESTIONS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
     )
+    return only([one for one in found if sees(one)], "question")
 
 
-def question(ctx: Context, text: str) -> Question:
-    return _entered(
-        ctx,
-        mail_statements.QUESTION_ANYWHERE,
-        "question",
-        question=normalise(text.removeprefix("question:")),
-    )
-
-
-def approval(ctx: Context, text: str) -> Approval:
+def approval(
+    ctx: Context, text: str, sees: Callable[[Approval], bool] = lambda _: True
+) -> Approval:
     """An approval by id or its beginning, entering its company. The caller decides about it."""
     prefix = normalise(text.removeprefix("approval:"))
     if is_id(prefix):
         return _entered(ctx, governance.APPROVAL_ANYWHERE, "approval", approval=prefix)
     company_of_caller(ctx, None)
     found = ctx.tx.all(
-        governance.APPROVALS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
+        governance.APPROVALS_BY_PREFIX,
+        company=ctx.company,
+        low=prefix,
+        high=prefix + AFTER,
+        limit=MOST_WITH_PREFIX,
     )
-    return only(found, "approval")
+    # What the caller may not know of does not make a prefix ambiguous.
+    return only([one for one in found if sees(one)], "approval")
 
 
 def document_of(ctx: Context, outcome: Outcome) -> File:
@@ -222,9 +246,11 @@ _AS_OUTCOME = {
 }
 
 
-def _require_file(ctx: Context, file: File, action: Action) -> None:
+def _require_file(ctx: Context, file: File, action: Action, *, asking_too: bool) -> None:
     action, resource, facts = about_file(ctx, file, action)
-    ctx.require(action, resource, **facts)
+    decision = ctx.decide(action, resource, **facts)
+    if decision.effect is not Effect.ASK or not asking_too:
+        ctx.accept(action, str(resource), decision)
 
 
 def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, dict[str, Any]]:
@@ -234,6 +260,8 @@ def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resour
         assert outcome is not None, "an outcome and its document are made together"
         return _AS_OUTCOME[action], _resource(outcome), _outcome_facts(ctx, outcome)
     facts: dict[str, Any] = {"home": file.home_agent_id, "listed": not file.unlisted}
+    if ctx.membership is not None and ctx.membership.scope_agent_id is not None:
+        facts["received"] = _received(ctx, file)
     if file.kind in (FileKind.STATE, FileKind.LOG):
         facts |= {
             "about_agent": True,
@@ -241,6 +269,20 @@ def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resour
             "place": ctx.place(file.home_agent_id),
         }
     return action, kb_file(file.id), facts
+
+
+def _received(ctx: Context, file: File) -> bool:
+    """Whether the file reached the asking person by mail; people hold no grants."""
+    return (
+        ctx.tx.one(
+            mail_statements.RECEIVED,
+            company=ctx.company,
+            user=ctx.actor.id,
+            file=file.id,
+            attached=f'%"{file.id}"%',
+        )
+        is not None
+    )
 
 
 def _resource(outcome: Outcome) -> Resource:
@@ -252,6 +294,7 @@ def _outcome_facts(ctx: Context, outcome: Outcome) -> dict[str, Any]:
         "home": outcome.owner_id,
         "relation": relation(ctx, outcome),
         "delegated": outcome.delegated,
+        "kept_by_remit": outcome.kind is OutcomeKind.INBOX,
         "listed": False,
     }
 
@@ -304,14 +347,23 @@ def reader(ctx: Context) -> Callable[[Outcome], bool]:
         ):
             held[grant.resource_id] = (*held.get(grant.resource_id, ()), grant)
 
-    def may_read(outcome: Outcome) -> bool:
+    def decided(owner: str, relation: Relation, granted_on: str | None) -> bool:
         return ctx.decide(
             Action.OUTCOME_READ,
-            Resource(ResourceKind.OUTCOME, outcome.id),
-            place=place(outcome.owner_id),
-            held=held.get(outcome.id, ()),
-            relation=_relation(me, outcome, place, lambda: outcome.id in reasons),
+            None if granted_on is None else Resource(ResourceKind.OUTCOME, granted_on),
+            place=place(owner),
+            held=() if granted_on is None else held[granted_on],
+            relation=relation,
         ).allowed
+
+    # Which outcome it is matters only through what is held on it; all others with the same
+    # owner, in the same relation, are one question.
+    decided_once = cache(decided)
+
+    def may_read(outcome: Outcome) -> bool:
+        relation = _relation(me, outcome, place, lambda: outcome.id in reasons)
+        granted_on = outcome.id if outcome.id in held else None
+        return decided_once(outcome.owner_id, relation, granted_on)
 
     return may_read
 
@@ -332,7 +384,7 @@ def _entered(ctx: Context, statement: Statement[S], what: str, **key: str) -> S:
     try:
         if found is not None:
             ctx.enter(found.company_id)
-            if ctx.kind is Kind.COMMAND:
+            if ctx.kind is Kind.COMMAND and not ctx.tx.one_by_one:
                 # Entering may have waited for another command that changed it.
                 found = ctx.tx.one(statement, **key)
     except NotFound:

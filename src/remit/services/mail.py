@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from remit.authority import Action
 from remit.clock import Micros, from_iso
-from remit.errors import BadInput, Conflict, NotFound, Refused
-from remit.ids import AgentId, MessageId, QuestionId, UserId
+from remit.errors import BadInput, Conflict, Refused
+from remit.ids import MessageId, QuestionId, UserId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
@@ -29,9 +29,8 @@ from remit.model.mail import (
 )
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text
-from remit.services import answering, documents, grants, inbox, lookup, users, views
+from remit.services import answering, documents, grants, inbox, letters, lookup, users, views
 from remit.services.command import Answer, Context, command
-from remit.store import agents as agent_statements
 from remit.store import mail as statements
 from remit.store import people
 from remit.store.statement import row
@@ -59,10 +58,15 @@ def send(
     reply_to: str | None = None,
     deliver_at: object = None,
     at_most_once: bool = False,
+    body_hash: str | None = None,
     new_id: str | None = None,
     new_stored: documents.Stored | None = None,
 ) -> Answer:
-    """Send a message now, or at a later time. Nobody waits for an answer."""
+    """Send a message now, or at a later time. Nobody waits for an answer.
+
+    `body_hash` tells two requests apart whose bodies were stored beforehand.
+    """
+    assert body_hash is None or new_stored is not None
     lookup.company_of_caller(ctx, company)
     message = post(
         ctx,
@@ -88,7 +92,7 @@ def post(
     file: str | None = None,
     subject: object = "",
     attachments: Sequence[str] = (),
-    reply_to: str | None = None,
+    reply_to: str | Message | None = None,
     deliver_at: object = None,
     at_most_once: bool = False,
     body_id: str | None = None,
@@ -101,15 +105,20 @@ def post(
     if len(attachments) > MOST_ATTACHMENTS:
         raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
     address = parse_address(to)
-    receivers = _receivers(ctx, address)
-    answered = message_seen(ctx, reply_to) if reply_to else None
+    receivers = receivers_of(ctx, address)
+    if isinstance(reply_to, str):
+        reply_to = letters.seen(ctx, reply_to)
+    answered = reply_to
     if answered is not None and answered.hops >= MOST_HOPS:
         raise Conflict(
             f"The thread has gone to and fro {MOST_HOPS} times.",
             "Begin a new thread if there is something new to say.",
             code="hop_limit",
         )
-    sent = [lookup.file(ctx, reference, Action.FILE_READ) for reference in attachments]
+    found = [lookup.file(ctx, reference, Action.FILE_READ) for reference in attachments]
+    sent = list({file.id: file for file in found}.values())
+    if text is not None and not (subject or sent) and _is_empty(str(text), stored):
+        raise BadInput("The message is empty.", "Write a body, or attach a file.")
     content = _body(ctx, text, file, subject, receivers, body_id, stored)
     new_id = MessageId(ctx.ids.new())
     message = Message(
@@ -122,7 +131,7 @@ def post(
         sender_user_id=ctx.actor.user_id,
         sender_run_id=ctx.actor.run_id,
         from_board=ctx.actor.kind is ActorKind.USER,
-        address=_written(address, receivers),
+        address=written(address, receivers),
         subject=subject,
         body_file_id=content.id,
         body_version=content.version,
@@ -135,13 +144,9 @@ def post(
     )
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
     ctx.tx.run(statements.INSERT_MESSAGE, **row(message))
-    for agent in receivers.agents:
-        for shared in (content, *sent):
-            if shared.kind is not FileKind.OUTCOME:
-                grants.share(ctx, agent.id, shared.id)
     due = _time(deliver_at) or ctx.now
     for agent in receivers.agents:
-        inbox.deliver(ctx, message, due, agent=agent.id)
+        inbox.deliver(ctx, message, due, agent=agent.id, files=(content, *sent))
     for user in receivers.users:
         inbox.deliver(ctx, message, due, user=user)
     ctx.record(
@@ -156,8 +161,8 @@ def post(
         },
         receivers.decision,
     )
-    if isinstance(text, str):
-        answering.answered_by_mail(ctx, message, answered, text)
+    if answered is not None and answered.question_id is not None:
+        answering.answered_by_mail(ctx, message, answered.question_id)
     return message
 
 
@@ -165,7 +170,7 @@ def post(
 def request_capability(ctx: Context, *, resource: object, level: object, why: object) -> Answer:
     """Ask one's boss for a capability; the boss can give it by naming the message."""
     wanted = parse_resource(resource)
-    parse_level(level, wanted.kind)
+    level = parse_level(level, wanted.kind).word
     reason = clean_text(why, "why", longest=10_000)
     lookup.company_of_caller(ctx, None)
     me = lookup.agent_row(ctx, ctx.actor.id)
@@ -186,51 +191,45 @@ def request_capability(ctx: Context, *, resource: object, level: object, why: ob
 
 @command
 def grant_request(ctx: Context, *, request: str) -> Answer:
-    """Give what a message asked for, as it was asked for."""
-    message = message_seen(ctx, request)
+    """Give what a message asked for, as it was asked for, once; and tell who asked."""
+    message = letters.seen(ctx, request)
     if message.request is None:
         raise BadInput("That message asks for nothing.", "Name a capability request.")
     asked = json.loads(message.request)
+    if "grant" in asked:
+        raise Conflict("It was granted already.", "Look at the agent's capabilities.")
     receiver = lookup.agent(ctx, asked["agent"])
     grant = grants.give_to(ctx, receiver, asked)
+    settled = json.dumps({**asked, "grant": grant.id})
+    if not ctx.tx.run(
+        statements.SETTLE_REQUEST,
+        message=message.id,
+        seen_request=message.request,
+        new_request=settled,
+    ):
+        raise Conflict("It was granted already.", "Look at the agent's capabilities.")
+    inbox.settle(ctx, message, "granted")
+    post(
+        ctx,
+        to=f"agent:{receiver.id}",
+        text=f"You may now {asked['level']} {asked['resource']}, as you asked.\n",
+        subject=f"Granted: {asked['level']} on {asked['resource']}"[:LONGEST_SUBJECT],
+        reply_to=message,
+    )
     return views.grant(grant)
 
 
-def message_seen(ctx: Context, text: str) -> Message:
-    """A message that the caller sent or received, or that is in their part of the company."""
-    found = lookup.message(ctx, text)
-    if not _is_mine(ctx, found):
-        raise NotFound("There is no such message.")
-    return found
-
-
-def _is_mine(ctx: Context, message: Message) -> bool:
-    if ctx.actor.kind is ActorKind.SYSTEM:
-        return True
-    reached = ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
-    mine = ctx.actor.id
-    if mine in (message.sender_agent_id, message.sender_user_id) or any(
-        mine in (delivery.agent_id, delivery.user_id) for delivery in reached
-    ):
-        return True
-    homes = [message.sender_agent_id, *(delivery.agent_id for delivery in reached)]
-    return any(
-        ctx.decide(Action.MESSAGE_READ, home=home, place=ctx.place(home)).allowed
-        for home in homes
-        if home is not None
-    )
-
-
-def _receivers(ctx: Context, address: Address) -> Receivers:
+def receivers_of(ctx: Context, address: Address) -> Receivers:
+    """Who an address stands for; ends the call when the caller may not write to it."""
     if address.kind is AddressKind.AGENT:
-        return _to_agent(ctx, lookup.agent(ctx, address.who))
+        return _to_agent(ctx, lookup.agent_ever(ctx, address.who))
     if address.kind is AddressKind.BOARD:
         return _to_board(ctx)
     if address.kind is AddressKind.USER:
         return _to_user(ctx, address.who)
     raise Refused(
-        "No channel of that kind is bound to you.",
-        "Write to an agent, a user or the board.",
+        "No channel is bound to you.",
+        "Write to an agent, to a user or to the board; they can pass it on.",
         code="not_bound",
     )
 
@@ -240,7 +239,7 @@ def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
         raise Conflict(f"{receiver.name} is terminated.", "Write to its boss.")
     if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(f"{receiver.name} awaits approval.", "Write once it was taken on.")
-    own = _own_boss(ctx)
+    me = _myself(ctx)
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
     decision = ctx.require(
@@ -250,7 +249,9 @@ def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
         home=receiver.id,
         place=ctx.place(receiver.id),
         target_boss=receiver.boss_id,
-        own_boss=own,
+        own_boss=me.boss_id if me else None,
+        same_boss=me is not None
+        and (me.boss_id, me.boss_user_id) == (receiver.boss_id, receiver.boss_user_id),
         messaging=company.messaging,
     )
     return Receivers((receiver,), (), decision)
@@ -258,12 +259,7 @@ def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
 
 def _to_board(ctx: Context) -> Receivers:
     """Everybody with the board's role over the sender."""
-    over = ctx.place(ctx.actor.agent_id)
-    found = tuple(
-        UserId(user)
-        for user, scope in ctx.tx.all(statements.BOARD, company=ctx.company)
-        if user != ctx.actor.id and (scope is None or scope in over)
-    )
+    found = tuple(user for user in _board_over(ctx) if user != ctx.actor.id)
     decision = ctx.require(Action.MESSAGE_SEND, on="board", receiver_is_board=True)
     if not found:
         raise Conflict("There is nobody else on the board.", "Write to a user or an agent.")
@@ -272,22 +268,25 @@ def _to_board(ctx: Context) -> Receivers:
 
 def _to_user(ctx: Context, who: str) -> Receivers:
     receiver = users.member(ctx, who)
-    over = ctx.place(ctx.actor.agent_id)
-    on_board = any(
-        user == receiver.id and (scope is None or scope in over)
-        for user, scope in ctx.tx.all(statements.BOARD, company=ctx.company)
-    )
-    decision = ctx.require(
-        Action.MESSAGE_SEND, on=f"user:{receiver.id}", receiver_is_board=on_board
-    )
+    me = _myself(ctx)
+    over_me = receiver.id in _board_over(ctx) or (me is not None and me.boss_user_id == receiver.id)
+    decision = ctx.require(Action.MESSAGE_SEND, on=f"user:{receiver.id}", receiver_is_board=over_me)
     return Receivers((), (receiver.id,), decision)
 
 
-def _own_boss(ctx: Context) -> AgentId | None:
-    if ctx.actor.agent_id is None:
-        return None
-    me = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=ctx.actor.agent_id)
-    return me.boss_id if me else None
+def _board_over(ctx: Context) -> list[UserId]:
+    """Who has the board's role over the sender: over all, or over a part that it belongs to."""
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    over = ctx.place(ctx.actor.agent_id or scope)
+    return [
+        UserId(user)
+        for user, part in ctx.tx.all(statements.BOARD, company=ctx.company)
+        if part is None or part in over
+    ]
+
+
+def _myself(ctx: Context) -> Agent | None:
+    return None if ctx.actor.agent_id is None else lookup.agent_row(ctx, ctx.actor.agent_id)
 
 
 def _body(
@@ -323,7 +322,13 @@ def _body(
     return made
 
 
-def _written(address: Address, receivers: Receivers) -> str:
+def _is_empty(text: str, stored: documents.Stored | None) -> bool:
+    """A body that was stored beforehand may come without its text."""
+    return not text.strip() and (stored is None or bool(text) or not stored["size"])
+
+
+def written(address: Address, receivers: Receivers) -> str:
+    """An address that stays the same when names change."""
     if address.kind is AddressKind.AGENT:
         return f"agent:{receivers.agents[0].id}"
     if address.kind is AddressKind.USER:

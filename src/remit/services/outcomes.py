@@ -14,6 +14,7 @@ from remit.model.outcome import (
     LONGEST_TITLE,
     MOST_PARENTS,
     Outcome,
+    OutcomeKind,
     OutcomeStatus,
 )
 from remit.model.text import clean_line, clean_text
@@ -297,6 +298,8 @@ def _add_edge(ctx: Context, parent: Outcome, child: Outcome) -> None:
 
 def _add_blocker(ctx: Context, outcome: Outcome, blocker: Outcome) -> None:
     lookup.require_outcome(ctx, Action.OUTCOME_READ, blocker)
+    if blocker.kind is OutcomeKind.INBOX:
+        raise BadInput("An inbox is never done for good.", "Wait for an outcome instead.")
     _refuse_cycle(ctx, blocker.id, outcome.id)
     ctx.tx.run(
         statements.INSERT_BLOCKER,

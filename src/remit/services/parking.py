@@ -45,20 +45,11 @@ class CallsAwaitingApproval:
         digest = _digest(call)
         before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
         ctx.accept_rule(_ASKING)
-        if before is not None and before.status in OPEN:
-            ctx.record("approval.remind", f"approval:{before.id}")
-            return _pending(before)
-        if before is not None and before.status is ApprovalStatus.APPROVED:
-            if before.used_at is None:
-                return Ticket(before.id)
-            if before.collected_at is None and before.result is not None:
-                return _collect(ctx, before)
-        if (
-            before is not None
-            and before.status is ApprovalStatus.REJECTED
-            and ctx.now < (before.decided_at or 0) + ANSWER_HOLDS
-        ):
-            return _rejected(ctx, before)
+        answer = _answer_that_holds(ctx, before) if before is not None else None
+        if answer is not None:
+            return answer
+        if call.vet is not None:
+            call.vet(ctx)
         approval = approval_engine.ask(
             ctx,
             ApprovalType.CAPABILITY_USE,
@@ -87,6 +78,25 @@ class CallsAwaitingApproval:
         ctx.record("approval.use", f"approval:{ticket.approval}", None, approved(ticket.approval))
 
 
+def _answer_that_holds(ctx: Context, before: Approval) -> Ticket | Answer | Refused | None:
+    """What the same call, made before, came to, as long as that is of use."""
+    if before.status in OPEN and not before.expired(ctx.now):
+        ctx.record("approval.remind", f"approval:{before.id}")
+        return _pending(before)
+    recent = ctx.now < (before.decided_at or 0) + ANSWER_HOLDS
+    if before.status is ApprovalStatus.REJECTED and recent:
+        return _rejected(ctx, before)
+    if before.status is not ApprovalStatus.APPROVED:
+        return None
+    if before.used_at is None:
+        # Approved for what was asked then; who comes back much later has another reason.
+        still_good = before.expires_at is None or ctx.now < before.expires_at
+        return Ticket(before.id) if still_good else None
+    # Later than this, the same words are meant as another use.
+    uncollected = before.collected_at is None and before.result is not None
+    return _collect(ctx, before) if uncollected and recent else None
+
+
 def take_effect(ctx: Context, approval: Approval) -> Any:
     """Carry the parked call out, as who asked; answers what it answered."""
     payload = json.loads(approval.payload)
@@ -94,17 +104,12 @@ def take_effect(ctx: Context, approval: Approval) -> Any:
     if verb.kind is not Kind.COMMAND:
         return None
     given = {**payload["arguments"], **payload["prepared"]}
-    with ctx.acting_as(approval_engine.principal(ctx, approval), ticket=approval.id):
-        try:
-            answer = verb.body(ctx, **given)
-        except Refused as error:
-            raise Conflict(
-                f"What was asked for cannot be done any more: {error.sentence}",
-                "Reject it, and say why.",
-            ) from None
-    ctx.tx.run(
+    with approval_engine.in_their_name(ctx, approval, "Reject it, and say why."):
+        answer = verb.body(ctx, **given)
+    used = ctx.tx.run(
         statements.USE_APPROVAL, approval=approval.id, now=ctx.now, new_result=json.dumps(answer)
     )
+    assert used, "it was approved in this very transaction"
     return answer
 
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import BadInput, Conflict
+from remit.errors import BadInput
 from remit.ids import QuestionId
+from remit.model.decision import Decision
+from remit.model.mail import heading
 from remit.model.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
 from remit.model.text import clean_line, clean_text
-from remit.services import answering, lookup, mail, views
+from remit.services import answering, lookup, loose, mail, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import mail as statements
 from remit.store.statement import row
@@ -19,16 +21,23 @@ from remit.store.statement import row
 
 @command
 def ask(
-    ctx: Context, *, question: object, options: Sequence[object] = (), to: str | None = None
+    ctx: Context,
+    *,
+    question: object,
+    options: Sequence[object] = (),
+    to: str | None = None,
+    company: str | None = None,
 ) -> Answer:
     """Ask one's boss, or the board; nobody waits, the answer comes by mail."""
     text = clean_text(question, "question", longest=LONGEST_QUESTION)
     if len(options) > MOST_OPTIONS:
         raise BadInput(f"At most {MOST_OPTIONS} options.", "Ask more openly.")
     choices = [clean_line(option, "option", longest=200) for option in options]
+    if len({choice.casefold() for choice in choices}) < len(choices):
+        raise BadInput("Two options are the same.", "Give each option once.")
+    lookup.company_of_caller(ctx, company)
     if ctx.actor.agent_id is None:
         raise BadInput("Agents ask.", "Write a message instead.")
-    lookup.company_of_caller(ctx, None)
     me = lookup.agent_row(ctx, ctx.actor.agent_id)
     assert me is not None
     if to not in (None, "boss", "board"):
@@ -54,24 +63,27 @@ def ask(
         ctx,
         to=f"agent:{boss}" if boss else "board",
         text=_as_letter(asked, choices),
-        subject=f"Question: {text.splitlines()[0]}"[:200],
+        subject=heading("Question", text),
         question=asked.id,
     )
     return views.question(asked)
 
 
 @command
-def answer(ctx: Context, *, question: str, answer: object) -> Answer:
+def answer(ctx: Context, *, question: str, answer: object, company: str | None = None) -> Answer:
     """Answer a question; the asker gets it as mail, which wakes it."""
     text = clean_text(answer, "answer", longest=LONGEST_QUESTION)
-    found = lookup.question(ctx, question)
-    _require_answering(ctx, found)
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    found = lookup.question(ctx, question, lambda one: _may_answer(ctx, one).allowed)
+    ctx.accept(Action.QUESTION_ANSWER, f"question:{found.id}", _may_answer(ctx, found))
     ended = answering.end(ctx, found, text)
     mail.post(
         ctx,
         to=f"agent:{found.agent_id}",
-        text=f"You asked: {found.text}\n\nAnswer: {text}\n",
-        subject=f"Answer: {found.text.splitlines()[0]}"[:200],
+        text=f"You asked: {found.text}\n\nAnswer: {ended.answer}\n",
+        subject=heading("Answer", found.text),
+        reply_to=answering.letter_of(ctx, found),
     )
     return views.question(ended)
 
@@ -87,19 +99,8 @@ def listing(
     limit: int = 100,
 ) -> list[dict[str, Any]]:
     lookup.company_of_caller(ctx, company)
-    whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
-    if whose is None:
-        ctx.require(Action.GRANT_READ, on="questions")
-    else:
-        ctx.require(Action.THREAD_CANCEL, on=f"agent:{whose}", home=whose, place=ctx.place(whose))
-    found = ctx.tx.all(
-        statements.QUESTIONS,
-        company=ctx.company,
-        after=after,
-        agent=whose or "",
-        any_agent=whose is None,
-        ended_too=ended_too,
-        limit=limit,
+    found = loose.listed(
+        ctx, statements.QUESTIONS, agent=agent, ended_too=ended_too, after=after, limit=limit
     )
     return [views.question(one) for one in found]
 
@@ -112,26 +113,12 @@ def cancel(ctx: Context, found: Question) -> Answer:
         home=found.agent_id,
         place=ctx.place(found.agent_id),
     )
-    if not ctx.tx.run(
-        statements.END_QUESTION,
-        question=found.id,
-        new_status=QuestionStatus.CANCELLED.value,
-        new_answer=None,
-        by=ctx.actor.address,
-        now=ctx.now,
-    ):
-        raise Conflict(f"The question is {found.status.value} already.")
-    ctx.record("question.cancel", f"question:{found.id}", {"agent": found.agent_id})
+    answering.close(ctx, found, QuestionStatus.CANCELLED, None)
     return {"id": found.id, "status": "cancelled"}
 
 
-def _require_answering(ctx: Context, found: Question) -> None:
-    ctx.require(
-        Action.QUESTION_ANSWER,
-        on=f"question:{found.id}",
-        home=found.agent_id,
-        target_boss=found.to_agent_id,
-    )
+def _may_answer(ctx: Context, found: Question) -> Decision:
+    return ctx.decide(Action.QUESTION_ANSWER, **answering.who_answers(ctx, found))
 
 
 def _as_letter(question: Question, options: Sequence[str]) -> str:

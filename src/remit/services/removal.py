@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from remit.errors import Conflict
 from remit.model.agent import Agent
-from remit.model.approval import Approval
 from remit.services.command import Context
 from remit.store import governance as statements
 from remit.store import outcomes as outcome_statements
 
 
-def delete(ctx: Context, agent: Agent, approval: Approval) -> None:
+def delete(ctx: Context, agent: Agent) -> None:
     """Nothing of it is left but its approval, the comments on that, and the record of events."""
+    _check_no_member_has_it(ctx, agent)
     mandate = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=agent.id)
     own = mandate is not None and mandate.owner_id == agent.id
-    ctx.tx.run(statements.FORGET_APPROVAL_AGENT, approval=approval.id, now=ctx.now)
-    ctx.tx.run(statements.DELETE_CONFIGS, agent=agent.id)
-    ctx.tx.run(statements.DELETE_PLACES, agent=agent.id)
+    for statement in statements.FORGET_AGENT:
+        ctx.tx.run(statement, agent=agent.id, now=ctx.now)
     if own:
-        ctx.tx.run(statements.DELETE_EDGES, outcome=agent.id)
-        ctx.tx.run(statements.DELETE_BLOCKERS, outcome=agent.id)
-    papers = [agent.state_file_id, agent.log_file_id, *([agent.id] if own else [])]
-    ctx.tx.run(statements.UNHOUSE_FILES, agent=agent.id)
-    for file_id in papers:
-        for statement in statements.DELETE_FILE:
-            ctx.tx.run(statement, file=file_id)
+        for statement in statements.FORGET_OUTCOME:
+            ctx.tx.run(statement, outcome=agent.id, now=ctx.now)
+    for file_id in (agent.state_file_id, agent.log_file_id, *([agent.id] if own else [])):
+        _delete_paper(ctx, file_id)
     # Outcome and agent refer to each other; either order is fine until the commit.
     ctx.tx.run(statements.DELETE_AGENT, agent=agent.id)
     if own:
         ctx.tx.run(statements.DELETE_OUTCOME, outcome=agent.id)
+
+
+def _check_no_member_has_it(ctx: Context, agent: Agent) -> None:
+    """To widen somebody's part, or to end it, is for a person to decide."""
+    member = ctx.tx.one(statements.MEMBER_OVER, agent=agent.id)
+    if member is not None:
+        raise Conflict(
+            f"{member}'s part of the company is {agent.name}.",
+            "Give that member another part first.",
+        )
+
+
+def _delete_paper(ctx: Context, file_id: str) -> None:
+    """A document goes with its agent, unless somebody sent it to others: then they keep it."""
+    if ctx.tx.one(statements.SENT_FILE, file=file_id) is not None:
+        ctx.tx.run(statements.KEEP_AS_FILE, file=file_id)
+        return
+    for statement in statements.DELETE_FILE:
+        ctx.tx.run(statement, file=file_id, now=ctx.now)

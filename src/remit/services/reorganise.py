@@ -14,7 +14,7 @@ from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
-from remit.model.outcome import OutcomeStatus
+from remit.model.outcome import OutcomeKind, OutcomeStatus
 from remit.services import agents, authority_map, finishing, lookup, outcomes, posts, users
 from remit.services.command import Answer, Context, command, logged
 from remit.services.steps import Steps
@@ -113,17 +113,22 @@ def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
             raise BadInput("An agent is named by a text.", "Give its name or id.")
         found.append(lookup.agent(ctx, name))
     for agent in found:
-        if agent.status is AgentStatus.TERMINATED:
-            raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
+        _refuse_unless_working(agent)
     return found
 
 
 def _living(ctx: Context, name: str) -> Agent:
     """An agent that is still there when its operation comes to its turn."""
     agent = lookup.agent(ctx, name)
+    _refuse_unless_working(agent)
+    return agent
+
+
+def _refuse_unless_working(agent: Agent) -> None:
     if agent.status is AgentStatus.TERMINATED:
         raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
-    return agent
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{agent.name} awaits approval where it is.", "Decide about that first.")
 
 
 def _boss_in_reach(ctx: Context, boss: str | None) -> Agent | None:
@@ -170,7 +175,9 @@ def _remove_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
         for outcome in ctx.tx.all(
             outcome_statements.OWNED_BY, owner=layer.id, after="", limit=finishing.MOST_AT_ONCE
         )
-        if outcome.id != mandate.id and outcome.status is OutcomeStatus.OPEN
+        if outcome.id != mandate.id
+        and outcome.status is OutcomeStatus.OPEN
+        and outcome.kind is OutcomeKind.WORK
     ]
     if mine and boss is None:
         raise Conflict(

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from remit.authority import Action
 from remit.clock import Micros, from_iso
-from remit.errors import BadInput, Conflict, RemitError
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
 from remit.ids import AgentId, CompanyId, ScheduleId
 from remit.model.agent import Agent
 from remit.model.decision import Decision, Effect
-from remit.model.mail import LONGEST_SUBJECT, parse_address
+from remit.model.mail import LONGEST_SUBJECT, heading, parse_address
 from remit.model.principal import ActorKind, Principal
 from remit.model.schedule import Schedule, ScheduleStatus, next_time, zone
 from remit.model.text import clean_line, clean_text
-from remit.services import inbox, lookup, mail, views
+from remit.services import inbox, lookup, loose, mail, tree, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import mail as statements
 from remit.store.statement import row
 
+T = TypeVar("T")
+
 LONGEST_BODY = 20_000
+LONGEST_CRON = 100
 #: What is handled in one transaction.
 BATCH = 100
 
@@ -35,9 +40,9 @@ def add(
     to: object = None,
     body: object,
     subject: object = "",
-    cron: str | None = None,
-    timezone: str = "UTC",
-    at: str | None = None,
+    cron: object = None,
+    timezone: object = "UTC",
+    at: object = None,
 ) -> Answer:
     """Send something again and again, or once at a time; to oneself unless told otherwise."""
     if (cron is None) == (at is None):
@@ -46,13 +51,17 @@ def add(
     line = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     lookup.company_of_caller(ctx, company)
     whose = lookup.agent(ctx, agent) if agent else _myself(ctx)
-    ctx.require(
+    decision = ctx.require(
         Action.SCHEDULE_CHANGE, on=f"agent:{whose.id}", home=whose.id, place=ctx.place(whose.id)
     )
-    address = f"agent:{whose.id}" if to is None else str(to)
-    parse_address(address)
+    tree.check_assignable(ctx, whose.id)
+    address = parse_address(f"agent:{whose.id}" if to is None else to)
+    receivers = _as(ctx, whose, lambda: mail.receivers_of(ctx, address))
+    ctx.accept_rule(decision)
+    cron = None if cron is None else clean_line(cron, "cron", longest=LONGEST_CRON)
+    timezone = clean_line(timezone, "timezone", longest=60)
     zone(timezone)
-    due = next_time(cron, timezone, ctx.now) if cron else from_iso(at or "")
+    due = next_time(cron, timezone, ctx.now) if cron is not None else _time(at)
     if due <= ctx.now:
         raise BadInput("That time is over.", "Choose a later time.")
     schedule = Schedule(
@@ -61,7 +70,8 @@ def add(
         agent_id=whose.id,
         cron=cron,
         timezone=timezone,
-        address=address,
+        # Names change hands; what was meant stays.
+        address=mail.written(address, receivers),
         subject=line,
         body=text,
         status=ScheduleStatus.ACTIVE,
@@ -73,7 +83,7 @@ def add(
     ctx.record(
         "schedule.add",
         f"schedule:{schedule.id}",
-        {"agent": whose.id, "cron": cron, "next_at": views.time(due), "to": address},
+        {"agent": whose.id, "cron": cron, "next_at": views.time(due), "to": schedule.address},
     )
     return views.schedule(schedule)
 
@@ -89,19 +99,8 @@ def listing(
     limit: int = 100,
 ) -> list[dict[str, Any]]:
     lookup.company_of_caller(ctx, company)
-    whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
-    if whose is None:
-        ctx.require(Action.GRANT_READ, on="schedules")
-    else:
-        ctx.require(Action.THREAD_CANCEL, on=f"agent:{whose}", home=whose, place=ctx.place(whose))
-    found = ctx.tx.all(
-        statements.SCHEDULES,
-        company=ctx.company,
-        after=after,
-        agent=whose or "",
-        any_agent=whose is None,
-        ended_too=ended_too,
-        limit=limit,
+    found = loose.listed(
+        ctx, statements.SCHEDULES, agent=agent, ended_too=ended_too, after=after, limit=limit
     )
     return [views.schedule(one) for one in found]
 
@@ -134,8 +133,8 @@ def companies_due(ctx: Context) -> list[str]:
     """Where something has come due; for Remit itself."""
     if ctx.actor.kind is not ActorKind.SYSTEM:
         return []
-    found = [d.company_id for d in ctx.tx.all(statements.DUE, now=ctx.now, limit=BATCH)]
-    found += [s.company_id for s in ctx.tx.all(statements.SCHEDULES_DUE, now=ctx.now, limit=BATCH)]
+    found = ctx.tx.all(statements.COMPANIES_DUE, now=ctx.now)
+    found += ctx.tx.all(statements.COMPANIES_WITH_SCHEDULES_DUE, now=ctx.now)
     return list(dict.fromkeys(found))
 
 
@@ -145,16 +144,15 @@ def run_due(ctx: Context, *, company: str) -> Answer:
     assert ctx.actor.kind is ActorKind.SYSTEM
     ctx.enter(company)
     ctx.accept_rule(_SYSTEM)
+    due = {"company": company, "now": ctx.now, "limit": BATCH}
     arrived = []
-    for delivery in ctx.tx.all(statements.DUE, now=ctx.now, limit=BATCH):
-        if delivery.company_id == company:
-            inbox.arrive(ctx, delivery)
-            arrived.append(delivery.message_id)
+    for delivery in ctx.tx.all(statements.DUE, **due):
+        inbox.arrive(ctx, delivery)
+        arrived.append(delivery.message_id)
     fired = []
-    for schedule in ctx.tx.all(statements.SCHEDULES_DUE, now=ctx.now, limit=BATCH):
-        if schedule.company_id == company:
-            _fire(ctx, schedule)
-            fired.append(schedule.id)
+    for schedule in ctx.tx.all(statements.SCHEDULES_DUE, **due):
+        _fire(ctx, schedule)
+        fired.append(schedule.id)
     ctx.accept_rule(_SYSTEM)
     ctx.record("mail.due", f"company:{company}", {"arrived": arrived, "fired": fired}, _SYSTEM)
     return {"arrived": len(arrived), "fired": len(fired)}
@@ -164,18 +162,41 @@ def _fire(ctx: Context, schedule: Schedule) -> None:
     """Send it in its owner's name. What was missed while nobody watched is sent once."""
     owner = lookup.agent_row(ctx, schedule.agent_id)
     assert owner is not None
-    system, ctx.actor = ctx.actor, _acting(owner)
+    post = partial(
+        mail.post, ctx, to=schedule.address, text=schedule.body, subject=schedule.subject
+    )
     try:
-        mail.post(ctx, to=schedule.address, text=schedule.body, subject=schedule.subject)
-    except RemitError as error:
-        ctx.record("schedule.failed", f"schedule:{schedule.id}", {"why": error.sentence}, _SYSTEM)
-    finally:
-        ctx.actor = system
+        _as(ctx, owner, post)
+    except (Refused, Conflict, NotFound, BadInput) as error:
+        _give_up(ctx, schedule, owner, error)
+        return
     if schedule.cron is None:
         _move(ctx, schedule, ScheduleStatus.DONE, None, ctx.now)
     else:
         following = next_time(schedule.cron, schedule.timezone, ctx.now)
         _move(ctx, schedule, ScheduleStatus.ACTIVE, following, ctx.now)
+
+
+def _give_up(ctx: Context, schedule: Schedule, owner: Agent, error: RemitError) -> None:
+    """What cannot be sent any more is not tried again and again; its owner is told."""
+    _move(ctx, schedule, ScheduleStatus.CANCELLED, None, schedule.last_at)
+    ctx.record("schedule.failed", f"schedule:{schedule.id}", {"why": error.sentence}, _SYSTEM)
+    mail.post(
+        ctx,
+        to=f"agent:{owner.id}",
+        text=f"Your schedule {schedule.id} to {schedule.address} ended.\n\n"
+        f"{error.sentence} {error.step}\n",
+        subject=heading("Schedule ended", schedule.subject or schedule.body),
+    )
+
+
+def _as(ctx: Context, agent: Agent, act: Callable[[], T]) -> T:
+    """Do something in an agent's name."""
+    caller, ctx.actor = ctx.actor, _acting(agent)
+    try:
+        return act()
+    finally:
+        ctx.actor = caller
 
 
 def _acting(agent: Agent) -> Principal:
@@ -202,6 +223,12 @@ def _move(
         new_next=next_at,
         new_last=last_at,
     )
+
+
+def _time(text: object) -> Micros:
+    if not isinstance(text, str):
+        raise BadInput("at must be a time.", "Write it like 2026-05-01T09:00:00Z.")
+    return from_iso(text)
 
 
 def _myself(ctx: Context) -> Agent:

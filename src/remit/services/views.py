@@ -20,7 +20,7 @@ from remit.model.principal import Token
 from remit.model.question import Question
 from remit.model.run import Run
 from remit.model.schedule import Schedule
-from remit.services.redaction import without_secrets
+from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.people import Member
 
 View = dict[str, Any]
@@ -64,7 +64,7 @@ def agent(value: Agent) -> View:
         "status": value.status.value,
         "reports_to": value.boss_id,
         "boss_user_id": value.boss_user_id,
-        "capabilities": value.capabilities,
+        "capabilities": text_without_secrets(value.capabilities)[0] if value.capabilities else "",
         "adapter_type": value.adapter_type,
         "permissions": {CAN_CREATE_AGENTS: _may_hire(value)},
         "permission_level": value.permission_level.value,

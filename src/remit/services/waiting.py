@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
-from remit.model.mail import Delivery, DeliveryStatus
+from remit.model.approval import Approval
+from remit.model.decision import Decision
+from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
-from remit.services import approval_engine, inbox, lookup, questions, schedules, views
+from remit.services import (
+    approval_engine,
+    inbox,
+    letters,
+    lookup,
+    loose,
+    questions,
+    schedules,
+    views,
+)
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import governance, people
@@ -35,6 +47,7 @@ def needs_you(ctx: Context, *, company: str | None = None) -> list[dict[str, Any
     found: list[dict[str, Any]] = []
     for one in companies:
         assert one is not None
+        ctx.leave()
         ctx.enter(one)
         found += _of_company(ctx)
     return sorted(found, key=lambda item: str(item["since"]))
@@ -66,9 +79,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
         )
-        for asked_for in ctx.tx.all(governance.PENDING, company=ctx.company, limit=MOST)
-        if not asked_for.expired(ctx.now)
-        and _in_reach(ctx, asked_for.home_agent_id or asked_for.agent_id)
+        for asked_for in _to_decide(ctx)
     ]
     items += [
         _about_agent(
@@ -91,6 +102,24 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
     return items
 
 
+def _to_decide(ctx: Context) -> list[Approval]:
+    """What the calling board member may decide, oldest first; others' parts are passed over."""
+    found: list[Approval] = []
+    in_reach = cache(lambda agent: _in_reach(ctx, agent))
+    after = ""
+    while len(found) < MOST:
+        page = ctx.tx.all(governance.PENDING, company=ctx.company, after=after, limit=MOST)
+        found += [
+            one
+            for one in page
+            if not one.expired(ctx.now) and in_reach(one.home_agent_id or one.agent_id)
+        ]
+        if len(page) < MOST:
+            break
+        after = page[-1].id
+    return found[:MOST]
+
+
 def _about_agent(
     ctx: Context, kind: str, subject: str, title: str, agent: str, since: Micros | None
 ) -> dict[str, Any]:
@@ -105,49 +134,81 @@ def _about_agent(
 
 
 @query
-def loose_ends(ctx: Context, *, agent: str | None = None) -> dict[str, Any]:
-    """Open questions, schedules, deferred and dead mail of an agent and everybody below it."""
-    lookup.company_of_caller(ctx, None)
-    top = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
+def loose_ends(
+    ctx: Context, *, agent: str | None = None, company: str | None = None
+) -> dict[str, Any]:
+    """Open questions, schedules, deferred and dead mail of an agent and everybody below it.
+
+    The oldest of each kind, when there are very many.
+    """
+    if company is not None or not agent:
+        lookup.company_of_caller(ctx, company)
+    top = lookup.agent_anywhere(ctx, agent).id if agent else ctx.actor.agent_id
     if top is None:
         raise BadInput("Whose loose ends?", "Name the agent.")
-    ctx.require(Action.THREAD_CANCEL, on=f"agent:{top}", home=top, place=ctx.place(top))
-    ends = []
-    below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, company=ctx.company, agent=top)
-    for one in below[:MOST]:
-        of_one: dict[str, Any] = {"agent": one.id, "limit": MOST}
-        shared = {"company": ctx.company, "after": "", "any_agent": False, "ended_too": False}
+    loose.look(ctx, top)
+    whose: dict[str, Any] = {"company": ctx.company, "agent": top, "limit": MOST}
+    ends = [
+        {"kind": "question", **views.question(found)}
+        for found in ctx.tx.all(statements.QUESTIONS_BELOW, **whose)
+    ]
+    ends += [
+        {"kind": "schedule", **views.schedule(found)}
+        for found in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
+    ]
+    for kind, statement in (
+        ("deferred_mail", statements.DEFERRED_BELOW),
+        ("dead_letter", statements.DEAD_BELOW),
+    ):
         ends += [
-            {"kind": "question", **views.question(found)}
-            for found in ctx.tx.all(statements.QUESTIONS, **of_one, **shared)
+            _item(ctx, kind, found.message_id, _subject(ctx, found), found)
+            for found in ctx.tx.all(statement, **whose)
         ]
-        ends += [
-            {"kind": "schedule", **views.schedule(found)}
-            for found in ctx.tx.all(statements.SCHEDULES, **of_one, **shared)
-        ]
-        for kind, statement in (
-            ("deferred_mail", statements.DEFERRED_BY),
-            ("dead_letter", statements.DEAD_FOR),
-        ):
-            ends += [
-                _item(ctx, kind, found.message_id, _subject(ctx, found), found)
-                for found in ctx.tx.all(statement, **of_one)
-            ]
     return {"loose_ends": ends}
+
+
+@query
+def has_loose_ends(ctx: Context) -> bool:
+    """Whether the calling agent has reports, or something of its own that it could cancel."""
+    me = ctx.actor.agent_id
+    if me is None:
+        return False
+    if ctx.tx.all(agent_statements.REPORTS, agent=me):
+        return True
+    own: dict[str, Any] = {"company": ctx.actor.company_id, "agent": me, "limit": 1}
+    own |= {"after": "", "any_agent": False, "ended_too": False}
+    return bool(
+        ctx.tx.all(statements.QUESTIONS, **own)
+        or ctx.tx.all(statements.SCHEDULES, **own)
+        or ctx.tx.all(statements.DEFERRED_BY, agent=me, limit=1)
+    )
 
 
 @command
 def cancel(ctx: Context, *, thread: str) -> Answer:
     """Cancel a question, a schedule or a deferred message: by its owner, or from above."""
     with contextlib.suppress(NotFound):
-        return questions.cancel(ctx, lookup.question(ctx, thread))
+        asked = lookup.question(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+        return questions.cancel(ctx, asked)
     with contextlib.suppress(NotFound):
-        return schedules.cancel(ctx, lookup.schedule(ctx, thread))
-    message = lookup.message(ctx, thread)
-    owner = message.sender_agent_id
-    ctx.require(
-        Action.THREAD_CANCEL, on=f"message:{message.id}", home=owner, place=ctx.place(owner)
-    )
+        planned = lookup.schedule(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+        return schedules.cancel(ctx, planned)
+    return _take_back(ctx, thread)
+
+
+@command
+def cancel_message(ctx: Context, *, message: str) -> Answer:
+    return _take_back(ctx, message)
+
+
+def _take_back(ctx: Context, text: str) -> Answer:
+    """A message that was not delivered yet."""
+    message = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _own(ctx, one))
+    if message.sender_user_id == ctx.actor.id:
+        ctx.accept_rule(views.OWN)
+    else:
+        decision = _may_cancel(ctx, message.sender_agent_id)
+        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
     waiting = [
         delivery
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
@@ -168,21 +229,26 @@ def cancel(ctx: Context, *, thread: str) -> Answer:
 
 
 @command
+def cancel_question(ctx: Context, *, question: str, company: str | None = None) -> Answer:
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    asked = lookup.question(ctx, question, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+    return questions.cancel(ctx, asked)
+
+
+@command
+def cancel_schedule(ctx: Context, *, schedule: str, company: str | None = None) -> Answer:
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    planned = lookup.schedule(ctx, schedule, lambda one: _may_cancel(ctx, one.agent_id).allowed)
+    return schedules.cancel(ctx, planned)
+
+
+@command
 def revive(ctx: Context, *, message: str) -> Answer:
     """Put a dead letter back in line, after somebody looked at it."""
-    found = lookup.message(ctx, message)
-    dead = [
-        delivery
-        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=found.id)
-        if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
-    ]
-    ctx.require(
-        Action.AGENT_CONTROL, on=f"message:{found.id}", home=dead[0].agent_id if dead else None
-    )
-    if not dead:
-        raise Conflict("It is not a dead letter.")
+    found, dead = _dead_letter(ctx, message)
     for delivery in dead:
-        assert delivery.agent_id is not None
         inbox.revive(ctx, delivery)
     ctx.record("message.revive", f"message:{found.id}", {})
     return {"id": found.id, "status": "queued"}
@@ -191,21 +257,50 @@ def revive(ctx: Context, *, message: str) -> Answer:
 @command
 def discard(ctx: Context, *, message: str) -> Answer:
     """A person has seen a dead letter and lets it rest."""
-    found = lookup.message(ctx, message)
-    dead = [
-        delivery
-        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=found.id)
-        if delivery.status is DeliveryStatus.DEAD
-    ]
-    ctx.require(
-        Action.AGENT_CONTROL, on=f"message:{found.id}", home=dead[0].agent_id if dead else None
-    )
-    if not dead:
-        raise Conflict("It is not a dead letter.")
+    found, dead = _dead_letter(ctx, message)
     for delivery in dead:
         ctx.tx.run(statements.DISCARD, delivery=delivery.id, now=ctx.now)
     ctx.record("message.discard", f"message:{found.id}", {})
     return {"id": found.id, "status": "cancelled"}
+
+
+def _dead_letter(ctx: Context, text: str) -> tuple[Message, list[Delivery]]:
+    """For whoever has a say over its receiver: supervision, not mail."""
+    found = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _supervises(ctx, one))
+    dead = _dead(ctx, found)
+    receiver = dead[0].agent_id if dead else found.sender_agent_id
+    ctx.require(
+        Action.AGENT_CONTROL, on=f"message:{found.id}", home=receiver, place=ctx.place(receiver)
+    )
+    if not dead:
+        raise Conflict("It is not a dead letter.")
+    return found, dead
+
+
+def _dead(ctx: Context, message: Message) -> list[Delivery]:
+    return [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+        if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
+    ]
+
+
+def _supervises(ctx: Context, message: Message) -> bool:
+    """Whether the caller has a say over somebody who could not handle it."""
+    return any(
+        ctx.decide(
+            Action.AGENT_CONTROL, home=delivery.agent_id, place=ctx.place(delivery.agent_id)
+        ).allowed
+        for delivery in _dead(ctx, message)
+    )
+
+
+def _own(ctx: Context, message: Message) -> bool:
+    return _may_cancel(ctx, message.sender_agent_id).allowed
+
+
+def _may_cancel(ctx: Context, owner: str | None) -> Decision:
+    return ctx.decide(Action.THREAD_CANCEL, home=owner, place=ctx.place(owner))
 
 
 def _item(ctx: Context, kind: str, item: str, title: str, delivery: Delivery) -> dict[str, Any]:

@@ -64,6 +64,12 @@ AGENTS = Statement(
     .limit(bind("limit")),
     into(Agent),
 )
+AWAITING_APPROVAL = Statement(
+    select(*columns(agents, Agent)).where(
+        agents.c.company_id == bind("company"), agents.c.status == literal("pending_approval")
+    ),
+    into(Agent),
+)
 SET_AGENT_STATUS = change(
     update(agents)
     .where(agents.c.id == bind("agent"), agents.c.status == bind("was"))

@@ -40,6 +40,9 @@ EMPTY = hashlib.sha256().hexdigest()
 MAX_LINKS = 1000
 BATCH = 500
 
+#: Content this small comes from the page cache faster than a thread can be asked for it.
+SMALL = 64 * 1024
+
 _PIECE = 256 * 1024  # what is kept in memory before it goes to disk
 _LINK = re.compile(rb"kb://([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _LINK_LENGTH = len("kb://") + 36
@@ -298,8 +301,7 @@ class LocalBlobs:
         # Again and again, because sweeps may move it just after we looked where it is now.
         for root in (self._root, self._trash) * _ATTEMPTS:
             try:
-                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-                return os.fdopen(os.open(f"{root}/{file_id}/{sha256}", flags), "rb")
+                return _opened(f"{root}/{file_id}/{sha256}")
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -433,6 +435,22 @@ def remove_old_files(folder: str, before: Micros) -> int:
                     os.unlink(entry.path)
                     removed += 1
     return removed
+
+
+def _opened(path: str) -> BinaryIO:
+    """A stream of a file. A small one is read at once: the stream alone takes more than that."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        whole = os.read(fd, SMALL + 1)
+        if len(whole) > SMALL:
+            os.lseek(fd, 0, os.SEEK_SET)
+            stream = os.fdopen(fd, "rb")
+            fd = -1
+            return stream
+        return io.BytesIO(whole)
+    finally:
+        if fd >= 0:
+            os.close(fd)
 
 
 def write_all(fd: int, data: bytes | bytearray) -> None:

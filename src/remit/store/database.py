@@ -24,6 +24,8 @@ class Transaction(ABC):
     """One unit of work. Leaving it well commits it, an exception undoes it."""
 
     dialect: Dialect
+    #: Whether writes come one after the other, so that none ever waits in the middle for another.
+    one_by_one: bool
     writable: bool
 
     @abstractmethod

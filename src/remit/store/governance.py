@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, and_, delete, insert, literal, null, or_, select, true, update
+from sqlalchemy import (
+    BindParameter,
+    Boolean,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy import bindparam as bind
 
 from remit.model.approval import Approval, Comment, Revision
@@ -19,9 +32,15 @@ from remit.store.tables import (
     file_links,
     file_versions,
     files,
+    grants,
+    memberships,
+    messages,
     outcome_blockers,
     outcome_edges,
     outcomes,
+    schedules,
+    tokens,
+    users,
 )
 
 _all = columns(approvals, Approval)
@@ -40,7 +59,7 @@ APPROVALS_BY_PREFIX = Statement(
         approvals.c.id >= bind("low"),
         approvals.c.id < bind("high"),
     )
-    .limit(2),
+    .limit(bind("limit")),
     into(Approval),
 )
 #: Newest first; of one status, and of one requester, if asked.
@@ -65,17 +84,12 @@ PENDING = Statement(
     select(*_all)
     .where(
         approvals.c.company_id == bind("company"),
+        approvals.c.id > bind("after"),
         _undecided,
         approvals.c.status == literal("pending"),
     )
     .order_by(approvals.c.id)
     .limit(bind("limit")),
-    into(Approval),
-)
-HIRE_OF = Statement(
-    select(*_all).where(
-        approvals.c.agent_id == bind("agent"), approvals.c.type == literal("hire_agent")
-    ),
     into(Approval),
 )
 #: The same call again: newest first.
@@ -98,6 +112,15 @@ UNDECIDED_OF_AGENT = Statement(
         ),
     ),
     into(Approval),
+)
+UNDECIDED_ROUTED_TO = Statement(
+    select(*_all).where(_undecided, approvals.c.routed_to_agent_id == bind("agent")),
+    into(Approval),
+)
+ROUTE_APPROVAL = change(
+    update(approvals)
+    .where(approvals.c.id == bind("approval"))
+    .values(routed_to_agent_id=bind("new_agent"), updated_at=bind("now"))
 )
 #: First answer wins: nothing changes unless it is still what the decider saw.
 MOVE_APPROVAL = change(
@@ -233,52 +256,79 @@ PERMIT_AGENT = change(
         updated_at=bind("now"),
     )
 )
-SET_BUDGET = change(
-    update(agents)
-    .where(agents.c.id == bind("agent"))
-    .values(budget_monthly_cents=bind("new_budget"), updated_at=bind("now"))
-)
-
 # An agent that was never taken on, deleted for good. Whatever is left of it is its approval.
 
-FORGET_APPROVAL_AGENT = change(
-    update(approvals)
-    .where(approvals.c.id == bind("approval"))
-    .values(agent_id=null(), updated_at=bind("now"))
+_it: BindParameter[str] = bind("agent")
+#: What names the agent. Nobody but people and those above ever dealt with it.
+FORGET_AGENT = (
+    change(update(approvals).where(approvals.c.agent_id == _it).values(agent_id=null())),
+    change(update(approvals).where(approvals.c.home_agent_id == _it).values(home_agent_id=null())),
+    change(delete(config_revisions).where(config_revisions.c.agent_id == _it)),
+    change(delete(agent_places).where(agent_places.c.agent_id == _it)),
+    change(delete(tokens).where(tokens.c.agent_id == _it)),
+    change(delete(schedules).where(schedules.c.agent_id == _it)),
+    change(update(files).where(files.c.home_agent_id == _it).values(home_agent_id=null())),
+    change(
+        update(grants)
+        .where(grants.c.kind == literal("message"), grants.c.resource_id == _it)
+        .values(revoked_at=func.coalesce(grants.c.revoked_at, bind("now")))
+    ),
 )
-_file = files.c.id == bind("file")
+_outcome: BindParameter[str] = bind("outcome")
+FORGET_OUTCOME = (
+    change(
+        delete(outcome_edges).where(
+            or_(outcome_edges.c.parent_id == _outcome, outcome_edges.c.child_id == _outcome)
+        )
+    ),
+    change(
+        delete(outcome_blockers).where(
+            or_(
+                outcome_blockers.c.outcome_id == _outcome,
+                outcome_blockers.c.blocker_id == _outcome,
+            )
+        )
+    ),
+    # They ended with it.
+    change(
+        update(grants)
+        .where(grants.c.scope_id == _outcome)
+        .values(scope_id=null(), revoked_at=func.coalesce(grants.c.revoked_at, bind("now")))
+    ),
+    change(
+        update(grants)
+        .where(grants.c.kind == literal("outcome"), grants.c.resource_id == _outcome)
+        .values(revoked_at=func.coalesce(grants.c.revoked_at, bind("now")))
+    ),
+)
+_file: BindParameter[str] = bind("file")
+#: Whether a document is what a message says.
+SENT_FILE = Statement(
+    select(messages.c.id).where(messages.c.body_file_id == _file).limit(1), scalar
+)
+KEEP_AS_FILE = change(
+    update(files).where(files.c.id == _file).values(kind=literal("file"), unlisted=true())
+)
 DELETE_FILE = (
-    change(delete(access_log).where(access_log.c.file_id == bind("file"))),
-    change(delete(file_links).where(file_links.c.file_id == bind("file"))),
-    change(delete(file_versions).where(file_versions.c.file_id == bind("file"))),
-    change(delete(files).where(_file)),
+    change(delete(access_log).where(access_log.c.file_id == _file)),
+    change(delete(file_links).where(file_links.c.file_id == _file)),
+    change(delete(file_versions).where(file_versions.c.file_id == _file)),
+    change(
+        update(grants)
+        .where(grants.c.kind == literal("kb_file"), grants.c.resource_id == _file)
+        .values(revoked_at=func.coalesce(grants.c.revoked_at, bind("now")))
+    ),
+    change(delete(files).where(files.c.id == _file)),
 )
-UNHOUSE_FILES = change(
-    update(files).where(files.c.home_agent_id == bind("agent")).values(home_agent_id=null())
+#: A member whose part of the company is below this agent.
+MEMBER_OVER = Statement(
+    select(users.c.name)
+    .join(memberships, memberships.c.user_id == users.c.id)
+    .where(memberships.c.scope_agent_id == _it)
+    .limit(1),
+    scalar,
 )
-DELETE_CONFIGS = change(
-    delete(config_revisions).where(config_revisions.c.agent_id == bind("agent"))
-)
-DELETE_PLACES = change(delete(agent_places).where(agent_places.c.agent_id == bind("agent")))
-DELETE_EDGES = change(
-    delete(outcome_edges).where(
-        or_(
-            outcome_edges.c.parent_id == bind("outcome"),
-            outcome_edges.c.child_id == bind("outcome"),
-        )
-    )
-)
-DELETE_BLOCKERS = change(
-    delete(outcome_blockers).where(
-        or_(
-            outcome_blockers.c.outcome_id == bind("outcome"),
-            outcome_blockers.c.blocker_id == bind("outcome"),
-        )
-    )
-)
-DELETE_OUTCOME = change(delete(outcomes).where(outcomes.c.id == bind("outcome")))
+DELETE_OUTCOME = change(delete(outcomes).where(outcomes.c.id == _outcome))
 DELETE_AGENT = change(
-    delete(agents).where(
-        and_(agents.c.id == bind("agent"), agents.c.status == literal("terminated"))
-    )
+    delete(agents).where(and_(agents.c.id == _it, agents.c.status == literal("terminated")))
 )

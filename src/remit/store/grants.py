@@ -107,7 +107,8 @@ LIVE_AT = Statement(
     into(Grant),
 )
 _child = grants.alias("child")
-#: Given, never used and not passed on either. What came with authorship was not given.
+#: Given, never used and not passed on either. What came with authorship was not given, and what
+#: came by mail (it ends with no outcome) is there to be read some time.
 _unused = (
     select(*_all)
     .where(
@@ -116,6 +117,7 @@ _unused = (
         grants.c.used_at.is_(None),
         grants.c.mode != literal("deny"),
         or_(grants.c.granted_by_agent.is_not(None), grants.c.granted_by_user.is_not(None)),
+        grants.c.scope_id.is_not(None),
         ~exists().where(_child.c.parent_id == grants.c.id),
         _live,
     )

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, func, insert, literal_column, null, or_, select, true, update
+from sqlalchemy import (
+    Boolean,
+    desc,
+    exists,
+    false,
+    func,
+    insert,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    union_all,
+    update,
+)
 from sqlalchemy import bindparam as bind
 
 from remit.model.mail import Delivery, Message
 from remit.model.question import Question
 from remit.model.schedule import Schedule
+from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
+    agents,
     companies,
     deliveries,
     memberships,
@@ -18,6 +34,9 @@ from remit.store.tables import (
     schedules,
 )
 
+#: How many are looked at when somebody gives the beginning of an id.
+MOST_MATCHES = 1000
+
 # Messages
 
 _message = columns(messages, Message)
@@ -25,14 +44,25 @@ INSERT_MESSAGE = change(insert(messages))
 MESSAGE_ANYWHERE = Statement(
     select(*_message).where(messages.c.id == bind("message")), into(Message)
 )
+#: Whom a delivery is for. No index is on it, so that a narrower one is used: by message, by time.
+_receiver = func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
+#: One's own mail and that of one's reports, or anybody's.
+_party = or_(
+    messages.c.sender_agent_id == bind("me"),
+    exists().where(deliveries.c.message_id == messages.c.id, _receiver == bind("me")),
+    messages.c.sender_agent_id.in_(select(agents.c.id).where(agents.c.boss_id == bind("me"))),
+    bind("any_party", type_=Boolean) == true(),
+)
 MESSAGES_BY_PREFIX = Statement(
     select(*_message)
     .where(
         messages.c.company_id == bind("company"),
         messages.c.id >= bind("low"),
         messages.c.id < bind("high"),
+        _party,
     )
-    .limit(20),
+    .order_by(messages.c.id)
+    .limit(MOST_MATCHES),
     into(Message),
 )
 THREAD = Statement(
@@ -49,6 +79,38 @@ MESSAGES = Statement(
     .order_by(messages.c.id.desc())
     .limit(bind("limit")),
     into(Message),
+)
+
+#: The letter that carries a question is sent right after the question is kept.
+LETTER_OF_QUESTION = Statement(
+    select(*_message)
+    .where(
+        messages.c.company_id == bind("company"),
+        messages.c.id > bind("question"),
+        messages.c.question_id == bind("question"),
+    )
+    .order_by(messages.c.id)
+    .limit(1),
+    into(Message),
+)
+#: A request is settled once.
+SETTLE_REQUEST = change(
+    update(messages)
+    .where(messages.c.id == bind("message"), messages.c.request == bind("seen_request"))
+    .values(request=bind("new_request"))
+)
+#: Whether a file came to a person by mail.
+RECEIVED = Statement(
+    select(messages.c.id)
+    .join(deliveries, deliveries.c.message_id == messages.c.id)
+    .where(
+        deliveries.c.user_id == bind("user"),
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.position.is_not(None),
+        or_(messages.c.body_file_id == bind("file"), messages.c.attachments.like(bind("attached"))),
+    )
+    .limit(1),
+    scalar,
 )
 
 # Deliveries
@@ -93,16 +155,19 @@ WAITING_FOR_AGENT = Statement(
 COUNT_WAITING = Statement(
     select(func.count()).where(deliveries.c.agent_id == bind("agent"), _waiting), scalar
 )
-#: What a person has not read yet, or everything, newest first.
+_to_user = select(*_delivery).where(
+    deliveries.c.user_id == bind("user"),
+    deliveries.c.company_id == bind("company"),
+    deliveries.c.position < bind("before"),
+)
+_everything = bind("everything", type_=Boolean)
+#: What a person has not read yet, or everything, newest first. Two halves of which one is empty,
+#: so that what is unread is found without going through what was read.
 FOR_USER = Statement(
-    select(*_delivery)
-    .where(
-        deliveries.c.user_id == bind("user"),
-        deliveries.c.company_id == bind("company"),
-        or_(bind("everything", type_=Boolean) == true(), _queued),
-        deliveries.c.position < bind("before"),
+    union_all(
+        _to_user.where(_everything == true()), _to_user.where(_everything == false(), _queued)
     )
-    .order_by(deliveries.c.position.desc())
+    .order_by(desc("position"))
     .limit(bind("limit")),
     into(Delivery),
 )
@@ -144,10 +209,32 @@ LEASED_TO = Statement(
 #: What has come due, in the order it was meant to come.
 DUE = Statement(
     select(*_delivery)
-    .where(_deferred, deliveries.c.deliver_at <= bind("now"))
+    .where(
+        _deferred,
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.deliver_at <= bind("now"),
+    )
     .order_by(deliveries.c.deliver_at, deliveries.c.id)
     .limit(bind("limit")),
     into(Delivery),
+)
+#: The same for one receiver.
+DUE_FOR = Statement(
+    select(*_delivery)
+    .where(
+        _deferred,
+        deliveries.c.deliver_at <= bind("now"),
+        _receiver == bind("receiver"),
+    )
+    .order_by(deliveries.c.deliver_at, deliveries.c.id),
+    into(Delivery),
+)
+#: The companies in which something has come due.
+COMPANIES_DUE = Statement(
+    select(deliveries.c.company_id)
+    .where(_deferred, deliveries.c.deliver_at <= bind("now"))
+    .distinct(),
+    scalar,
 )
 ARRIVE = change(
     update(deliveries)
@@ -170,8 +257,21 @@ DEFERRED_BY = Statement(
     .limit(bind("limit")),
     into(Delivery),
 )
-DEAD_FOR = Statement(
-    select(*_delivery).where(deliveries.c.agent_id == bind("agent"), _dead).limit(bind("limit")),
+_below = select(BELOW_AGENT.c.id)
+#: Of an agent and everybody below it, like the following.
+DEFERRED_BELOW = Statement(
+    select(*_delivery)
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .where(messages.c.sender_agent_id.in_(_below), _deferred)
+    .order_by(deliveries.c.deliver_at, deliveries.c.id)
+    .limit(bind("limit")),
+    into(Delivery),
+)
+DEAD_BELOW = Statement(
+    select(*_delivery)
+    .where(deliveries.c.company_id == bind("company"), deliveries.c.agent_id.in_(_below), _dead)
+    .order_by(deliveries.c.id)
+    .limit(bind("limit")),
     into(Delivery),
 )
 #: The board's members with the part of the company each is over; None is all of it.
@@ -205,12 +305,40 @@ SCHEDULES = Statement(
     into(Schedule),
 )
 _active = schedules.c.status == literal_column("'active'")
+SCHEDULES_BELOW = Statement(
+    select(*_schedule)
+    .where(schedules.c.agent_id.in_(_below), _active)
+    .order_by(schedules.c.id)
+    .limit(bind("limit")),
+    into(Schedule),
+)
 SCHEDULES_DUE = Statement(
     select(*_schedule)
-    .where(_active, schedules.c.next_at <= bind("now"))
+    .where(_active, schedules.c.company_id == bind("company"), schedules.c.next_at <= bind("now"))
     .order_by(schedules.c.next_at, schedules.c.id)
     .limit(bind("limit")),
     into(Schedule),
+)
+COMPANIES_WITH_SCHEDULES_DUE = Statement(
+    select(schedules.c.company_id).where(_active, schedules.c.next_at <= bind("now")).distinct(),
+    scalar,
+)
+SCHEDULES_BY_PREFIX = Statement(
+    select(*_schedule)
+    .where(
+        schedules.c.company_id == bind("company"),
+        schedules.c.id >= bind("low"),
+        schedules.c.id < bind("high"),
+    )
+    .order_by(schedules.c.id)
+    .limit(MOST_MATCHES),
+    into(Schedule),
+)
+#: When an agent is gone, so is what it would have sent.
+CANCEL_SCHEDULES_OF = change(
+    update(schedules)
+    .where(schedules.c.agent_id == bind("agent"), _active)
+    .values(status="cancelled", next_at=null())
 )
 NEXT_SCHEDULE = Statement(select(func.min(schedules.c.next_at)).where(_active), scalar)
 MOVE_SCHEDULE = change(
@@ -237,6 +365,38 @@ QUESTIONS = Statement(
     .order_by(questions.c.id)
     .limit(bind("limit")),
     into(Question),
+)
+QUESTIONS_BY_PREFIX = Statement(
+    select(*_question)
+    .where(
+        questions.c.company_id == bind("company"),
+        questions.c.id >= bind("low"),
+        questions.c.id < bind("high"),
+    )
+    .order_by(questions.c.id)
+    .limit(MOST_MATCHES),
+    into(Question),
+)
+_open = questions.c.status == literal_column("'open'")
+QUESTIONS_BELOW = Statement(
+    select(*_question)
+    .where(questions.c.company_id == bind("company"), questions.c.agent_id.in_(_below), _open)
+    .order_by(questions.c.id)
+    .limit(bind("limit")),
+    into(Question),
+)
+CANCEL_QUESTIONS_OF = change(
+    update(questions)
+    .where(questions.c.company_id == bind("company"), questions.c.agent_id == bind("agent"), _open)
+    .values(status="cancelled", answered_by=bind("by"), ended_at=bind("now"))
+)
+#: When who was asked is gone, the board is asked.
+PASS_TO_BOARD = change(
+    update(questions)
+    .where(
+        questions.c.company_id == bind("company"), questions.c.to_agent_id == bind("agent"), _open
+    )
+    .values(to_agent_id=null())
 )
 OPEN_FOR_BOARD = Statement(
     select(*_question)

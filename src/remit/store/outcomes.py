@@ -284,12 +284,10 @@ SUBTREE = Statement(
     select(*_all).where(outcomes.c.id.in_(select(_below.c.id))).limit(bind("limit")),
     into(Outcome),
 )
+#: What leads from one of them to another; from the deepest it would lead out.
 SUBTREE_EDGES = Statement(
     select(outcome_edges.c.parent_id, outcome_edges.c.child_id)
-    .where(
-        outcome_edges.c.parent_id.in_(select(_below.c.id)),
-        outcome_edges.c.child_id.in_(select(_below.c.id)),
-    )
+    .where(outcome_edges.c.parent_id.in_(select(_below.c.id).where(_below.c.depth < bind("depth"))))
     .order_by(outcome_edges.c.child_id)
     .limit(bind("limit")),
     into(Edge),

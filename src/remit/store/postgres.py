@@ -30,6 +30,7 @@ ATTEMPTS = 5
 
 class PostgresTransaction(Transaction):
     dialect = POSTGRESQL
+    one_by_one = False
 
     def __init__(self, connection: psycopg.Connection[Any], *, writable: bool) -> None:
         self._connection = connection

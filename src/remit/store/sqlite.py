@@ -38,6 +38,7 @@ class _Job(NamedTuple):
 
 class SqliteTransaction(Transaction):
     dialect = SQLITE
+    one_by_one = True
 
     def __init__(self, connection: sqlite3.Connection, *, writable: bool) -> None:
         self._connection = connection
@@ -151,6 +152,7 @@ def _commit_together(
     try:
         connection.execute("BEGIN IMMEDIATE")
         for job in batch:
+            # Going back leads to the youngest of that name; the commit releases them all.
             connection.execute("SAVEPOINT job")
             try:
                 done.append((job.future, job.work(transaction)))
@@ -160,7 +162,6 @@ def _commit_together(
                     raise
                 failed.append((job.future, error))
                 connection.execute("ROLLBACK TO job")
-            connection.execute("RELEASE job")
         connection.execute("COMMIT")
     except BaseException as error:
         if connection.in_transaction:
@@ -186,6 +187,8 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
+        # What a savepoint may have to restore; else each commit makes a temporary file for it.
+        connection.execute("PRAGMA temp_store=MEMORY")
     except sqlite3.Error as error:
         raise translate(error) from error
     return connection

@@ -542,6 +542,8 @@ messages = Table(
     CheckConstraint("NOT from_board OR sender_kind = 'user'", name="from_board"),
     Index("ix_messages_thread_id", "thread_id", "id"),
     Index("ix_messages_company_id", "company_id", "id"),
+    # What somebody sent, such as what of it is still held back.
+    Index("ix_messages_sender_agent_id", "sender_agent_id", "id"),
 )
 
 deliveries = Table(
@@ -577,8 +579,19 @@ deliveries = Table(
         sqlite_where=text("status IN ('queued', 'leased')"),
         postgresql_where=text("status IN ('queued', 'leased')"),
     ),
-    Index("ix_deliveries_user_id", "user_id", "status", "position"),
-    Index("ix_deliveries_message_id", "message_id"),
+    # All that came for an agent. With the position SQLite would prefer it to the small one above.
+    Index("ix_deliveries_agent_id", "agent_id"),
+    Index("ix_deliveries_user_id", "user_id", "company_id", "position"),
+    Index(
+        "ix_deliveries_user_waiting",
+        "user_id",
+        "company_id",
+        "position",
+        sqlite_where=text("status = 'queued'"),
+        postgresql_where=text("status = 'queued'"),
+    ),
+    # With the receiver, or "did it reach them" would go through all that they ever received.
+    Index("ix_deliveries_message_id", "message_id", "agent_id"),
     Index(
         "ix_deliveries_due",
         "deliver_at",

@@ -6,26 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from sqlalchemy import and_, false, or_, select
 from sqlalchemy import bindparam as bind
-from sqlalchemy import or_, select
 
 from remit.ids import OutcomeId
 from remit.model.agent import Agent
 from remit.model.file import File, Version
 from remit.model.grant import Grant
+from remit.model.mail import Message
 from remit.model.outcome import Outcome
+from remit.model.question import Question
+from remit.model.schedule import Schedule
 from remit.store.agents import Place
 from remit.store.database import Transaction
 from remit.store.statement import Statement, columns, into, scalar
 from remit.store.tables import (
     agent_places,
     agents,
+    deliveries,
     file_versions,
     files,
     grants,
+    messages,
     outcome_blockers,
     outcome_edges,
     outcomes,
+    questions,
+    schedules,
 )
 
 T = TypeVar("T")
@@ -45,6 +52,24 @@ def _page(table: Any, value: type[T]) -> Statement[T]:
 AGENTS = _page(agents, Agent)
 OUTCOMES = _page(outcomes, Outcome)
 FILES = _page(files, File)
+MESSAGES = _page(messages, Message)
+QUESTIONS = _page(questions, Question)
+SCHEDULES = _page(schedules, Schedule)
+#: Who has mail to deal with once no run has any of it: what is tried only once has been tried.
+AGENTS_WITH_MAIL = Statement(
+    select(deliveries.c.agent_id)
+    .distinct()
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .where(
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.agent_id.is_not(None),
+        or_(
+            deliveries.c.status == "queued",
+            and_(deliveries.c.status == "leased", messages.c.at_most_once == false()),
+        ),
+    ),
+    scalar,
+)
 LIVE_GRANTS = Statement(
     select(*columns(grants, Grant))
     .where(
@@ -113,6 +138,9 @@ OUTCOMES_BELOW = Statement(
 OUTCOME_TAKEN = Statement(select(outcomes.c.id).where(outcomes.c.id == bind("id")), scalar)
 FILE_TAKEN = Statement(select(files.c.id).where(files.c.id == bind("id")), scalar)
 GRANT_TAKEN = Statement(select(grants.c.id).where(grants.c.id == bind("id")), scalar)
+MESSAGE_TAKEN = Statement(select(messages.c.id).where(messages.c.id == bind("id")), scalar)
+QUESTION_TAKEN = Statement(select(questions.c.id).where(questions.c.id == bind("id")), scalar)
+SCHEDULE_TAKEN = Statement(select(schedules.c.id).where(schedules.c.id == bind("id")), scalar)
 
 
 def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:

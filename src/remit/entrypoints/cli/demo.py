@@ -8,7 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from remit.entrypoints.cli.demo_stage import Stage, call
+from remit.entrypoints.cli.demo_hiring import Hiring
+from remit.entrypoints.cli.demo_mail import Correspondence
+from remit.entrypoints.cli.demo_stage import Stage, WentWrong, call
 from remit.entrypoints.cli.demo_work import Work
 from remit.entrypoints.cli.narrator import Narrator
 from remit.entrypoints.serve import running
@@ -24,7 +26,7 @@ PLAN = """# Launch plan
 2. Check the facts, see kb://{facts}.
 """
 FACTS = "Remit keeps a record of who did what, why, and by whose authority.\n"
-_PAUSE_SECONDS = 0.4
+_PAUSE_SECONDS = 0.25
 
 
 def run(*, serve: bool = False, speed: str = "normal", as_json: bool = False) -> int:
@@ -53,12 +55,12 @@ async def _play(home: Path, narrator: Narrator, serve: bool) -> int:
 
 
 class Story(Stage):
-    """The first chapters: files, rights, and two writers."""
+    """The first chapters: a wish, files, rights, and two writers."""
 
     async def tell(self) -> None:
         try:
             await self._chapters()
-        except (RemitError, ToolRefused, ConnectionError) as wrong:
+        except (RemitError, ToolRefused, ConnectionError, WentWrong) as wrong:
             # A story that cannot go on has not come out right.
             self.narrator.refused(str(wrong))
             self.expect(False)
@@ -79,10 +81,12 @@ class Story(Stage):
             ScriptedAgent(self.url, editing.token) as editor,
             ScriptedAgent(self.url, writing.token) as author,
         ):
+            await Correspondence(self).wish(editing, editor)
             await self._files_and_rights(editor, author, editing.workspace)
             await self._conflict(editor, author)
         await self.finish(editing)
         await self.finish(writing)
+        await Hiring(self, boss["id"]).tell()
         await Work(self, boss["id"], self.facts["id"]).tell()
         with ScriptedAgent(self.url, writing.token) as late:
             await self._check(late)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from remit.app import App
 from remit.entrypoints.cli.narrator import Narrator
@@ -13,6 +13,12 @@ from remit.errors import Conflict
 from remit.runtime import runs
 from remit.services.identity import Caller
 from remit.testing import ScriptedAgent, ToolRefused
+
+T = TypeVar("T")
+
+
+class WentWrong(Exception):
+    """The story cannot go on, because something is not as it has to be."""
 
 
 class Stage:
@@ -47,6 +53,13 @@ class Stage:
 
     def expect(self, true: bool) -> None:
         self.came_out_right = self.came_out_right and true
+
+
+def only(found: Sequence[T], what: str) -> T:
+    """The one that has to be there."""
+    if len(found) != 1:
+        raise WentWrong(f"There should be one {what}, and there are {len(found)}.")
+    return found[0]
 
 
 async def call(agent: ScriptedAgent, tool: str, /, **arguments: Any) -> dict[str, Any]:

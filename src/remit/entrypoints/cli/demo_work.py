@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from remit.entrypoints.cli import trees
+from remit.entrypoints.cli.demo_hiring import approve
+from remit.entrypoints.cli.demo_mail import Correspondence
 from remit.entrypoints.cli.demo_stage import Stage, call
 from remit.services import agents
 from remit.testing import ScriptedAgent
@@ -18,6 +20,7 @@ class Work:
         self.narrator = stage.narrator
         self.boss = boss
         self.facts = facts
+        self.mail = Correspondence(stage)
 
     async def tell(self) -> None:
         run = await self.stage.start(self.boss)
@@ -29,13 +32,18 @@ class Work:
                 ScriptedAgent(self.stage.url, scribing.token) as scribe,
                 ScriptedAgent(self.stage.url, calling.token) as herald,
             ):
-                await self._write(scribe)
+                self.narrator.title("The hired agents at work")
+                await self.mail.brief(editor, "scribe", scribe)
+                await self._check_facts(scribe)
                 await self._call_the_press(herald)
+                await self.mail.escalate(editor, scribe)
+                await self._write(scribe)
                 await self._keep_out(editor, scribe)
                 await self._take_back(editor, herald)
                 await self._verify(editor)
             await self.stage.finish(scribing)
             await self.stage.finish(calling)
+            await self.mail.deliver(editor, self.draft["id"], ANNOUNCEMENT)
             await self._draw(editor)
         await self.stage.finish(run)
 
@@ -76,6 +84,7 @@ class Work:
         say("editor", "hires scribe for the writing; the draft and the facts come with the job")
         await self._hire(editor, self.press, "herald", {})
         say("editor", "hires herald for the press")
+        say("board", "approves both; only then the work is theirs")
 
     async def _hire(
         self, editor: ScriptedAgent, outcome: dict[str, Any], name: str, files: dict[str, str]
@@ -89,21 +98,24 @@ class Work:
         )
         # An agent is hired for an outcome; both have one id.
         self.stage.expect(answer["agent"]["id"] == outcome["id"])
+        self.stage.expect(answer["outcome"]["owner_id"] == self.boss)
+        await approve(self.stage, answer["approval"])
 
-    async def _write(self, scribe: ScriptedAgent) -> None:
+    async def _check_facts(self, scribe: ScriptedAgent) -> None:
         say = self.narrator.say
-        self.narrator.title("The hired agents at work")
         facts = await call(scribe, "kb_read", id=self.facts)
         self.stage.expect("record" in facts["content"])
         say("scribe", "reads the facts at once; its boss thought of that")
         check = await call(
             scribe, "outcome_create", parent_id=self.text["id"], title="The facts are checked"
         )
-        notes = await call(
+        self.notes = await call(
             scribe, "kb_create", description="Checks", content=f"Checked kb://{self.facts}.\n"
         )
-        await call(scribe, "outcome_complete", id=check["id"], evidence=[notes["id"]])
+        await call(scribe, "outcome_complete", id=check["id"], evidence=[self.notes["id"]])
         say("scribe", "adds “The facts are checked” below its mandate, and completes it")
+
+    async def _write(self, scribe: ScriptedAgent) -> None:
         draft = await call(scribe, "kb_read", id=self.draft["id"])
         self.draft = await call(
             scribe,
@@ -114,7 +126,7 @@ class Work:
             hash=draft["hash"],
         )
         await call(scribe, "log_submit", summary="Wrote the announcement from checked facts.")
-        say("scribe", "writes the announcement, and in its log what it did")
+        self.narrator.say("scribe", "writes the announcement, and in its log what it did")
 
     async def _call_the_press(self, herald: ScriptedAgent) -> None:
         await call(
@@ -136,6 +148,8 @@ class Work:
         )
         self.stage.expect(refused.code == "delegated_away")
         self.narrator.say("editor", "cannot reach into what it handed over")
+        await self.mail.keep_apart(scribe)
+        await self.mail.report(scribe, editor, self.notes)
 
     async def _take_back(self, editor: ScriptedAgent, herald: ScriptedAgent) -> None:
         self.narrator.title("Taken back, and verified")

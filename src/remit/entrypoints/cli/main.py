@@ -44,6 +44,16 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "outcome": Entry("outcome", "Outcomes, such as an agent's mandate."),
         "kb": Entry("kb", "The knowledge base: files with versions."),
         "grant": Entry("grant", "Capabilities that agents hold."),
+        "approval": Entry("approval", "What agents asked for, and your decisions."),
+        "adapter": Entry("adapter", "What runs agents, and how it is configured."),
+    },
+    "Mail": {
+        "send": Entry("mail", "Write to an agent, a person or the board."),
+        "inbox": Entry("mail", "List your mail, or an agent's."),
+        "read": Entry("mail", "Read a message and its thread."),
+        "needs-you": Entry("mail", "List everything that awaits you."),
+        "question": Entry("question", "What agents ask, and your answers."),
+        "schedule": Entry("schedule", "Mail that agents send at set times."),
     },
     "Record": {
         "event": Entry("event", "What happened, in a record that shows changes to it."),

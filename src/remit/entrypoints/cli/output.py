@@ -10,16 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 #: Keys whose values are somebody else's data and stay as they are.
-OPAQUE = frozenset({"details", "adapterConfig"})
+OPAQUE = frozenset(
+    {
+        *("details", "adapterConfig", "runtimeConfig", "metadata", "permissions"),
+        *("payload", "result", "configuration", "was", "now"),
+    }
+)
 #: Where an id may be cut: after its time in seconds or so, its milliseconds, its counter.
 _CUTS = (13, 18, 23, 36)
-_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z][a-z])")
 #: Invisible or steering: controls, format characters such as bidi marks, separators, surrogates.
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GAP = "  "
 #: Columns whose words may go on in the next line.
-_WRAPPED = frozenset({"title", "description", "label", "resource", "why", "found", "next step"})
+_WRAPPED = frozenset(
+    {
+        *("title", "description", "label", "resource", "why", "found", "next step"),
+        *("question", "options", "answer"),
+    }
+)
 
 
 def clean(text: object) -> str:
@@ -64,7 +74,7 @@ def snake(value: Any) -> Any:
     """The same answer with snake_case keys."""
     if isinstance(value, dict):
         return {
-            _INNER_CAPITAL.sub(r"_\1", key).lower(): inner if key in OPAQUE else snake(inner)
+            _INNER_CAPITAL.sub(r"_\1\2", key).lower(): inner if key in OPAQUE else snake(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list):

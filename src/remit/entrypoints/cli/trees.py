@@ -57,7 +57,7 @@ def draw(found: Sequence[Line], *, aligned: bool = True) -> None:
     for branch, label, tail in shown:
         if width is not None:
             room = (column if aligned else width - cell_len(tail) - 2) - len(branch)
-            label = _fit(label, max(_SHORTEST_LABEL, room))
+            label = fit(label, max(_SHORTEST_LABEL, room))
         gap = " " * (column - len(branch) - cell_len(label)) + " " if aligned else ""
         print(f"{branch}{label}{gap} {tail}".rstrip())
 
@@ -69,7 +69,8 @@ def terminal_width() -> int | None:
     return max(40, shutil.get_terminal_size().columns)
 
 
-def _fit(text: str, width: int) -> str:
+def fit(text: str, width: int) -> str:
+    """Cut to so many cells, and visibly so."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

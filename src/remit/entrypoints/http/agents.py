@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
@@ -20,27 +20,46 @@ from remit.entrypoints.http.fields import (
     new_router,
 )
 from remit.entrypoints.http.grants import Wish
-from remit.entrypoints.http.paging import LARGEST, Paged, by_id
-from remit.services import agents
+from remit.entrypoints.http.paging import LARGEST, Paged, View, by_id
+from remit.errors import RemitError
+from remit.services import agents, overview
+from remit.services.command import Verb
+from remit.services.identity import Caller
 
 MOST_GRANTS = 100
 
 
 class AgentBody(Body):
     name: str
-    role: str = "general"
+    role: str | None = None
     title: str | None = None
     reports_to: Reference | None = None
-    adapter_type: str = "human"
+    #: What it can do, in words.
+    capabilities: str | None = None
+    prompt: str | None = None
+    adapter_type: str | None = None
     adapter_config: dict[str, Any] | None = None
+    runtime_config: dict[str, Any] | None = None
+    budget_monthly_cents: StrictInt | None = None
+    metadata: dict[str, Any] | None = None
+    permissions: dict[str, Any] | None = None
     #: What the agent is there for; its mandate.
     purpose: str | None = None
     grants: Annotated[list[Wish], Field(max_length=MOST_GRANTS)] = []  # noqa: RUF012  pydantic copies it
+
+    def asked(self) -> dict[str, Any]:
+        """What was said, in the words of the services."""
+        said = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
+        return {**said, "given": [wish.as_wish() for wish in self.grants]}
 
 
 def router(app: App) -> APIRouter:
     routes = new_router("agents", "/api")
     in_company = "/companies/{companyId}/agents"
+
+    async def _controlled(request: Request, verb: Verb[..., View], agent: str) -> Response:
+        who = caller(request)
+        return reply(await whole(app, who, await app.gate(who, verb, agent=agent)))
 
     @routes.get(in_company)
     async def list_agents(
@@ -48,7 +67,7 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         rows = await app.gate(
             caller(request),
-            agents.listing,
+            overview.agents,
             company=company,
             after=page.after_id(),
             limit=page.limit,
@@ -58,45 +77,34 @@ def router(app: App) -> APIRouter:
 
     @routes.post(in_company, status_code=201)
     async def create_agent(request: Request, company: CompanyId, body: AgentBody) -> Response:
-        view = await app.gate(
-            caller(request),
-            agents.create,
-            company=company,
-            name=body.name,
-            role=body.role,
-            title=body.title or "",
-            reports_to=body.reports_to,
-            adapter_type=body.adapter_type,
-            adapter_config=body.adapter_config,
-            purpose=body.purpose,
-            given=[wish.as_wish() for wish in body.grants],
-        )
-        return reply(view, 201)
+        who = caller(request)
+        view = await app.gate(who, agents.create, company=company, **body.asked())
+        return reply(await whole(app, who, view), 201)
 
     @routes.get("/agents/me")
     async def show_calling_agent(request: Request) -> Response:
-        return reply(await app.gate(caller(request), agents.me))
+        return reply(await app.gate(caller(request), overview.me))
 
     @routes.get("/agents/{id}")
     async def show_agent(request: Request, agent: Id) -> Response:
-        return reply(await app.gate(caller(request), agents.show, agent=agent))
+        return reply(await app.gate(caller(request), overview.agent, agent=agent))
 
     @routes.delete("/agents/{id}")
     async def delete_agent(request: Request, agent: Id) -> Response:
         """The same as terminate: its history stays."""
-        return reply(await app.gate(caller(request), agents.terminate, agent=agent))
+        return await _controlled(request, agents.terminate, agent)
 
     @routes.post("/agents/{id}/terminate")
     async def terminate_agent(request: Request, agent: Id) -> Response:
-        return reply(await app.gate(caller(request), agents.terminate, agent=agent))
+        return await _controlled(request, agents.terminate, agent)
 
     @routes.post("/agents/{id}/pause")
     async def pause_agent(request: Request, agent: Id) -> Response:
-        return reply(await app.gate(caller(request), agents.pause, agent=agent))
+        return await _controlled(request, agents.pause, agent)
 
     @routes.post("/agents/{id}/resume")
     async def resume_agent(request: Request, agent: Id) -> Response:
-        return reply(await app.gate(caller(request), agents.resume, agent=agent))
+        return await _controlled(request, agents.resume, agent)
 
     @routes.get("/agents/{id}/log")
     async def list_log(request: Request, agent: Id, page: Paged) -> Response:
@@ -132,3 +140,12 @@ def router(app: App) -> APIRouter:
         return reply(await app.gate(caller(request), agents.revoke_key, agent=agent, key=key))
 
     return routes
+
+
+async def whole(app: App, who: Caller, changed: View) -> View:
+    """An agent that was just changed, with as much of it as the caller may see."""
+    try:
+        return await app.gate(Caller(who.token), overview.agent, agent=changed["id"])
+    except RemitError:
+        # An answer that is given again may be about an agent that is gone, or out of sight.
+        return {key: changed[key] for key in ("id", "company_id", "name", "role", "status")}

@@ -16,16 +16,21 @@ from remit.app import App
 from remit.entrypoints.http import (
     agents,
     answers,
+    approvals,
     archive,
     companies,
     events,
     files,
     grants,
     health,
+    hiring,
+    mail,
     openapi,
     org,
     outcomes,
+    overview,
     pages,
+    questions,
     signin,
     users,
 )
@@ -104,6 +109,11 @@ class Instance:
             grants.router(app),
             outcomes.router(app),
             org.router(app),
+            hiring.router(app),
+            approvals.router(app),
+            overview.router(app),
+            mail.router(app),
+            questions.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

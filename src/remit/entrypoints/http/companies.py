@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Request, Response
+from pydantic import Field, StrictBool
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
 from remit.entrypoints.http.paging import Paged, by_id
+from remit.errors import BadInput
 from remit.services import companies
 
 
 class CompanyBody(Body):
     name: str
+
+
+class ChangeBody(Body):
+    name: str | None = None
+    #: Who may write to whom: `chain`, `team`, `subtree` or `open`.
+    messaging: str | None = None
+    require_board_approval_for_new_agents: StrictBool | None = None
+    require_approval_for_config_changes: StrictBool | None = None
+    chat_llm_provider: Annotated[str | None, Field(alias="chatLLMProvider")] = None
+    chat_llm_model: Annotated[str | None, Field(alias="chatLLMModel")] = None
 
 
 def router(app: App) -> APIRouter:
@@ -36,9 +50,10 @@ def router(app: App) -> APIRouter:
         return reply(await app.gate(caller(request), companies.show, company=company))
 
     @routes.patch("/{companyId}")
-    async def change_company(request: Request, company: CompanyId, body: CompanyBody) -> Response:
-        return reply(
-            await app.gate(caller(request), companies.change, company=company, name=body.name)
-        )
+    async def change_company(request: Request, company: CompanyId, body: ChangeBody) -> Response:
+        given = body.model_dump(exclude_none=True)
+        if not given:
+            raise BadInput("Nothing is to be changed.", "Give name, messaging or another setting.")
+        return reply(await app.gate(caller(request), companies.change, company=company, **given))
 
     return routes

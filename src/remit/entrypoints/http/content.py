@@ -20,7 +20,8 @@ from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.fields import LONGEST_REFERENCE, Body
 from remit.errors import BadInput
 from remit.services import history
-from remit.services.library import PIECE, SMALL, Library, Source
+from remit.services.library import PIECE, Library, Source
+from remit.store.blobs import SMALL
 
 _HARMLESS: Final = {
     "Content-Disposition": "attachment",
@@ -104,8 +105,10 @@ async def _pieces(library: Library, stream: BinaryIO) -> AsyncIterator[bytes]:
 
 async def _write(library: Library, request: Request) -> Response:
     version, sha256 = _seen(request.headers.get("if-match"))
+    who = caller(request)
+    await library.gate.check(who)
     view = await library.write(
-        caller(request),
+        who,
         await _source(request),
         file=request.path_params["id"],
         version=version,
@@ -117,6 +120,7 @@ async def _write(library: Library, request: Request) -> Response:
 async def _create(library: Library, request: Request) -> Response:
     """JSON for text; any other type is the content itself, described in the query."""
     who = caller(request)
+    await library.gate.check(who)
     company = request.path_params["companyId"]
     if len(company) > LONGEST_REFERENCE or not company.isprintable():
         raise BadInput("companyId: is not an id.", "List the companies.")

@@ -19,7 +19,14 @@ LARGEST_NUMBER: Final = 2**63 - 1
 JSON: Final = "application/json"
 
 #: Under these keys lies somebody's data; its keys are theirs.
-_THEIRS: Final = frozenset({"details", "adapter_config", "metadata", "payload"})
+_THEIRS: Final = frozenset(
+    {
+        *("details", "adapter_config", "runtime_config", "metadata", "permissions"),
+        *("payload", "result", "configuration", "was", "now"),
+    }
+)
+#: Names that are written differently from how they sound.
+_SPELLED: Final = {"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"}
 
 
 def read(body: bytes) -> Any:
@@ -55,6 +62,8 @@ def camel(view: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _camel_key(key: str) -> str:
+    if key in _SPELLED:
+        return _SPELLED[key]
     head, *rest = key.split("_")
     return head + "".join(part.capitalize() for part in rest)
 

@@ -118,8 +118,10 @@ def router(app: App) -> APIRouter:
     async def create_outcome(
         request: Request, company: CompanyId, body: NewOutcomeBody
     ) -> Response:
+        who = caller(request)
+        await app.gate.check(who)
         view = await app.library.create_outcome(
-            caller(request),
+            who,
             company=company,
             parent=body.parent_id,
             title=body.title,

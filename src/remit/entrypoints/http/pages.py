@@ -1,4 +1,4 @@
-"""The first page: who you are, your companies, and what happens in them.
+"""The first page: what awaits you, your companies, and what happens in them.
 
 Rendered here and readable without scripts. Templates escape whatever they show.
 """
@@ -18,12 +18,13 @@ from starlette.routing import Route
 from remit.app import App
 from remit.entrypoints.http.caller import session
 from remit.errors import Unauthenticated
-from remit.services import agents, companies, events, files, users
+from remit.services import agents, companies, events, files, users, waiting
 from remit.services.identity import Caller
 
 MOST_COMPANIES: Final = 20
 MOST_AGENTS: Final = 1000
 NEWEST: Final = 10
+MOST_AWAITING: Final = 20
 
 _HERE: Final = Path(__file__).parent
 _templates = Environment(
@@ -70,7 +71,16 @@ def routes(app: App) -> list[Route]:
             return page("welcome.html")
         found = await app.gate(who, companies.listing, limit=MOST_COMPANIES)
         sections = [await _section(app, who, me, company) for company in found]
-        return page("index.html", me=me, sections=sections)
+        awaits = await app.gate(who, waiting.needs_you)
+        names = {company["id"]: company["name"] for company in found}
+        return page(
+            "index.html",
+            me=me,
+            sections=sections,
+            awaits=awaits,
+            companies=names,
+            most_awaiting=MOST_AWAITING,
+        )
 
     async def stylesheet(_: Request) -> Response:
         return Response(

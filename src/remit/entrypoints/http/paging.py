@@ -73,6 +73,12 @@ class Page:
         after = self.after_id()
         return self.reply([row for row in rows if row["id"] > after][: self.limit], by_id)
 
+    def after(self, rows: list[View], key: Callable[[View], str]) -> Response:
+        """A page of a list that was read whole, in the order of what `key` tells of a row."""
+        last = self.cursor or ""
+        left = sorted((row for row in rows if key(row) > last), key=key)
+        return self.reply(left[: self.limit], key)
+
 
 Paged = Annotated[Page, Depends()]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import camel, write
 from remit.errors import BadInput, RemitError
+from remit.model.user import UserRole
 from remit.services import companies, events
 from remit.services.identity import Caller
 
@@ -37,6 +39,7 @@ class Announcer:
         self.closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._attached: Counter[str] = Counter()
         self.poll = POLL_SECONDS if app.database.dialect.name == "postgresql" else None
         app.gate.listeners.append(self._announce)
 
@@ -56,6 +59,21 @@ class Announcer:
             waiting.discard(grown)
             if not waiting:
                 self._waiting.pop(company, None)
+
+    @contextlib.contextmanager
+    def attend(self, company: str, present: bool) -> Iterator[None]:
+        """Somebody who could decide is looking, for as long as the block lasts."""
+        self._attached[company] += present
+        try:
+            yield
+        finally:
+            self._attached[company] -= present
+            if not self._attached[company]:
+                del self._attached[company]
+
+    def attached(self, company: str) -> int:
+        """How many people who could decide are looking at a company right now."""
+        return 0 if self.closing else self._attached[company]
 
     def close(self) -> None:
         """Let every stream end."""
@@ -79,7 +97,8 @@ async def stream_events(
     app: App, announcer: Announcer, request: Request, company: str, after: int | None
 ) -> Response:
     who = caller(request)
-    company_id = (await app.gate(who, companies.show, company=company))["id"]
+    shown = await app.gate(who, companies.show, company=company)
+    company_id, deciding = shown["id"], shown.get("role") == UserRole.BOARD
     seen = _resume_at(request.headers.get("last-event-id"), after)
     if seen is None:
         newest = await app.gate(who, events.listing, company=company_id, limit=1)
@@ -87,16 +106,16 @@ async def stream_events(
     else:
         await app.gate(who, events.listing, company=company_id, after=seen, limit=1)
     return StreamingResponse(
-        _follow(app, announcer, who, company_id, seen),
+        _follow(app, announcer, who, company_id, seen, deciding),
         media_type=EVENT_STREAM,
         headers={"X-Accel-Buffering": "no"},
     )
 
 
 async def _follow(
-    app: App, announcer: Announcer, who: Caller, company: str, seen: int
+    app: App, announcer: Announcer, who: Caller, company: str, seen: int, deciding: bool
 ) -> AsyncIterator[bytes]:
-    with announcer.subscribe(company) as grown:
+    with announcer.subscribe(company) as grown, announcer.attend(company, deciding):
         yield b": connected\n\n"
         quiet = 0.0
         while not announcer.closing:

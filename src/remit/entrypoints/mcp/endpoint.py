@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
+import orjson
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -68,13 +69,18 @@ def build_endpoint(
     authenticate: Authenticate,
     version: str,
     allowed_hosts: Sequence[str],
+    listed: ToolsOf | None = None,
 ) -> Endpoint:
-    """An endpoint that lists `tools(token)` and calls them for whoever holds the token.
+    """An endpoint that calls `tools(token)` for whoever holds the token.
+
+    It lists them, or `listed(token)` if not everybody has to read of everything.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
-    return Endpoint(_server(tools, version), authenticate, _security(allowed_hosts))
+    return Endpoint(
+        _server(tools, listed or tools, version), authenticate, _security(allowed_hosts)
+    )
 
 
 class Endpoint:
@@ -144,9 +150,10 @@ class Endpoint:
             return refusal
         try:
             message = JSONRPCRequest.model_validate(json.loads(body), by_name=False)
-        except (ValidationError, ValueError, RecursionError):
+            answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
+            _json(answer)  # an answer has to repeat the id, so it must be one that we can write
+        except (ValidationError, ValueError, TypeError, RecursionError):
             return None
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         try:
             answer["result"] = await serve_one(
                 self._server,
@@ -158,7 +165,7 @@ class Endpoint:
             )
         except Exception as error:  # the SDK logs what it does not explain to the client
             answer["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
-        return Response(_json(answer, ascii_only=True), media_type="application/json")
+        return Response(_json(answer), media_type="application/json")
 
 
 @dataclass
@@ -186,11 +193,11 @@ class _Exchange:
 # ── what the server does ────────────────────────────────────────────────────────────────────────
 
 
-def _server(tools: ToolsOf, version: str) -> Server[dict[str, Any]]:
+def _server(tools: ToolsOf, listed: ToolsOf, version: str) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_listed(tool) for tool in await tools(_token(context))])
+        return ListToolsResult(tools=[_listed(tool) for tool in await listed(_token(context))])
 
     async def call_tool(
         context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams
@@ -258,7 +265,7 @@ def _listed(tool: Tool) -> ListedTool:
 
 def _success(result: dict[str, Any]) -> dict[str, Any]:
     return {
-        "content": [{"type": "text", "text": _json(result)}],
+        "content": [{"type": "text", "text": _json(result).decode()}],
         "structuredContent": result,
         "resultType": "complete",
     }
@@ -270,8 +277,8 @@ def _failure(error: RemitError) -> dict[str, Any]:
     facts: dict[str, Any] = {"code": error.reason}
     if error.details:
         details = _json(error.details)
-        content.append({"type": "text", "text": details})
-        facts["details"] = json.loads(details)
+        content.append({"type": "text", "text": details.decode()})
+        facts["details"] = orjson.loads(details)
     return {
         "content": content,
         "structuredContent": facts,
@@ -288,10 +295,9 @@ def _internal(reference: str) -> RemitError:
     )
 
 
-def _json(value: object, *, ascii_only: bool = False) -> str:
-    text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=(",", ":"))
-    text.encode()  # half a character must fail here, inside the call, and not on the wire
-    return text
+def _json(value: object) -> bytes:
+    """Fails for half a character, which must happen here, inside the call, not on the wire."""
+    return orjson.dumps(value)
 
 
 # ── what HTTP needs ─────────────────────────────────────────────────────────────────────────────

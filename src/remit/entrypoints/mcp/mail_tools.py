@@ -12,7 +12,7 @@ from remit.entrypoints.mcp.registry import Tool
 from remit.services import inbox, mail, questions, schedules, waiting
 from remit.services.identity import Caller
 
-Ref = Annotated[str, Field(max_length=64)]
+Ref = Annotated[str, Field(min_length=1, max_length=64)]
 Time = Annotated[str | None, Field(description="ISO 8601", max_length=40)]
 
 
@@ -146,12 +146,19 @@ def build(app: App) -> tuple[Tool, ...]:
             remind,
             mutates=True,
         ),
-        Tool("loose_ends", "What you and those below you left open.", EndsArguments, loose_ends),
+        Tool(
+            "loose_ends",
+            "What you and those below you left open.",
+            EndsArguments,
+            loose_ends,
+            for_loose_ends=True,
+        ),
         Tool(
             "thread_cancel",
             "Cancel a question, schedule or deferred message.",
             CancelArguments,
             thread_cancel,
             mutates=True,
+            for_loose_ends=True,
         ),
     )

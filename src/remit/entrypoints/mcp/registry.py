@@ -38,6 +38,10 @@ class Tool:
     #: Takes the bearer token and the checked arguments, and answers plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
+    #: Only for those with reports, or with something that it is about; others need not read of it.
+    for_loose_ends: bool = False
+    #: What an agent must have a use for to be told of it; empty for what everybody needs.
+    offer: str = ""
 
 
 def validate(tool: Tool, arguments: object) -> BaseModel:
@@ -98,8 +102,10 @@ def _compact(
     compact: dict[str, Any] = {}
     for key, value in schema.items():
         match key, value:
-            case ("title" | "$defs", _) | ("additionalProperties", bool()) | ("default", None):
+            case ("title" | "$defs", _) | ("additionalProperties", bool()):
                 continue
+            case ("default", None | "") | ("maxLength" | "minLength" | "maxItems" | "minItems", _):
+                continue  # whoever says too much is told where, and how much it may be
             case "properties", dict():
                 compact[key] = {
                     name: _compact(field, definitions, inside) for name, field in value.items()

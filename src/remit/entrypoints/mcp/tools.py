@@ -1,28 +1,70 @@
-"""The tools every agent has: always listed; the operation inside is what is refused."""
+"""The tools: everybody's, and those that are listed for whom they are of use.
+
+Whatever is listed, the operation inside is what is refused.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 
 from remit.app import App
-from remit.entrypoints.mcp import capability_tools, kb_tools, mail_tools, outcome_tools
-from remit.entrypoints.mcp.registry import Tool
-from remit.services import users
+from remit.entrypoints.mcp import (
+    capability_tools,
+    creation_tool,
+    governance_tools,
+    kb_tools,
+    mail_tools,
+    outcome_tools,
+)
+from remit.entrypoints.mcp.registry import Tool, input_schema
+from remit.services import overview, users
 from remit.services.identity import Caller
 
+#: Of the JSON that tools are described in, roughly.
+CHARACTERS_PER_TOKEN = 4
+#: How many people who could decide are looking at a company.
+Attached = Callable[[str], int]
 
-def build_tools(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-    """The tools for the bearer of a token."""
-    base = tuple(
+
+def build_tools(
+    app: App, attached: Attached = lambda _: 0
+) -> Callable[[str], Awaitable[Sequence[Tool]]]:
+    """What the bearer of a token can call: everything; what is inside is decided there."""
+    every = tuple(
         tool
-        for tools in (kb_tools, outcome_tools, mail_tools, capability_tools)
+        for tools in (kb_tools, outcome_tools, mail_tools, capability_tools, governance_tools)
         for tool in tools.build(app)
     )
+    every += creation_tool.build(app, attached)
 
     async def tools(_token: str) -> Sequence[Tool]:
-        return base
+        return every
 
     return tools
+
+
+def build_listed(
+    app: App, tools: Callable[[str], Awaitable[Sequence[Tool]]]
+) -> Callable[[str], Awaitable[Sequence[Tool]]]:
+    """What the bearer of a token is told of: what each agent needs, and no more."""
+
+    async def listed(token: str) -> Sequence[Tool]:
+        offers = await app.gate(Caller(token), overview.offered)
+        return [tool for tool in await tools(token) if _offer(tool) in offers]
+
+    return listed
+
+
+async def base_size(app: App) -> tuple[int, int]:
+    """How many tools every agent is told of, and about how many tokens that takes."""
+    base = [tool for tool in await build_tools(app)("") if not _offer(tool)]
+    listed = [[tool.name, tool.description, input_schema(tool.arguments)] for tool in base]
+    return len(base), len(json.dumps(listed, separators=(",", ":"))) // CHARACTERS_PER_TOKEN
+
+
+def _offer(tool: Tool) -> str:
+    return "loose_ends" if tool.for_loose_ends else tool.offer
 
 
 def build_authenticate(app: App) -> Callable[[str], Awaitable[None]]:

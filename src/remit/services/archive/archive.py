@@ -15,8 +15,10 @@ from remit.ids import FileId, UserId
 from remit.model.file import Version
 from remit.services.archive import checking, exporting, importing
 from remit.services.archive.exporting import Outline
+from remit.services.archive.folder import Folder, Piece
 from remit.services.archive.importing import Known
-from remit.services.archive.reading import Folder, Piece, Plan, read
+from remit.services.archive.plan import Plan
+from remit.services.archive.reading import read
 from remit.services.command import Answer
 from remit.services.identity import Caller
 from remit.services.library import PIECE, Library

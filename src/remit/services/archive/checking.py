@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from remit.authority import covers
 from remit.clock import Micros
@@ -18,10 +17,10 @@ from remit.model.file import FileKind
 from remit.model.grant import Grant, Mode, ResourceKind
 from remit.model.outcome import OutcomeStatus
 from remit.model.text import name_key
+from remit.services.archive import checking_mail
 from remit.services.archive.layout import meta_path, outcome_path
-from remit.services.archive.reading import Plan
-
-K = TypeVar("K", bound=str)
+from remit.services.archive.plan import Plan
+from remit.services.archive.references import in_order, known
 
 
 def check(plan: Plan, now: Micros) -> None:
@@ -30,23 +29,24 @@ def check(plan: Plan, now: Micros) -> None:
     _check_outcomes(plan)
     _check_files(plan)
     _check_grants(plan, now)
+    checking_mail.check(plan)
     _count_prerequisites(plan)
 
 
 def bosses_first(plan: Plan) -> list[Agent]:
-    return [plan.agents[one] for one in _in_order({a.id: _above(a) for a in plan.agents.values()})]
+    return [plan.agents[one] for one in in_order({a.id: _above(a) for a in plan.agents.values()})]
 
 
 def parents_first(plan: Plan) -> list[Grant]:
     above = {one.id: [one.parent_id] if one.parent_id else [] for one in plan.grants.values()}
-    return [plan.grants[one] for one in _in_order(above)]
+    return [plan.grants[one] for one in in_order(above)]
 
 
 def _check_agents(plan: Plan) -> None:
     names: dict[str, str] = {}
     for agent in plan.agents.values():
         where = plan.where[agent.id]
-        _known(agent.boss_id, plan.agents, where, "boss")
+        known(agent.boss_id, plan.agents, where, "boss")
         if OutcomeId(agent.id) not in plan.outcomes:
             raise BadInput(f"{where}: its mandate, outcomes/{agent.id}.md, is missing.")
         for name, file_id, kind in (
@@ -61,13 +61,13 @@ def _check_agents(plan: Plan) -> None:
             if other != where:
                 raise BadInput(f"{where}: has the name of {other}.")
     for place in plan.places:
-        _known(place.boss_id, plan.agents, plan.where[place.agent_id], "a former boss")
+        known(place.boss_id, plan.agents, plan.where[place.agent_id], "a former boss")
     _check_tree(plan)
 
 
 def _check_tree(plan: Plan) -> None:
     depth: dict[AgentId, int] = {}
-    order = _in_order({agent.id: _above(agent) for agent in plan.agents.values()})
+    order = in_order({agent.id: _above(agent) for agent in plan.agents.values()})
     for agent_id in order:
         boss = plan.agents[agent_id].boss_id
         depth[agent_id] = 1 + (depth[boss] if boss else 0)
@@ -82,12 +82,12 @@ def _check_tree(plan: Plan) -> None:
 def _check_outcomes(plan: Plan) -> None:
     for outcome in plan.outcomes.values():
         where = outcome_path(outcome.id)
-        _known(outcome.owner_id, plan.agents, where, "owner")
-        _known(outcome.delegator_id, plan.agents, where, "delegator")
+        known(outcome.owner_id, plan.agents, where, "owner")
+        known(outcome.delegator_id, plan.agents, where, "delegator")
         for parent in plan.parents[outcome.id]:
-            _known(parent, plan.outcomes, where, "a parent")
+            known(parent, plan.outcomes, where, "a parent")
         for blocker in plan.blockers[outcome.id]:
-            _known(blocker, plan.outcomes, where, "what it is blocked by")
+            known(blocker, plan.outcomes, where, "what it is blocked by")
         is_open = outcome.status is OutcomeStatus.OPEN
         if is_open != (outcome.finished_at is None):
             raise BadInput(f"{where}: finished_at belongs to what is finished, and only there.")
@@ -107,7 +107,7 @@ def _check_outcomes(plan: Plan) -> None:
             waits[parent].append(child)
     for outcome_id, blockers in plan.blockers.items():
         waits[outcome_id] += blockers
-    for outcome_id in sorted(plan.outcomes.keys() - set(_in_order(waits))):
+    for outcome_id in sorted(plan.outcomes.keys() - set(in_order(waits))):
         raise BadInput(f"{outcome_path(outcome_id)}: is part of outcomes that wait for each other.")
 
 
@@ -117,9 +117,9 @@ def _check_files(plan: Plan) -> None:
     kept = states | logs | {FileId(one) for one in plan.outcomes}
     for stored in plan.files.values():
         file, where = stored.file, meta_path(stored.file.id)
-        _known(file.home_agent_id, plan.agents, where, "home")
+        known(file.home_agent_id, plan.agents, where, "home")
         for version in stored.versions:
-            _known(version.agent_id, plan.agents, where, "an author")
+            known(version.agent_id, plan.agents, where, "an author")
         expected = {
             FileKind.OUTCOME: OutcomeId(file.id) in plan.outcomes,
             FileKind.STATE: file.id in states,
@@ -134,11 +134,11 @@ def _check_grants(plan: Plan, now: Micros) -> None:
     held: dict[tuple[str, ResourceKind, str], list[Grant]] = {}
     for grant in plan.grants.values():
         where = plan.where[grant.id]
-        _known(grant.holder_id, plan.agents, where, "holder")
-        _known(grant.granted_by_agent, plan.agents, where, "granted_by")
-        _known(grant.parent_id, plan.grants, where, "parent")
+        known(grant.holder_id, plan.agents, where, "holder")
+        known(grant.granted_by_agent, plan.agents, where, "granted_by")
+        known(grant.parent_id, plan.grants, where, "parent")
         if grant.scope_id is not None:
-            _known(grant.scope_id, plan.outcomes, where, "scope")
+            known(grant.scope_id, plan.outcomes, where, "scope")
             if plan.outcomes[grant.scope_id].status is not OutcomeStatus.OPEN:
                 raise BadInput(f"{where}: its scope is finished, so it has ended.")
         _check_resource(plan, grant, where)
@@ -202,27 +202,3 @@ def _count_prerequisites(plan: Plan) -> None:
 
 def _above(agent: Agent) -> list[AgentId]:
     return [agent.boss_id] if agent.boss_id else []
-
-
-def _in_order(needs: Mapping[K, Iterable[K]]) -> list[K]:
-    """Everything after what it needs; what needs itself in the end is left out."""
-    waiting = {one: len(list(others)) for one, others in needs.items()}
-    needed_by: dict[K, list[K]] = {}
-    for one, others in needs.items():
-        for other in others:
-            needed_by.setdefault(other, []).append(one)
-    ready = sorted((one for one, count in waiting.items() if not count), reverse=True)
-    order: list[K] = []
-    while ready:
-        one = ready.pop()
-        order.append(one)
-        for other in needed_by.get(one, ()):
-            waiting[other] -= 1
-            if not waiting[other]:
-                ready.append(other)
-    return order
-
-
-def _known(wanted: str | None, known: Mapping[K, object], where: str, what: str) -> None:
-    if wanted is not None and wanted not in known:
-        raise BadInput(f"{where}: {what}, {wanted}, is not here.")

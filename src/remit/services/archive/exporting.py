@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO, Self
 
@@ -19,8 +20,9 @@ from remit.authority import Action
 from remit.errors import NotFound, Unavailable
 from remit.model.event import Event
 from remit.model.file import FileKind
+from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup
-from remit.services.archive import layout, tar
+from remit.services.archive import layout, mail, tar
 from remit.services.archive.text import dump, line, with_prose
 from remit.services.command import Answer, Context, command, query
 from remit.services.library import PIECE
@@ -28,6 +30,7 @@ from remit.store import events as event_log
 from remit.store import people, whole
 from remit.store.blobs import BlobStore
 from remit.store.files import FILE
+from remit.store.mail import DELIVERIES_OF
 from remit.store.outcomes import OUTCOME
 
 _TEXT, _BLOB = b"T", b"B"
@@ -69,7 +72,10 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
         head, prompt = layout.agent(agent, mandate.title, names, places)
         prose = f"\n{prompt}\n".encode() if prompt else b""
         outline.text(layout.agent_path(agent), with_prose(head) + prose)
+    with_mail = set(ctx.tx.all(whole.AGENTS_WITH_MAIL, **here))
     for outcome in whole.each(ctx.tx, whole.OUTCOMES, **here):
+        if outcome.kind is OutcomeKind.INBOX:
+            outcome = _without_runs(outcome, outcome.owner_id in with_mail)
         head = layout.outcome(
             outcome,
             names,
@@ -90,8 +96,28 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
                 outline.blob(path, file.id, version.sha256, version.size)
     grants = whole.each(ctx.tx, whole.LIVE_GRANTS, now=ctx.now, **here)
     outline.lines(layout.GRANTS, (line(layout.grant(grant)) for grant in grants))
+    outline.lines(layout.MAIL, _mail(ctx))
+    questions = whole.each(ctx.tx, whole.QUESTIONS, **here)
+    outline.lines(layout.QUESTIONS, (line(mail.question(one)) for one in questions))
+    schedules = whole.each(ctx.tx, whole.SCHEDULES, **here)
+    outline.lines(layout.SCHEDULES, (line(mail.schedule(one)) for one in schedules))
     outline.lines(layout.EVENTS, (line(layout.event(event)) for event in _events(ctx)))
     outline.end()
+
+
+def _without_runs(inbox: Outcome, waiting: bool) -> Outcome:
+    """An inbox as it is when no run has taken anything up."""
+    if waiting == (inbox.status is OutcomeStatus.OPEN):
+        return inbox
+    if waiting:
+        return replace(inbox, status=OutcomeStatus.OPEN, finished_at=None, verdict=None)
+    return replace(inbox, status=OutcomeStatus.COMPLETED, finished_at=inbox.updated_at)
+
+
+def _mail(ctx: Context) -> Iterator[bytes]:
+    for message in whole.each(ctx.tx, whole.MESSAGES, company=ctx.company):
+        deliveries = ctx.tx.all(DELIVERIES_OF, message=message.id)
+        yield line(mail.message(message, deliveries))
 
 
 def _events(ctx: Context) -> Iterator[Event]:

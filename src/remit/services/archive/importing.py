@@ -16,12 +16,13 @@ from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.model.user import UserRole
 from remit.services import companies, files, views
-from remit.services.archive import checking, layout
-from remit.services.archive.reading import Plan, Stored
+from remit.services.archive import checking, checking_mail, layout
+from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
 from remit.store import grants as grant_statements
+from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people, whole
 from remit.store.statement import Statement, row
@@ -60,7 +61,10 @@ def create(
     importer = _importer(ctx)
     assert importer == plan.importer, "the plan was read for whoever asks now"
     company = replace(plan.company, name=_check_free(ctx, plan, name))
-    ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(company.name)))
+    ctx.tx.run(
+        people.INSERT_COMPANY,
+        **row(company, name_key=name_key(company.name), mail_position=plan.mail_position),
+    )
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
     companies.add_member(ctx, company.id, importer, UserRole.BOARD, None)
     ctx.enter(company.id)
@@ -68,11 +72,15 @@ def create(
     for stored in plan.files.values():
         _insert_file(ctx, stored, new_contents)
     _insert_grants(ctx, plan)
+    _insert_mail(ctx, plan)
     counted = {
         "agents": len(plan.agents),
         "outcomes": len(plan.outcomes),
         "files": len(plan.files),
         "grants": len(plan.grants),
+        "messages": len(plan.messages),
+        "questions": len(plan.questions),
+        "schedules": len(plan.schedules),
     }
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
     ctx.record("company.import", f"company:{company.id}", details)
@@ -101,7 +109,13 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
         )
     _check_ids(ctx, whole.OUTCOME_TAKEN, plan.outcomes, layout.outcome_path)
     _check_ids(ctx, whole.FILE_TAKEN, plan.files, layout.meta_path)
-    _check_ids(ctx, whole.GRANT_TAKEN, plan.grants, lambda one: plan.where[one])
+    for statement, ids in (
+        (whole.GRANT_TAKEN, plan.grants),
+        (whole.MESSAGE_TAKEN, plan.messages),
+        (whole.QUESTION_TAKEN, plan.questions),
+        (whole.SCHEDULE_TAKEN, plan.schedules),
+    ):
+        _check_ids(ctx, statement, ids, lambda one: plan.where[one])
     return wanted
 
 
@@ -151,6 +165,19 @@ def _insert_file(ctx: Context, stored: Stored, contents: Contents) -> None:
 def _insert_grants(ctx: Context, plan: Plan) -> None:
     for grant in checking.parents_first(plan):
         ctx.tx.run(grant_statements.INSERT_GRANT, **row(grant, level=int(grant.level)))
+
+
+def _insert_mail(ctx: Context, plan: Plan) -> None:
+    for question in plan.questions.values():
+        ctx.tx.run(mail_statements.INSERT_QUESTION, **row(question))
+    for message in checking_mail.answered_first(plan):
+        ctx.tx.run(mail_statements.INSERT_MESSAGE, **row(message))
+    for delivery in plan.deliveries:
+        values = row(delivery)
+        del values["id"]
+        ctx.tx.run(mail_statements.INSERT_DELIVERY, **values)
+    for schedule in plan.schedules.values():
+        ctx.tx.run(mail_statements.INSERT_SCHEDULE, **row(schedule))
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:

@@ -16,18 +16,23 @@ from remit.model.company import Company
 from remit.model.event import Event
 from remit.model.file import File, FileKind, Version
 from remit.model.grant import Grant
-from remit.model.outcome import Outcome
+from remit.model.outcome import Outcome, OutcomeKind
 from remit.services.archive.text import Noted
 from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.agents import Place
 from remit.store.people import Member
 from remit.store.whole import Named
 
-FORMAT = 1
+FORMAT = 2
+#: Before there was mail.
+WITHOUT_MAIL = 1
 PERSON = "person"
 
 COMPANY = "company.toml"
 GRANTS = "grants.jsonl"
+MAIL = "mail.jsonl"
+QUESTIONS = "questions.jsonl"
+SCHEDULES = "schedules.jsonl"
 EVENTS = "events.jsonl"
 README = "README.txt"
 #: Git must keep every byte, also of what looks like text.
@@ -37,12 +42,15 @@ ATTRIBUTES_TEXT = b"* -text\n"
 README_TEXT = b"""\
 This folder is a whole company, exported from Remit.
 
-company.toml      its name, and who had a part in it
+company.toml      its name, who may write to whom, and who had a part in it
 agents/           who worked there: place in the tree, settings, prompt
 agents/former/    those who were terminated
 outcomes/         what was to be accomplished: status, reasons, verdicts, and the prose
 files/ID/         each file of the knowledge base: meta.toml, and v1, v2, ... as they were
 grants.jsonl      the capabilities in force
+mail.jsonl        who wrote to whom, and what became of it; each body is a file
+questions.jsonl   what agents asked, and the answers
+schedules.jsonl   what agents send at set times
 events.jsonl      what happened, for reading
 
 There are no tokens, passwords or keys in what Remit itself keeps: settings that look like one
@@ -123,7 +131,7 @@ def agent(
             {
                 "boss": _named(place.boss_id, names) or PERSON,
                 "since": to_iso(place.since),
-                "until": _time(place.until),
+                "until": time(place.until),
             }
             for place in places
         ],
@@ -139,7 +147,7 @@ def outcome(
 ) -> dict[str, Any]:
     return {
         "title": value.title,
-        "kind": value.kind.value,
+        "kind": None if value.kind is OutcomeKind.WORK else value.kind.value,
         "status": value.status.value,
         "owner": _named(value.owner_id, names),
         "mandate": value.id in names or None,
@@ -148,13 +156,13 @@ def outcome(
         "delegator": _named(value.delegator_id, names),
         "urgent": value.urgent or None,
         "important": value.important or None,
-        "deferred_until": _time(value.deferred_until),
+        "deferred_until": time(value.deferred_until),
         "parents": [Noted(one.id, one.title) for one in parents],
         "blocked_by": [Noted(one.id, one.title) for one in blockers],
         "version": value.version,
         "created_at": to_iso(value.created_at),
         "updated_at": to_iso(value.updated_at),
-        "finished_at": _time(value.finished_at),
+        "finished_at": time(value.finished_at),
         "verdict": None if value.verdict is None else _verdict(json.loads(value.verdict)),
     }
 
@@ -162,7 +170,7 @@ def outcome(
 def _verdict(value: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "note": value.get("note", ""),
-        "by": _author(value.get("by")),
+        "by": author(value.get("by")),
         "run": value.get("run_id"),
         "evidence": [
             {"file": seen["id"], "version": seen["version"], "sha256": seen["hash"]}
@@ -185,7 +193,7 @@ def file(value: File, names: Mapping[str, str], versions: Sequence[Version]) -> 
                 "sha256": version.sha256,
                 "size": version.size,
                 "at": to_iso(version.at),
-                "by": _by(version.agent_id, version.user_id, names),
+                "by": by_whom(version.agent_id, version.user_id, names),
             }
             for version in versions
         ],
@@ -201,10 +209,10 @@ def grant(value: Grant) -> dict[str, Any]:
         "mode": value.mode.value,
         "scope": value.scope_id,
         "parent": value.parent_id,
-        "granted_by": _by(value.granted_by_agent, value.granted_by_user, {}),
+        "granted_by": by_whom(value.granted_by_agent, value.granted_by_user, {}),
         "created_at": to_iso(value.created_at),
-        "expires_at": _time(value.expires_at),
-        "used_at": _time(value.used_at),
+        "expires_at": time(value.expires_at),
+        "used_at": time(value.used_at),
     }
 
 
@@ -228,13 +236,13 @@ def event(value: Event) -> dict[str, Any]:
     return {**shown, "removed": removed} if removed else shown
 
 
-def _by(agent_id: str | None, user_id: str | None, names: Mapping[str, str]) -> str | None:
+def by_whom(agent_id: str | None, user_id: str | None, names: Mapping[str, str]) -> str | None:
     if agent_id is not None:
         return Noted(f"agent:{agent_id}", names.get(agent_id))
     return None if user_id is None else PERSON
 
 
-def _author(text: object) -> str | None:
+def author(text: object) -> str | None:
     """Whoever is meant by an address, without telling which person."""
     if not isinstance(text, str) or not text or text.startswith("system:"):
         return None
@@ -245,5 +253,5 @@ def _named(agent_id: str | None, names: Mapping[str, str]) -> str | None:
     return None if agent_id is None else Noted(agent_id, names.get(agent_id))
 
 
-def _time(at: Micros | None) -> str | None:
+def time(at: Micros | None) -> str | None:
     return None if at is None else to_iso(at)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import TypeVar
 
-from remit.clock import Micros, from_iso
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, FileId, GrantId, OutcomeId, UserId, is_id
 from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
@@ -20,110 +17,16 @@ from remit.model.mail import Messaging
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
 from remit.model.permission import PermissionLevel
 from remit.model.text import clean_line, clean_text
-from remit.services.archive import layout, tar
+from remit.services.archive import layout, mail
+from remit.services.archive.fields import Fields
+from remit.services.archive.folder import Folder, Piece
+from remit.services.archive.plan import Plan, Stored
 from remit.services.archive.text import load, split_prose
 from remit.services.posts import LONGEST_PROMPT, adapter, document
 from remit.store.agents import Place
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
-
-MOST_ENTRIES = 1_000_000
-LARGEST_TEXT = 16 * 1024 * 1024
-#: What all texts may add up to; they are in memory together.
-LARGEST_TEXTS = 256 * 1024 * 1024
-_LARGEST_NUMBER = 2**31 - 1
-
-
-class Piece(NamedTuple):
-    """Where bytes are in the archive."""
-
-    path: str
-    offset: int
-    size: int
-
-
-class Folder:
-    """An archive on disk, looked at through its names. Nothing is unpacked."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._left = LARGEST_TEXTS
-        self._taken: set[str] = set()
-        self.pieces: dict[str, Piece] = {}
-        for entry in tar.walk(file.read, self._skip):
-            if len(self.pieces) == MOST_ENTRIES:
-                raise BadInput(f"The archive has more than {MOST_ENTRIES} files.")
-            self.pieces[entry.path] = Piece(entry.path, file.tell(), entry.size)
-
-    def below(self, folder: str) -> list[str]:
-        return sorted(path for path in self.pieces if path.startswith(f"{folder}/"))
-
-    def take(self, path: str) -> Piece:
-        """Where a file is; whatever nobody takes is not part of an export."""
-        self._taken.add(path)
-        try:
-            return self.pieces[path]
-        except KeyError:
-            raise BadInput(f"{path}: is missing.", "Export the company again.") from None
-
-    def read(self, path: str, most: int = LARGEST_TEXT) -> bytes:
-        piece = self.take(path)
-        self._left -= piece.size
-        if piece.size > most or self._left < 0:
-            raise BadInput(f"{path}: is too large for what it is.")
-        return self.at(piece.offset, piece.size)
-
-    def at(self, offset: int, size: int) -> bytes:
-        return os.pread(self._file.fileno(), size, offset)
-
-    def lines(self, path: str) -> Iterator[tuple[str, Any]]:
-        for number, row in enumerate(self.read(path, LARGEST_TEXTS).splitlines(), 1):
-            where = f"{path}, line {number}"
-            try:
-                yield where, json.loads(row)
-            except (ValueError, RecursionError):
-                raise BadInput(f"{where}: is not JSON.") from None
-
-    def check_all_taken(self, *also: str) -> None:
-        for path in self.pieces:
-            if path not in self._taken and path not in also:
-                raise BadInput(f"{path}: is not part of an export.", "Remove it.")
-
-    def _skip(self, entry: tar.Entry) -> None:
-        behind = self._file.tell() + entry.size + tar.padding(entry.size)
-        if behind > self._file.seek(0, os.SEEK_END):
-            raise BadInput(f"{entry.path}: is cut off.", "Get a complete copy of the archive.")
-        self._file.seek(behind)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A file with its versions, and where the bytes of each are."""
-
-    file: File
-    versions: tuple[Version, ...]
-    pieces: tuple[Piece, ...]
-
-
-@dataclass
-class Plan:
-    """A company as it will be, once its bytes are stored and its rows are written."""
-
-    company: Company
-    #: Whoever imports it stands in for all people.
-    importer: UserId
-    agents: dict[AgentId, Agent] = field(default_factory=dict)
-    outcomes: dict[OutcomeId, Outcome] = field(default_factory=dict)
-    parents: dict[OutcomeId, list[OutcomeId]] = field(default_factory=dict)
-    blockers: dict[OutcomeId, list[OutcomeId]] = field(default_factory=dict)
-    files: dict[FileId, Stored] = field(default_factory=dict)
-    grants: dict[GrantId, Grant] = field(default_factory=dict)
-    places: list[Place] = field(default_factory=list)
-    #: Settings that were taken out, by agent.
-    removed: dict[str, list[str]] = field(default_factory=dict)
-    #: Where each agent and grant was described; outcomes and files are where their ids say.
-    where: dict[str, str] = field(default_factory=dict)
 
 
 def read(folder: Folder, importer: UserId) -> Plan:
@@ -140,135 +43,21 @@ def read(folder: Folder, importer: UserId) -> Plan:
             _file(plan, folder, path, prose)
     for where, row in folder.lines(layout.GRANTS):
         _grant(plan, Fields(where, row))
+    if about["format"] != layout.WITHOUT_MAIL:
+        mail.read(plan, folder)
     folder.check_all_taken(layout.README, layout.ATTRIBUTES, layout.EVENTS)
     return plan
 
 
-class Fields:
-    """The fields of one document; complains with its path."""
-
-    def __init__(self, path: str, table: Any) -> None:
-        if not isinstance(table, Mapping):
-            raise BadInput(f"{path}: must be a table of fields.")
-        self.path = path
-        self._table = table
-        self._asked: set[str] = set()
-
-    def wrong(self, name: str, what: str) -> BadInput:
-        return BadInput(f"{self.path}: {name} {what}.", "Correct it, or export the company again.")
-
-    def get(self, name: str) -> Any:
-        self._asked.add(name)
-        return self._table.get(name)
-
-    def done(self) -> None:
-        """Nothing may be left that nobody asked for: it would be lost without a word."""
-        for name in self._table:
-            if name not in self._asked:
-                raise BadInput(f"{self.path}: {str(name)[:60]!r} is not a field it has.")
-
-    def clean(self, name: str, cleaned: Callable[[Any], T]) -> T:
-        """A value that is as the rest of Remit would have kept it."""
-        given = self.get(name)
-        try:
-            found = cleaned(given)
-        except BadInput as error:
-            raise self.wrong(name, f"is refused: {error.sentence.rstrip('.')}") from None
-        if isinstance(found, str) and found != given:
-            raise self.wrong(name, "has blanks or characters that Remit does not keep")
-        return found
-
-    def id(self, name: str) -> str:
-        found = self.get(name)
-        if not isinstance(found, str) or not is_id(found):
-            raise self.wrong(name, "must be an id")
-        return found
-
-    def maybe_id(self, name: str) -> str | None:
-        return None if self.get(name) is None else self.id(name)
-
-    def ids(self, name: str) -> list[str]:
-        found = self.get(name)
-        if found is None:
-            return []
-        if not isinstance(found, list) or not all(isinstance(o, str) and is_id(o) for o in found):
-            raise self.wrong(name, "must be a list of ids")
-        if len(set(found)) != len(found):
-            raise self.wrong(name, "names something twice")
-        return found
-
-    def texts(self, name: str) -> list[str]:
-        found = self.get(name)
-        if found is not None and not isinstance(found, list):
-            raise self.wrong(name, "must be a list of texts")
-        if not all(isinstance(one, str) for one in found or ()):
-            raise self.wrong(name, "must be a list of texts")
-        return found or []
-
-    def time(self, name: str) -> Micros:
-        found = self.get(name)
-        if not isinstance(found, str):
-            raise self.wrong(name, "must be a time in quotes")
-        try:
-            return from_iso(found)
-        except BadInput:
-            raise self.wrong(name, "is not a time") from None
-
-    def maybe_time(self, name: str) -> Micros | None:
-        return None if self.get(name) is None else self.time(name)
-
-    def flag(self, name: str) -> bool:
-        found = self.get(name)
-        if found is not None and not isinstance(found, bool):
-            raise self.wrong(name, "must be true or false")
-        return bool(found)
-
-    def number(self, name: str, *, least: int = 1, most: int = _LARGEST_NUMBER) -> int:
-        found = self.get(name)
-        if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
-            raise self.wrong(name, f"must be a whole number from {least} to {most}")
-        return found
-
-    def one_of(self, name: str, kind: type[E]) -> E:
-        try:
-            return kind(self.get(name))
-        except ValueError:
-            known = ", ".join(one.value for one in kind)
-            raise self.wrong(name, f"must be one of {known}") from None
-
-    def tables(self, name: str) -> list[Fields]:
-        found = self.get(name)
-        if found is None:
-            return []
-        if not isinstance(found, list):
-            raise self.wrong(name, "must be a list")
-        return [Fields(f"{self.path}, {name} {n}", one) for n, one in enumerate(found, 1)]
-
-    def boss(self) -> AgentId | None:
-        """Of an agent; None when it is a person."""
-        return None if self.get("boss") == layout.PERSON else AgentId(self.id("boss"))
-
-    def author(self, name: str, importer: UserId) -> tuple[AgentId | None, UserId | None]:
-        found = self.get(name)
-        if found is None:
-            return None, None
-        if found == layout.PERSON:
-            return None, importer
-        agent = found.removeprefix("agent:") if isinstance(found, str) else ""
-        if not is_id(agent) or found != f"agent:{agent}":
-            raise self.wrong(name, "must be person or agent:ID")
-        return AgentId(agent), None
-
-
 def _company(fields: Fields) -> Company:
-    if fields.get("format") != layout.FORMAT:
-        raise fields.wrong("format", f"must be {layout.FORMAT}")
+    written = fields.number("format", most=layout.FORMAT)
     name = fields.clean("name", company_name)
-    messaging = fields.one_of("messaging", Messaging)
     return Company(
         id=CompanyId(fields.id("id")),
         name=name,
-        messaging=messaging,
+        messaging=Messaging.CHAIN
+        if written == layout.WITHOUT_MAIL
+        else fields.one_of("messaging", Messaging),
         require_board_approval_for_new_agents=True,
         require_approval_for_config_changes=True,
         chat_llm_provider=None,
@@ -321,7 +110,7 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
     fields.done()
     if path != layout.agent_path(agent):
         raise BadInput(f"{path}: belongs at {layout.agent_path(agent)}.")
-    _add(plan, plan.agents, agent.id, agent, path)
+    plan.add(plan.agents, agent.id, agent, path)
 
 
 def _config(fields: Fields) -> str:
@@ -365,7 +154,7 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
     outcome = Outcome(
         id=outcome_id,
         company_id=plan.company.id,
-        kind=fields.one_of("kind", OutcomeKind),
+        kind=OutcomeKind.WORK if fields.get("kind") is None else fields.one_of("kind", OutcomeKind),
         title=fields.clean("title", lambda text: clean_line(text, "title", longest=LONGEST_TITLE)),
         status=fields.one_of("status", OutcomeStatus),
         perpetual=fields.flag("perpetual"),
@@ -499,7 +288,7 @@ def _grant(plan: Plan, fields: Fields) -> None:
         used_at=fields.maybe_time("used_at"),
     )
     fields.done()
-    _add(plan, plan.grants, grant.id, grant, fields.path)
+    plan.add(plan.grants, grant.id, grant, fields.path)
 
 
 def _sha256(fields: Fields) -> str:
@@ -511,10 +300,3 @@ def _sha256(fields: Fields) -> str:
 
 def _as(kind: Callable[[str], T], value: str | None) -> T | None:
     return None if value is None else kind(value)
-
-
-def _add(plan: Plan, known: dict[Any, Any], id_: str, value: object, where: str) -> None:
-    if id_ in known:
-        raise BadInput(f"{where}: has the id of {plan.where[id_]}.")
-    known[id_] = value
-    plan.where[id_] = where

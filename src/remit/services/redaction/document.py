@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from remit.services.redaction import shapes, text
@@ -17,9 +18,9 @@ _LONGEST_IN_PATH = 80
 # Variables that tell how a program runs, not what it may do.
 _OPEN_VARIABLES = word_set(
     "CI CLICOLOR COLORTERM COLUMNS DEBIAN_FRONTEND DEBUG EDITOR FORCE_COLOR HOST HOSTNAME "
-    "IS_SANDBOX LANG LANGUAGE LINES LOGLEVEL LOGNAME LOG_FORMAT LOG_LEVEL MAX_THINKING_TOKENS NODE_ENV "
-    "NO_COLOR PAGER PORT PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUNBUFFERED PYTHONUTF8 "
-    "RUST_BACKTRACE RUST_LOG SHLVL TERM TZ USER VERBOSE VISUAL"
+    "IS_SANDBOX LANG LANGUAGE LINES LOGLEVEL LOGNAME LOG_FORMAT LOG_LEVEL MAX_THINKING_TOKENS "
+    "NODE_ENV NO_COLOR PAGER PORT PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUNBUFFERED "
+    "PYTHONUTF8 RUST_BACKTRACE RUST_LOG SHLVL TERM TZ USER VERBOSE VISUAL"
 )
 _OPEN_PATHS = word_set(
     "GOPATH GOROOT HOME JAVA_HOME LD_LIBRARY_PATH MANPATH NODE_PATH OLDPWD PATH PWD PYTHONPATH "
@@ -38,6 +39,8 @@ _OPEN_HEADERS = word_set(
 _NAMES = ("name", "key", "variable", "header", "field")
 _VALUES = ("value", "values", "default", "content", "defaultValue", "default_value")
 
+# Too short for any shape, without a sign that assigns; or an id. Most values are like that.
+_PLAIN = re.compile(r"[A-Za-z0-9._/]{0,15}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _FLAG = re.compile(r"--?[A-Za-z][\w.-]{0,80}")
 _LONG_FLAG = re.compile(r"--[a-z]{2,20}(?:-[a-z]{1,20}){0,3}")
@@ -65,6 +68,10 @@ def text_without_secrets(prose: str) -> tuple[str, bool]:
     """
     clean = text.cut_words(text.cut(prose), _is_secret)
     return clean, REMOVED in clean
+
+
+# The names in documents repeat.
+_name_without_secrets = lru_cache(maxsize=8192)(text_without_secrets)
 
 
 def _is_secret(candidate: str) -> bool:
@@ -116,7 +123,8 @@ class _Walk:
         return found
 
     def _name(self, name: str, path: str, taken: Mapping[str, Any]) -> str:
-        shown, was_secret = text_without_secrets(name)
+        look = _name_without_secrets if len(name) <= _LONGEST_IN_PATH else text_without_secrets
+        shown, was_secret = look(name)
         if was_secret:
             number = sum(REMOVED in other for other in taken)
             shown = f"{REMOVED} {number + 1}" if number else REMOVED
@@ -162,6 +170,8 @@ class _Walk:
         return self._string(value, path, depth) if stays else self._hide(path)
 
     def _string(self, value: str, path: str, depth: int) -> str:
+        if _PLAIN.fullmatch(value):
+            return value
         try:
             inner = text.as_json(value)
         except text.Repeated:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli import output, reorganisation, tokens, trees
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands import hiring
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 
 depth_option = click.option(
@@ -71,32 +71,14 @@ def show(session: Session, name: str) -> None:
 
 
 @agent.command()
-@click.argument("name")
-@click.option("--role", default="general", show_default=True, help="Such as engineer or pm.")
-@click.option("--title", default="", help="What it is called.")
-@click.option("--boss", metavar="AGENT", help="Whom it reports to; you, if left out.")
-@click.option("--adapter", default="human", show_default=True, help="How it is executed.")
-@click.option("--config", metavar="JSON", help="Settings of the adapter.")
-@click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for.")
+@hiring.post_options
+@click.option(
+    "--adapter", "adapterType", default="human", show_default=True, help="How it is executed."
+)
 @pass_session
-def create(
-    session: Session,
-    name: str,
-    role: str,
-    title: str,
-    boss: str | None,
-    adapter: str,
-    config: str | None,
-    purpose: str | None,
-) -> None:
-    """Create an agent, as the board."""
-    body: dict[str, Any] = {"name": name, "role": role, "title": title, "adapterType": adapter}
-    if boss is not None:
-        body["reportsTo"] = session.agent_id(boss)
-    if config is not None:
-        body["adapterConfig"] = json_object(config)
-    if purpose is not None:
-        body["purpose"] = purpose
+def create(session: Session, /, **said: Any) -> None:
+    """Create an agent directly, as the board; nobody is asked."""
+    body = hiring.post(session, said)
     made = session.client.send("POST", session.under_company("agents"), body)
     session.show(made, lambda one: _draw(session, one))
 
@@ -170,14 +152,8 @@ def token(session: Session, /, name: str, **options: Any) -> None:
     tokens.carry_out(session, path("agents", session.agent_id(name), "keys"), **options)
 
 
-def json_object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise click.BadParameter("it must be a JSON object", param_hint="--config")
-    return found
+for command in hiring.COMMANDS:
+    agent.add_command(command)
 
 
 def _draw(session: Session, one: dict[str, Any]) -> None:
@@ -191,6 +167,9 @@ def _draw(session: Session, one: dict[str, Any]) -> None:
             "status": one["status"],
             "boss": session.agent_name(boss) if boss else "board",
             "adapter": one["adapterType"],
+            "may hire": _yes_or_no((one.get("permissions") or {}).get("canCreateAgents")),
+            "level": one.get("permissionLevel"),
+            "budget": hiring.money(one.get("budgetMonthlyCents")),
             "seat": one["seatUserId"] and session.names.get(one["seatUserId"], one["seatUserId"]),
             "state": f"kb://{one['stateFileId']}",
             "log": f"kb://{one['logFileId']}",
@@ -198,3 +177,7 @@ def _draw(session: Session, one: dict[str, Any]) -> None:
             "updated": output.when(one["updatedAt"]),
         }
     )
+
+
+def _yes_or_no(flag: bool | None) -> str | None:
+    return None if flag is None else "yes" if flag else "no"

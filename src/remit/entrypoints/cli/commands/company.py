@@ -52,17 +52,63 @@ def show(session: Session, name: str | None) -> None:
 
 
 @company.command("set")
-@click.option("--name", required=True, help="Its new name.")
+@click.option("--name", help="Its new name.")
+@click.option(
+    "--messaging",
+    type=click.Choice(["chain", "team", "subtree", "open"]),
+    help="Who may write to whom, besides bosses and their reports.",
+)
+@click.option("--approve-hires", type=bool, metavar="yes|no", help="Whether a hire waits for you.")
+@click.option(
+    "--approve-config",
+    type=bool,
+    metavar="yes|no",
+    help="Whether a configuration that an agent proposes waits for you.",
+)
+@click.option("--chat-provider", metavar="NAME", help="What runs agents that agents create.")
+@click.option("--chat-model", metavar="NAME", help="Its model. An empty text takes it back.")
 @pass_session
-def set_(session: Session, name: str) -> None:
+def set_(
+    session: Session,
+    name: str | None,
+    messaging: str | None,
+    approve_hires: bool | None,
+    approve_config: bool | None,
+    chat_provider: str | None,
+    chat_model: str | None,
+) -> None:
     """Change a company's settings."""
-    session.show(session.client.send("PATCH", session.under_company(), {"name": name}), _draw)
+    given = {
+        "name": name,
+        "messaging": messaging,
+        "requireBoardApprovalForNewAgents": approve_hires,
+        "requireApprovalForConfigChanges": approve_config,
+        "chatLLMProvider": chat_provider,
+        "chatLLMModel": chat_model,
+    }
+    body = {field: value for field, value in given.items() if value is not None}
+    if not body:
+        raise click.UsageError("Nothing is to be changed.")
+    session.show(session.client.send("PATCH", session.under_company(), body), _draw)
 
 
 def _draw(one: dict[str, Any]) -> None:
     output.fields(
-        {"name": one["name"], "id": one["id"], "created": output.when(one.get("createdAt"))}
+        {
+            "name": one["name"],
+            "id": one["id"],
+            "messaging": one.get("messaging"),
+            "hires": _waits(one.get("requireBoardApprovalForNewAgents")),
+            "configuration": _waits(one.get("requireApprovalForConfigChanges")),
+            "chat provider": one.get("chatLLMProvider"),
+            "chat model": one.get("chatLLMModel"),
+            "created": output.when(one.get("createdAt")),
+        }
     )
+
+
+def _waits(flag: bool | None) -> str | None:
+    return None if flag is None else "wait for the board" if flag else "take effect at once"
 
 
 company.add_command(export)

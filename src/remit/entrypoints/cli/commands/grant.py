@@ -8,6 +8,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.letters import message_id
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 from remit.errors import BadInput
 
@@ -29,9 +30,10 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
 
 
 @grant.command()
-@click.argument("agent")
-@click.argument("resource")
-@click.argument("level")
+@click.argument("agent", required=False)
+@click.argument("resource", required=False)
+@click.argument("level", required=False)
+@click.option("--request", metavar="ID", help="Give what this message asks for, and nothing else.")
 @click.option(
     "--mode", type=click.Choice(["allow", "ask", "deny"]), default="allow", show_default=True
 )
@@ -40,14 +42,25 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
 @pass_session
 def give(
     session: Session,
-    agent: str,
-    resource: str,
-    level: str,
+    agent: str | None,
+    resource: str | None,
+    level: str | None,
+    request: str | None,
     mode: str,
     scope: str | None,
     expires: str | None,
 ) -> None:
     """Give an agent a capability, such as `kb_file:ID read`."""
+    if request is not None:
+        if agent is not None or mode != "allow" or scope or expires:
+            raise click.UsageError("--request says all there is to say.")
+        answer = session.client.send(
+            "POST", path("messages", message_id(session, request), "grant")
+        )
+        session.show(answer, lambda one: _draw(session, one))
+        return
+    if agent is None or resource is None or level is None:
+        raise click.UsageError("Missing argument: AGENT, RESOURCE and LEVEL, or --request.")
     body = {"to": session.agent_id(agent), "resource": resource, "level": level, "mode": mode}
     if scope:
         body["scope"] = scope

@@ -72,7 +72,7 @@ def cat(session: Session, id_: str, version: int | None) -> None:
 
 def write_out(session: Session, id_: str, **query: object) -> None:
     """A file's bytes, of the version that the query asks for."""
-    target = with_query(path("files", _file_id(session, id_), "content"), query)
+    target = with_query(path("files", file_id(session, id_), "content"), query)
     response = session.client.open(target)
     expected = int(response.getheader("Content-Length") or -1)
     if session.as_json:
@@ -104,15 +104,23 @@ def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str,
 @pass_session
 def create(session: Session, description: str, source: str, unlisted: bool) -> None:
     """Make a file from FILE, or from standard input."""
-    with _spooled(source) as (stream, size):
-        target = f"{session.under_company('files')}?description={quote(description, safe='')}"
-        answer = session.client.upload(
-            "POST",
-            target + ("&unlisted=true" if unlisted else ""),
-            stream,
-            {**_BYTES, "Content-Length": str(size)},
-        )
+    with spooled(source) as (stream, size):
+        answer = store(session, description, stream, size, unlisted=unlisted)
     session.show(answer, _draw)
+
+
+def store(
+    session: Session, description: str, stream: BinaryIO, size: int, *, unlisted: bool
+) -> dict[str, Any]:
+    """Make a file of a stream."""
+    target = f"{session.under_company('files')}?description={quote(description, safe='')}"
+    made: dict[str, Any] = session.client.upload(
+        "POST",
+        target + ("&unlisted=true" if unlisted else ""),
+        stream,
+        {**_BYTES, "Content-Length": str(size)},
+    )
+    return made
 
 
 @kb.command()
@@ -130,14 +138,14 @@ def write(session: Session, id_: str, source: str, if_version: str | None) -> No
         raise click.BadParameter(
             "it is a version and a hash, such as 3:9f86d0…", param_hint="--if-version"
         )
-    with _spooled(source) as (stream, size):
-        file_id = _file_id(session, id_)
+    with spooled(source) as (stream, size):
+        file = file_id(session, id_)
         if if_version is None:
-            now = session.client.get(path("files", file_id))
-            file_id, if_version = now["id"], f"{now['version']}:{now['hash']}"
+            now = session.client.get(path("files", file))
+            file, if_version = now["id"], f"{now['version']}:{now['hash']}"
         answer = session.client.upload(
             "PUT",
-            path("files", file_id, "content"),
+            path("files", file, "content"),
             stream,
             {**_BYTES, "Content-Length": str(size), "If-Match": f'"{if_version}"'},
         )
@@ -150,7 +158,7 @@ def write(session: Session, id_: str, source: str, if_version: str | None) -> No
 @pass_session
 def history(session: Session, id_: str, limit: int) -> None:
     """List the versions of a file, the newest first."""
-    found = session.listed(path("files", _file_id(session, id_), "versions"), limit)
+    found = session.listed(path("files", file_id(session, id_), "versions"), limit)
 
     def draw(versions: list[dict[str, Any]]) -> None:
         rows = [
@@ -174,7 +182,7 @@ def history(session: Session, id_: str, limit: int) -> None:
 @pass_session
 def log(session: Session, id_: str, limit: int) -> None:
     """List who read and wrote a file, the newest first."""
-    found = session.listed(path("files", _file_id(session, id_), "log"), limit)
+    found = session.listed(path("files", file_id(session, id_), "log"), limit)
 
     def draw(entries: list[dict[str, Any]]) -> None:
         rows = [
@@ -187,7 +195,7 @@ def log(session: Session, id_: str, limit: int) -> None:
 
 
 @contextlib.contextmanager
-def _spooled(source: str) -> Iterator[tuple[BinaryIO, int]]:
+def spooled(source: str) -> Iterator[tuple[BinaryIO, int]]:
     """The input as it is now, of known size, and to be read twice if need be."""
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
         if source != "-":
@@ -212,7 +220,7 @@ def _copy(source: BinaryIO, spool: IO[bytes]) -> int:
     return size
 
 
-def _file_id(session: Session, text: str) -> str:
+def file_id(session: Session, text: str) -> str:
     text = text.removeprefix("kb://").removeprefix("kb_file:")
     if is_id(text) or not session.is_company_named:
         return text

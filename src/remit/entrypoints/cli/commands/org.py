@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import reorganisation, trees
-from remit.entrypoints.cli.commands.agent import depth_option, json_object
+from remit.entrypoints.cli.commands.agent import depth_option
+from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.options import Group, Session, pass_session
 from remit.entrypoints.cli.reorganisation import carry_out, dry_run_option
 

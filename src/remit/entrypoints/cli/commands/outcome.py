@@ -9,7 +9,7 @@ import click
 from remit.entrypoints.cli import outcome_view as view
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.commands.agent import json_object
+from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.commands.outcome_graph import graph
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 
@@ -226,7 +226,12 @@ def delegate(
     def draw(answer: dict[str, Any]) -> None:
         moved = answer["moved"]
         along = f", with {moved} below it" if moved else ""
-        output.say(f"{answer['agent']['name']} is responsible for it{along}.")
+        name, approval = answer["agent"]["name"], answer["approval"]
+        if approval is not None:
+            output.say(f"{name} takes it over once the hire is approved.")
+            output.say(f"  remit approval show {approval['id']}")
+        else:
+            output.say(f"{name} is responsible for it{along}.")
         view.draw(session, answer["outcome"])
 
     session.show(session.client.send("POST", target, body), draw)

@@ -162,6 +162,9 @@ def upgrade() -> None:
         sa.UniqueConstraint("id", "company_id", name=op.f("uq_messages_id_company_id")),
     )
     op.create_index("ix_messages_company_id", "messages", ["company_id", "id"], unique=False)
+    op.create_index(
+        "ix_messages_sender_agent_id", "messages", ["sender_agent_id", "id"], unique=False
+    )
     op.create_index("ix_messages_thread_id", "messages", ["thread_id", "id"], unique=False)
     op.create_table(
         "deliveries",
@@ -239,7 +242,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("status = 'deferred'"),
         postgresql_where=sa.text("status = 'deferred'"),
     )
-    op.create_index("ix_deliveries_message_id", "deliveries", ["message_id"], unique=False)
+    op.create_index(
+        "ix_deliveries_message_id", "deliveries", ["message_id", "agent_id"], unique=False
+    )
     op.create_index(
         "ix_deliveries_run_id",
         "deliveries",
@@ -248,8 +253,17 @@ def upgrade() -> None:
         sqlite_where=sa.text("status = 'leased'"),
         postgresql_where=sa.text("status = 'leased'"),
     )
+    op.create_index("ix_deliveries_agent_id", "deliveries", ["agent_id"], unique=False)
     op.create_index(
-        "ix_deliveries_user_id", "deliveries", ["user_id", "status", "position"], unique=False
+        "ix_deliveries_user_id", "deliveries", ["user_id", "company_id", "position"], unique=False
+    )
+    op.create_index(
+        "ix_deliveries_user_waiting",
+        "deliveries",
+        ["user_id", "company_id", "position"],
+        unique=False,
+        sqlite_where=sa.text("status = 'queued'"),
+        postgresql_where=sa.text("status = 'queued'"),
     )
     op.create_index(
         "uq_outcomes_one_inbox",

@@ -1,0 +1,155 @@
+"""An approval for a person: what is asked in words, with what, what changed, what was said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.commands.hiring import money
+from remit.entrypoints.cli.options import Session
+
+_INDENT = "  "
+#: Of the payload, what is said elsewhere or is for programs.
+_NOT_SHOWN = frozenset(
+    {
+        *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration"),
+        *("difference", "changed", "name", "role", "title", "reportsTo", "outcomeId", "prepared"),
+        *("baseRevision", "options", "verb", "basis"),
+    }
+)
+
+
+def asks_for(one: Mapping[str, Any]) -> str:
+    """What is asked for, in a few words."""
+    payload = one["payload"]
+    match one["type"]:
+        case "hire_agent":
+            title = f" ({payload['title']})" if payload.get("title") else ""
+            return f"hire {payload.get('name')} as {payload.get('role')}{title}"
+        case "config_change":
+            changed = ", ".join(payload.get("changed") or ())
+            return f"change {changed} of {payload.get('name')}"
+        case "capability_use":
+            return f"{payload.get('action')} on {payload.get('resource')}"
+        case "budget":
+            return f"a budget of {money(payload.get('budgetMonthlyCents'))}"
+        case kind:
+            return str(payload.get("title") or kind.replace("_", " "))
+
+
+def who(session: Session, one: Mapping[str, Any], role: str) -> str:
+    """The agent or the person in a pair of fields such as requestedByAgentId and …UserId."""
+    found = one.get(f"{role}AgentId") or one.get(f"{role}UserId")
+    return session.names.get(found, found) if found else ""
+
+
+def draw(session: Session, one: dict[str, Any]) -> None:
+    payload, revisions = one["payload"], one["revisions"]
+    boss = payload.get("reportsTo")
+    said_by = who(session, one, "requestedBy")
+    output.say(f"{said_by or 'Somebody'} asks to {_verb(one)}.")
+    output.say("")
+    output.fields(
+        {
+            "id": one["id"],
+            "status": one["status"].replace("_", " "),
+            "revision": one["revision"],
+            "asked": output.when(one["createdAt"]),
+            "expires": output.when(one["expiresAt"]),
+            "decided": output.when(one["decidedAt"]),
+            "by": who(session, one, "decidedBy"),
+            "note": one["decisionNote"],
+            "boss": session.names.get(boss, boss) if boss else "",
+            "outcome": payload.get("outcomeId"),
+        }
+    )
+    asked = {key: value for key, value in payload.items() if key not in _NOT_SHOWN and value}
+    if one["type"] == "config_change":
+        _section("What would change", _changes(payload["difference"]))
+    elif "requestedConfigurationSnapshot" in payload:
+        config = payload["requestedConfigurationSnapshot"]
+        _section("Configuration", _lines({key: value for key, value in config.items() if value}))
+    _section("Asked for", _lines(asked))
+    if len(revisions) > 1:
+        before, now = revisions[-2], revisions[-1]
+        title = f"Revision {now['number']} compared with {before['number']}"
+        _section(title, _changes(_difference(before["payload"], now["payload"])))
+    if one["redacted"]:
+        _section("Not shown because it is secret", [str(path) for path in one["redacted"]])
+    if one["comments"]:
+        _section("Comments", _thread(session, one["comments"]))
+    if one["status"] == "pending":
+        output.say("")
+        output.say(f"Decide with `remit approval approve|reject|revise {one['id'][:13]}`.")
+
+
+def _verb(one: Mapping[str, Any]) -> str:
+    words = asks_for(one)
+    if one["type"] in ("hire_agent", "config_change"):
+        return words
+    if one["type"] == "budget":
+        return f"have {words}"
+    return f"be allowed: {words}"
+
+
+def _section(title: str, lines: Any) -> None:
+    found = list(lines)
+    if found:
+        output.say("", title)
+        output.say(*(f"{_INDENT}{line}" for line in found))
+
+
+def _lines(document: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """A document, one value a line; texts of several lines stand below their name."""
+    for key, value in document.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from _lines(value, f"{name}.")
+        elif isinstance(value, str) and "\n" in value.strip():
+            yield f"{name}:"
+            yield from (f"{_INDENT}{line}" for line in value.splitlines())
+        else:
+            yield f"{name}: {_value(value)}"
+
+
+def _changes(found: list[dict[str, Any]]) -> Iterator[str]:
+    for change in found:
+        if change["was"] is not None:
+            yield f"- {change['path']}: {_value(change['was'])}"
+        if change["now"] is not None:
+            yield f"+ {change['path']}: {_value(change['now'])}"
+        if change["was"] == change["now"]:
+            yield f"{_INDENT}(a secret in it is different)"
+
+
+def _difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return [] if old == new else [{"path": above, "was": old, "now": new}]
+    return [
+        change
+        for key in dict.fromkeys([*old, *new])
+        for change in _difference(
+            old.get(key), new.get(key), f"{above}.{key}" if above else str(key)
+        )
+    ]
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _thread(session: Session, comments: list[dict[str, Any]]) -> Iterator[str]:
+    """Each comment, with the answers to it below, indented."""
+    below: dict[str | None, list[dict[str, Any]]] = {}
+    for comment in comments:
+        below.setdefault(comment["replyTo"], []).append(comment)
+    pending = [(comment, 0) for comment in reversed(below.get(None, []))]
+    while pending:
+        comment, depth = pending.pop()
+        indent = _INDENT * depth
+        author = who(session, comment, "author")
+        yield f"{indent}{author}, {output.when(comment['createdAt'])}  {comment['id']}"
+        yield from (f"{indent}{_INDENT}{line}" for line in comment["body"].splitlines())
+        pending += [(answer, depth + 1) for answer in reversed(below.get(comment["id"], []))]

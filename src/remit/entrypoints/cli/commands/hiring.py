@@ -1,0 +1,224 @@
+"""`remit agent hire|set|permissions|wake`: what an agent is to be, and may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.options import Command, Session, pass_session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEVELS = ("restricted", "standard", "privileged", "boss")
+#: Settings that hold a document, and those that hold a number.
+_DOCUMENTS = frozenset({"adapterConfig", "runtimeConfig", "metadata"})
+_NUMBERS = frozenset({"budgetMonthlyCents"})
+_TEXTS = frozenset({"name", "role", "title", "capabilities", "prompt", "adapterType"})
+
+
+def post_options(command: F) -> F:
+    """How a new agent is described, whoever brings it about."""
+    for option in reversed(
+        [
+            click.argument("name"),
+            click.option("--role", default="general", show_default=True, help="Such as engineer."),
+            click.option("--title", help="What it is called."),
+            click.option("--boss", metavar="AGENT", help="Whom it reports to; you, if left out."),
+            click.option("--capabilities", metavar="TEXT", help="What it can do, in words."),
+            click.option("--prompt", metavar="TEXT|@FILE", help="What it is told about itself."),
+            click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter."),
+            click.option("--budget", type=click.IntRange(min=0), help="Cents a month."),
+            click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def post(session: Session, said: dict[str, Any]) -> dict[str, Any]:
+    """The body that the options describe."""
+    body = dict(said)
+    boss, config, prompt = body.pop("boss"), body.pop("config"), body.pop("prompt")
+    budget = body.pop("budget")
+    if boss is not None:
+        body["reportsTo"] = session.agent_id(boss)
+    if config is not None:
+        body["adapterConfig"] = json_object(config, "--config")
+    if prompt is not None:
+        body["prompt"] = _text_or_file(prompt, "--prompt")
+    if budget is not None:
+        body["budgetMonthlyCents"] = budget
+    return {key: value for key, value in body.items() if value is not None}
+
+
+@click.command(cls=Command)
+@post_options
+@click.option("--adapter", "adapterType", help="How it is executed; as its boss, if left out.")
+@click.option("--outcome", "outcomeId", metavar="ID", help="Hand this outcome to it.")
+@click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="What it may do.")
+@pass_session
+def hire(session: Session, /, **said: Any) -> None:
+    """Ask for an agent; where the company wants to be asked it waits for approval."""
+    body = post(session, said)
+    answer = session.client.send("POST", session.under_company("agent-hires"), body)
+
+    def draw(hired: dict[str, Any]) -> None:
+        agent, approval = hired["agent"], hired["approval"]
+        if approval is None:
+            output.say(f"{agent['name']} is {agent['status']} and can be given work.")
+            return
+        output.say(f"{agent['name']} waits for approval.")
+        output.say(f"  remit approval show {approval['id']}")
+
+    session.show(answer, draw)
+
+
+@click.command("set", cls=Command)
+@click.argument("name")
+@click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
+@click.option("--revision", type=click.IntRange(min=1), help="Only if it still is at this one.")
+@click.option("--propose", is_flag=True, help="Ask for it instead of doing it.")
+@click.option("--reason", default="", help="Why, if it is a proposal.")
+@pass_session
+def set_(
+    session: Session,
+    name: str,
+    changes: tuple[str, ...],
+    revision: int | None,
+    propose: bool,
+    reason: str,
+) -> None:
+    """Change an agent's configuration.
+
+    Keys are name, role, title, capabilities, prompt, adapterType, adapterConfig, runtimeConfig,
+    budgetMonthlyCents and metadata; adapterConfig.KEY=VALUE changes one setting in it. A file
+    holds them as JSON.
+    """
+    agent = session.agent_id(name)
+    body: dict[str, Any] = {}
+    for change in changes:
+        _add(session, agent, body, change)
+    if revision is not None:
+        body["expectedRevision"] = revision
+    if not propose:
+        answer = session.client.send("PATCH", path("agents", agent), body)
+        said = f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
+        session.show(answer, lambda one: output.say(f"{one['name']} {said}."))
+        return
+    target = path("agents", agent, "config-proposals")
+    answer = session.client.send("POST", target, {**body, "reason": reason})
+
+    def draw(proposed: dict[str, Any]) -> None:
+        if proposed["approval"] is None:
+            output.say(f"{proposed['agent']['name']} was changed.")
+        else:
+            output.say("It waits for approval.")
+            output.say(f"  remit approval show {proposed['approval']['id']}")
+
+    session.show(answer, draw)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--hire", "may_hire", type=bool, metavar="yes|no", help="Whether it may hire.")
+@click.option("--level", type=click.Choice(LEVELS), help="A bundle of what it may do.")
+@pass_session
+def permissions(session: Session, name: str, may_hire: bool | None, level: str | None) -> None:
+    """Show or change what an agent is permitted."""
+    agent = session.agent_id(name)
+    if may_hire is not None and level is not None:
+        raise click.UsageError("--hire and --level exclude each other.")
+    if may_hire is not None:
+        body: dict[str, Any] = {"canCreateAgents": may_hire}
+        answer = session.client.send("PATCH", path("agents", agent, "permissions"), body)
+    elif level is not None:
+        body = {"permissionLevel": level}
+        answer = session.client.send("PATCH", path("agents", agent, "permission-level"), body)
+    else:
+        answer = session.client.get(path("agents", agent))
+
+    def draw(one: dict[str, Any]) -> None:
+        may = (one.get("permissions") or {}).get("canCreateAgents")
+        if may is None:
+            output.say(f"You may not see what {one['name']} is permitted.")
+            return
+        output.say(
+            f"{one['name']} may {'' if may else 'not '}hire; level {one['permissionLevel']}."
+        )
+
+    session.show(answer, draw)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.argument("reason", default="")
+@pass_session
+def wake(session: Session, name: str, reason: str) -> None:
+    """Send an agent mail that says why, so that it is started."""
+    target = path("agents", session.agent_id(name), "wakeup")
+    answer = session.client.send("POST", target, {"reason": reason})
+    session.show(answer, lambda one: output.say(f"{one['name']} has mail and will look at it."))
+
+
+COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)
+
+
+def money(cents: int | None) -> str | None:
+    return None if cents is None else f"{cents // 100}.{cents % 100:02} a month"
+
+
+def json_object(text: str, option: str = "--config") -> dict[str, Any]:
+    try:
+        found = json.loads(_text_or_file(text, option))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise click.BadParameter("it must be a JSON object", param_hint=option)
+    return found
+
+
+def _text_or_file(text: str, option: str) -> str:
+    """The text, or what is in the file that it names with an @."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text()
+    except UnicodeDecodeError:
+        raise click.BadParameter("the file is not UTF-8 text", param_hint=option) from None
+
+
+def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> None:
+    """Take one change, or a file of them, into the body."""
+    key, sign, value = change.partition("=")
+    if not sign:
+        body.update(json_object("@" + change, change))
+        return
+    whole, dot, inner = key.partition(".")
+    if dot and whole in _DOCUMENTS:
+        if whole not in body:
+            shown = session.client.get(path("agents", agent, "configuration"))
+            body[whole] = shown[whole]  # secrets come back as they were shown, and stay
+        body[whole] = {**body[whole], inner: _loose(value)}
+    elif key in _DOCUMENTS:
+        body[key] = json_object(value, key)
+    elif key in _NUMBERS:
+        body[key] = _loose(value)
+    elif key in _TEXTS:
+        body[key] = _text_or_file(value, key)
+    else:
+        known = ", ".join(sorted(_TEXTS | _NUMBERS | _DOCUMENTS))
+        raise click.UsageError(f"{key!r} is not a setting of an agent; there are {known}.")
+
+
+def _loose(value: str) -> Any:
+    """JSON if it is, otherwise the text itself."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

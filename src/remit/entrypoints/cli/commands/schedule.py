@@ -1,0 +1,96 @@
+"""`remit schedule`: mail that agents send at set times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+
+
+@click.group(cls=Group)
+def schedule() -> None:
+    """Mail that agents send at set times."""
+
+
+@schedule.command("list")
+@click.option("--agent", metavar="AGENT", help="Only this agent's.")
+@click.option("--all", "ended", is_flag=True, help="Also those that have ended.")
+@limit_option
+@pass_session
+def list_(session: Session, agent: str | None, ended: bool, limit: int) -> None:
+    """List schedules: the company's, or your own if you are an agent."""
+    found = session.listed(
+        session.under_company("schedules"),
+        limit,
+        agent=session.agent_id(agent) if agent else None,
+        all="1" if ended else None,
+    )
+
+    def draw(schedules: list[dict[str, Any]]) -> None:
+        ids = output.short_ids(one["id"] for one in schedules)
+        rows = [
+            (
+                ids[one["id"]],
+                session.names.get(one["agentId"], one["agentId"]),
+                _times(one),
+                output.when(one["nextAt"]) or one["status"],
+                one["subject"] or one["body"],
+            )
+            for one in schedules
+        ]
+        columns = ("id", "agent", "times", "next", "title")
+        output.table(columns, rows, empty="There are no schedules.")
+
+    session.show(found, draw)
+
+
+def _times(one: dict[str, Any]) -> str:
+    return f"{one['cron']} {one['timezone']}" if one["cron"] else "once"
+
+
+@schedule.command()
+@click.argument("text")
+@click.option("--agent", metavar="AGENT", help="Who sends it; you, if you are an agent.")
+@click.option("--to", metavar="ADDRESS", help="Who gets it; the same agent otherwise.")
+@click.option("--cron", metavar="FIELDS", help="When, such as '0 9 * * 1-5'.")
+@click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of --cron.")
+@click.option("--at", metavar="TIME", help="When, for once (ISO 8601).")
+@click.option("--subject", default="", help="What it is about.")
+@pass_session
+def add(session: Session, /, agent: str | None, **given: Any) -> None:
+    """Have an agent send mail again and again, or once at a time."""
+    if (given["cron"] is None) == (given["at"] is None):
+        raise click.UsageError("Give either --cron or --at.")
+    body = {name: value for name, value in given.items() if value is not None}
+    body["body"] = body.pop("text")
+    if agent is not None:
+        body["agent"] = session.agent_id(agent)
+    answer = session.client.send("POST", session.under_company("schedules"), body)
+    session.show(answer, lambda one: _draw(session, one))
+
+
+@schedule.command()
+@click.argument("id_", metavar="ID")
+@pass_session
+def cancel(session: Session, id_: str) -> None:
+    """End a schedule."""
+    target = session.under_company("schedules", id_.removeprefix("schedule:"))
+    gone = session.client.send("DELETE", target)
+    session.show(gone, lambda one: output.say(f"Schedule {one['id']} is {one['status']}."))
+
+
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    output.fields(
+        {
+            "id": one["id"],
+            "agent": session.agent_name(one["agentId"]),
+            "to": one["to"],
+            "times": _times(one),
+            "next": output.when(one["nextAt"]),
+            "subject": one["subject"],
+            "text": one["body"],
+        }
+    )

@@ -1,0 +1,168 @@
+"""Mail over HTTP: send, read, acknowledge, and what to do with what nobody could handle."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field, StrictBool
+
+from remit.app import App
+from remit.entrypoints.http.caller import caller
+from remit.entrypoints.http.document import reply
+from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
+from remit.entrypoints.http.paging import LARGEST, Page, Paged, by_id
+from remit.errors import BadInput
+from remit.ids import is_id
+from remit.model.mail import MOST_ATTACHMENTS
+from remit.services import inbox, mail, threads, waiting
+
+#: Sorts after every id.
+_NEWEST = "g"
+
+
+class MessageBody(Body):
+    #: `agent:<name>`, `user:<name>` or `board`.
+    to: Reference
+    #: The text, or else a file that is the message.
+    body: str | None = None
+    file_id: Reference | None = None
+    subject: str = ""
+    #: Files; the receiver may read them.
+    attachments: Annotated[list[Reference], Field(max_length=MOST_ATTACHMENTS)] = []  # noqa: RUF012  pydantic copies it
+    reply_to: Reference | None = None
+    deliver_at: Annotated[str | None, Field(description="ISO 8601; none means now.")] = None
+    #: Never hand it out a second time, even if the first attempt failed.
+    at_most_once: StrictBool = False
+
+
+def router(app: App) -> APIRouter:
+    routes = new_router("mail", "/api")
+    in_company = "/companies/{companyId}/messages"
+
+    @routes.get(in_company)
+    async def list_messages(request: Request, company: CompanyId, page: Paged) -> Response:
+        """What was sent, newest first, as far as the caller may see it."""
+        rows = await app.gate(
+            caller(request),
+            threads.listing,
+            company=company,
+            before=page.after_id(_NEWEST),
+            limit=page.limit,
+        )
+        return page.reply(rows, by_id)
+
+    @routes.post(in_company, status_code=201)
+    async def send_message(request: Request, company: CompanyId, body: MessageBody) -> Response:
+        """Nobody waits for an answer; it comes as mail."""
+        who = caller(request)
+        await app.gate.check(who)
+        view = await app.library.send(
+            who,
+            company=company,
+            to=body.to,
+            body=body.body,
+            file=body.file_id,
+            subject=body.subject,
+            attachments=body.attachments,
+            reply_to=body.reply_to,
+            deliver_at=body.deliver_at,
+            at_most_once=body.at_most_once,
+        )
+        return reply(view, 201)
+
+    @routes.get("/inbox")
+    async def show_inbox(
+        request: Request,
+        page: Paged,
+        company: Annotated[Reference | None, Query()] = None,
+        everything: Annotated[bool, Query(alias="all")] = False,
+    ) -> Response:
+        """The caller's own mail, oldest first: what is unread, or all. Looking takes nothing up."""
+        rows = await app.gate(
+            caller(request),
+            threads.own_inbox,
+            company=company,
+            everything=everything,
+            after=_place(page),
+            limit=page.limit,
+        )
+        return page.reply(rows, _place_of)
+
+    @routes.get("/agents/{id}/inbox")
+    async def show_inbox_of_agent(
+        request: Request,
+        agent: Id,
+        page: Paged,
+        everything: Annotated[bool, Query(alias="all")] = False,
+    ) -> Response:
+        """An agent's mail, for those who may look at it."""
+        rows = await app.gate(
+            caller(request),
+            threads.inbox_of,
+            agent=agent,
+            everything=everything,
+            after=_place(page),
+            limit=page.limit,
+        )
+        return page.reply(rows, _place_of)
+
+    @routes.get("/agents/{id}/loose-ends")
+    async def list_loose_ends(request: Request, agent: Id) -> Response:
+        """What an agent and everybody below it left open."""
+        found = await app.gate(caller(request), waiting.loose_ends, agent=agent)
+        return reply(found["loose_ends"])
+
+    @routes.get("/messages/{id}")
+    async def show_message(request: Request, message: Id) -> Response:
+        """A message and its thread, as far as the caller may see it."""
+        return reply(await app.gate(caller(request), threads.show, message=message))
+
+    @routes.post("/messages/{id}/ack")
+    async def acknowledge_message(request: Request, message: Id) -> Response:
+        """It was read, or dealt with, and does not come again."""
+        return reply(await app.gate(caller(request), inbox.acknowledge, ids=[message]))
+
+    @routes.post("/messages/{id}/cancel")
+    async def cancel_message(request: Request, message: Id) -> Response:
+        """Take back what was not delivered yet."""
+        return reply(await app.gate(caller(request), waiting.cancel_message, message=message))
+
+    @routes.post("/messages/{id}/revive")
+    async def revive_message(request: Request, message: Id) -> Response:
+        """Put a dead letter back in line."""
+        return reply(await app.gate(caller(request), waiting.revive, message=message))
+
+    @routes.post("/messages/{id}/discard")
+    async def discard_message(request: Request, message: Id) -> Response:
+        """Let a dead letter rest."""
+        return reply(await app.gate(caller(request), waiting.discard, message=message))
+
+    @routes.post("/messages/{id}/grant")
+    async def grant_request(request: Request, message: Id) -> Response:
+        """Give what the message asks for, as it was asked for."""
+        return reply(await app.gate(caller(request), mail.grant_request, request=message))
+
+    @routes.get("/needs-you")
+    async def list_what_needs_you(
+        request: Request, page: Paged, company: Annotated[Reference | None, Query()] = None
+    ) -> Response:
+        """Everything that awaits the calling person, oldest first."""
+        rows = await app.gate(caller(request), waiting.needs_you, company=company)
+        return page.after(rows, lambda row: f"{row['since']} {row['kind']} {row['id']}")
+
+    return routes
+
+
+def _place(page: Page) -> tuple[str, int]:
+    """Where the page before ended: a company, and the place in line there."""
+    if page.cursor is None:
+        return "", 0
+    company, _, position = page.cursor.partition(" ")
+    if not is_id(company) or not position.isdecimal() or not position.isascii():
+        raise BadInput("cursor: is not one that we gave.", "Follow the Link of the page before.")
+    return company, min(int(position[:20]), LARGEST)
+
+
+def _place_of(row: dict[str, Any]) -> object:
+    return f"{row['company_id']} {row['position']}"

@@ -1,0 +1,65 @@
+"""What an import will make, before any of it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from remit.errors import BadInput
+from remit.ids import AgentId, FileId, GrantId, MessageId, OutcomeId, QuestionId, ScheduleId, UserId
+from remit.model.agent import Agent
+from remit.model.company import Company
+from remit.model.file import File, Version
+from remit.model.grant import Grant
+from remit.model.mail import Delivery, Message
+from remit.model.outcome import Outcome
+from remit.model.question import Question
+from remit.model.schedule import Schedule
+from remit.services.archive.folder import Piece
+from remit.store.agents import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file with its versions, and where the bytes of each are."""
+
+    file: File
+    versions: tuple[Version, ...]
+    pieces: tuple[Piece, ...]
+
+
+@dataclass
+class Plan:
+    """A company as it will be, once its bytes are stored and its rows are written."""
+
+    company: Company
+    #: Whoever imports it stands in for all people.
+    importer: UserId
+    agents: dict[AgentId, Agent] = field(default_factory=dict)
+    outcomes: dict[OutcomeId, Outcome] = field(default_factory=dict)
+    parents: dict[OutcomeId, list[OutcomeId]] = field(default_factory=dict)
+    blockers: dict[OutcomeId, list[OutcomeId]] = field(default_factory=dict)
+    files: dict[FileId, Stored] = field(default_factory=dict)
+    grants: dict[GrantId, Grant] = field(default_factory=dict)
+    messages: dict[MessageId, Message] = field(default_factory=dict)
+    #: In the order of their messages; numbered when they are written.
+    deliveries: list[Delivery] = field(default_factory=list)
+    questions: dict[QuestionId, Question] = field(default_factory=dict)
+    schedules: dict[ScheduleId, Schedule] = field(default_factory=dict)
+    places: list[Place] = field(default_factory=list)
+    #: Settings that were taken out, by agent.
+    removed: dict[str, list[str]] = field(default_factory=dict)
+    #: Where everything was described, except outcomes and files, which are where their ids say.
+    where: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def mail_position(self) -> int:
+        """The last place in line that was given to a message."""
+        return max((one.position for one in self.deliveries if one.position), default=0)
+
+    def add(self, known: dict[Any, Any], id_: str, value: object, where: str) -> None:
+        """Take something up under its id, which nothing else may have."""
+        if id_ in known:
+            raise BadInput(f"{where}: has the id of {self.where[id_]}.")
+        known[id_] = value
+        self.where[id_] = where

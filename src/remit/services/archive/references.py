@@ -1,0 +1,34 @@
+"""Whether what is named is there, and what has to come before what."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import TypeVar
+
+from remit.errors import BadInput
+
+K = TypeVar("K", bound=str)
+
+
+def in_order(needs: Mapping[K, Iterable[K]]) -> list[K]:
+    """Everything after what it needs; what needs itself in the end is left out."""
+    waiting = {one: len(list(others)) for one, others in needs.items()}
+    needed_by: dict[K, list[K]] = {}
+    for one, others in needs.items():
+        for other in others:
+            needed_by.setdefault(other, []).append(one)
+    ready = sorted((one for one, count in waiting.items() if not count), reverse=True)
+    order: list[K] = []
+    while ready:
+        one = ready.pop()
+        order.append(one)
+        for other in needed_by.get(one, ()):
+            waiting[other] -= 1
+            if not waiting[other]:
+                ready.append(other)
+    return order
+
+
+def known(wanted: str | None, here: Container[str], where: str, what: str) -> None:
+    if wanted is not None and wanted not in here:
+        raise BadInput(f"{where}: {what}, {wanted}, is not here.")

@@ -1,0 +1,102 @@
+"""Messages as their readers see them: who may see one, and with which text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.authority import Action
+from remit.model.file import Access
+from remit.model.mail import Message
+from remit.model.principal import ActorKind
+from remit.services import lookup, views
+from remit.services.command import Context
+from remit.store import files as file_statements
+from remit.store import mail as statements
+from remit.store import people
+
+#: More than this of a body is read from its file.
+LONGEST_SHOWN = 64 * 1024
+
+
+def seen(ctx: Context, text: str) -> Message:
+    """A message by id or its beginning, among those that the caller may see."""
+    return lookup.message(ctx, text, lambda found: sees(ctx, found))
+
+
+def sees(ctx: Context, message: Message) -> bool:
+    """Whether the caller sent or received it, or has a say over who did."""
+    if ctx.actor.kind is ActorKind.SYSTEM:
+        return True
+    me = ctx.actor.id
+    # What waits for its time is not known to its receiver yet.
+    reached = [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+        if delivery.position is not None
+    ]
+    if me in (message.sender_agent_id, message.sender_user_id):
+        return True
+    if any(me in (delivery.agent_id, delivery.user_id) for delivery in reached):
+        return True
+    receivers = [delivery.agent_id for delivery in reached]
+    among = any(_both_report_here(ctx, message.sender_agent_id, agent) for agent in receivers)
+    return any(
+        ctx.decide(
+            Action.MESSAGE_READ, home=party, place=ctx.place(party), among_reports=among
+        ).allowed
+        for party in (message.sender_agent_id, *receivers)
+        if party is not None
+    )
+
+
+def _both_report_here(ctx: Context, one: str | None, other: str | None) -> bool:
+    """Whether the calling agent is the boss of both."""
+    if ctx.actor.agent_id is None or one is None or other is None:
+        return False
+    found = [lookup.agent_row(ctx, agent) for agent in (one, other)]
+    return all(agent is not None and agent.boss_id == ctx.actor.id for agent in found)
+
+
+def shown(ctx: Context, message: Message) -> dict[str, Any]:
+    """A message with its body; that it was read is in the file's access log."""
+    body, whole = body_of(ctx, message)
+    if ctx.tx.writable:
+        ctx.tx.run(
+            file_statements.INSERT_ACCESS,
+            file_id=message.body_file_id,
+            at=ctx.now,
+            access=Access.READ.value,
+            version=message.body_version,
+            agent_id=ctx.actor.agent_id,
+            user_id=ctx.actor.user_id,
+            run_id=ctx.actor.run_id,
+        )
+    return {
+        **views.message(message),
+        "sender_name": _sender_name(ctx, message),
+        "body": body,
+        "body_cut": not whole,
+    }
+
+
+def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
+    """The text of a message as it was sent, and whether that is all of it."""
+    version = ctx.tx.one(
+        file_statements.VERSION, file=message.body_file_id, number=message.body_version
+    )
+    assert version is not None, "a message names a version that exists"
+    with ctx.blobs.open(message.body_file_id, version.sha256) as stream:
+        content = stream.read(LONGEST_SHOWN)
+    whole = version.size <= LONGEST_SHOWN
+    # A cut may go through a character; what is left of it is dropped.
+    return content.decode(errors="replace" if whole else "ignore"), whole
+
+
+def _sender_name(ctx: Context, message: Message) -> str:
+    if message.sender_agent_id is not None:
+        found = lookup.agent_row(ctx, message.sender_agent_id)
+        return found.name if found else message.sender_agent_id
+    if message.sender_user_id is not None:
+        user = ctx.tx.one(people.USER, user=message.sender_user_id)
+        return user.name if user else message.sender_user_id
+    return "remit"

@@ -1,0 +1,193 @@
+"""What is shown together although several nouns have it: an agent with its configuration, a
+company in numbers, what happened to one thing, and what an agent is offered to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.authority import Action, holding
+from remit.errors import NotFound
+from remit.model.agent import Agent, AgentStatus
+from remit.model.configuration import configuration_of
+from remit.model.decision import Effect
+from remit.model.grant import Level
+from remit.model.outcome import OutcomeStatus
+from remit.model.principal import ActorKind
+from remit.services import approval_engine, lookup, views
+from remit.services.command import Context, query
+from remit.services.permissions import HIRING, hiring_facts
+from remit.services.redaction import without_secrets
+from remit.store import agents as agent_statements
+from remit.store import events as event_log
+from remit.store import governance
+from remit.store import mail as mail_statements
+from remit.store import overview as statements
+
+#: What only those see who may read configurations.
+_CONFIGURED = frozenset({"permissions", "permission_level", "budget_monthly_cents"})
+
+
+@query
+def agent(ctx: Context, *, agent: str) -> dict[str, Any]:
+    """An agent; how it is configured only for those who may know."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
+    return _with_configuration(found) if _readable(ctx, found) else _public(found)
+
+
+@query
+def agents(
+    ctx: Context,
+    *,
+    company: str | None,
+    after: str = "",
+    limit: int = 100,
+    terminated: bool = False,
+) -> list[dict[str, Any]]:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.AGENT_READ, on="agents")
+    found = ctx.tx.all(
+        agent_statements.AGENTS,
+        company=ctx.company,
+        after=after,
+        limit=limit,
+        terminated_too=terminated,
+    )
+    if ctx.membership is not None and ctx.membership.scope_agent_id is not None:
+        return [_with_configuration(one) if _readable(ctx, one) else _public(one) for one in found]
+    shown = _with_configuration if _readable(ctx, None) else _public
+    return [shown(one) for one in found]
+
+
+@query
+def me(ctx: Context) -> dict[str, Any]:
+    """The calling agent, and what it is permitted."""
+    if ctx.actor.agent_id is None:
+        raise NotFound("You are a user, not an agent.", "Name the agent.")
+    found = lookup.agent_anywhere(ctx, ctx.actor.agent_id)
+    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}")
+    shown = _with_configuration(found) if _readable(ctx, found) else views.agent(found)
+    return {**shown, "run_id": ctx.actor.run_id}
+
+
+@query
+def dashboard(ctx: Context, *, company: str | None) -> dict[str, Any]:
+    """A company in numbers: all of them for whoever sees all of it, otherwise one's own."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
+    here: dict[str, Any] = {"company": ctx.company}
+    scoped = ctx.membership is not None and ctx.membership.scope_agent_id is not None
+    whole = ctx.actor.kind is not ActorKind.AGENT and not scoped
+    me = ctx.actor.agent_id or ""
+    staff = dict(ctx.tx.all(statements.AGENTS_BY_STATUS, **here))
+    numbers: dict[str, Any] = {
+        "company_id": ctx.company,
+        "agents": {status.value: staff.get(status.value, 0) for status in AgentStatus},
+        "running": ctx.tx.one(statements.RUNNING, **here),
+        "unread": ctx.tx.one(statements.UNREAD, **here, who=ctx.actor.id),
+        "outcomes": None,
+        "pending_approvals": None,
+    }
+    if not scoped:
+        work = dict(ctx.tx.all(statements.OUTCOMES_BY_STATUS, **here, owner=me, any_owner=whole))
+        numbers["outcomes"] = {one.value: work.get(one.value, 0) for one in OutcomeStatus}
+        numbers["pending_approvals"] = ctx.tx.one(
+            statements.PENDING_APPROVALS, **here, agent=me, all_of_them=whole
+        )
+    return numbers
+
+
+@query
+def happened_to(
+    ctx: Context, *, company: str | None, resource: str, before: int, limit: int = 100
+) -> list[dict[str, Any]]:
+    """The part of the record that is about one thing, newest first."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="events")
+    found = ctx.tx.all(
+        event_log.ON_BEFORE,
+        company=ctx.company,
+        resource=resource,
+        before=before,
+        refused_too=True,
+        limit=limit,
+    )
+    return [views.event(event) for event in found]
+
+
+@query
+def may_test(ctx: Context, *, company: str | None) -> None:
+    """Whether the caller may try adapters out here, which starts the programs they name."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.CONFIG_CHANGE, on="adapters")
+
+
+@query
+def offered(ctx: Context) -> frozenset[str]:
+    """What there is a use for in the hands of the calling agent, so that it is told of it."""
+    me = ctx.actor.agent_id
+    if me is None:
+        return frozenset({""})
+    lookup.company_of_caller(ctx, None)
+    facts = hiring_facts(ctx)
+    has_reports = ctx.tx.one(agent_statements.LIVING_REPORT, agent=me) is not None
+    may_hire = ctx.decide(Action.AGENT_CREATE, HIRING, **facts).effect is not Effect.DENY
+    found = {
+        "": True,
+        "hiring": may_hire,
+        "configurations": ctx.decide(Action.CONFIG_READ, HIRING, **facts).allowed,
+        "reports": has_reports,
+        "approvals": may_hire or has_reports or _asked_for_something(ctx, me),
+        "deciding": has_reports
+        and holding(ctx.held(me, approval_engine.DECIDING), Level.USE, ctx.now).allowed,
+        "loose_ends": has_reports or _left_something_open(ctx, me),
+    }
+    return frozenset(name for name, offer in found.items() if offer)
+
+
+def _left_something_open(ctx: Context, me: str) -> bool:
+    own: dict[str, Any] = {"company": ctx.company, "agent": me, "limit": 1}
+    own |= {"after": "", "any_agent": False, "ended_too": False}
+    return bool(
+        ctx.tx.all(mail_statements.QUESTIONS, **own)
+        or ctx.tx.all(mail_statements.SCHEDULES, **own)
+        or ctx.tx.all(mail_statements.DEFERRED_BY, agent=me, limit=1)
+    )
+
+
+def _asked_for_something(ctx: Context, me: str) -> bool:
+    return bool(
+        ctx.tx.all(
+            governance.APPROVALS,
+            company=ctx.company,
+            before="g",
+            status="",
+            any_status=True,
+            requester=me,
+            any_requester=False,
+            limit=1,
+        )
+    )
+
+
+def _readable(ctx: Context, agent: Agent | None) -> bool:
+    home = agent.id if agent else None
+    return ctx.decide(Action.CONFIG_READ, HIRING, home=home, **hiring_facts(ctx)).allowed
+
+
+def _public(agent: Agent) -> dict[str, Any]:
+    return {key: value for key, value in views.agent(agent).items() if key not in _CONFIGURED}
+
+
+def _with_configuration(agent: Agent) -> dict[str, Any]:
+    document, removed = without_secrets(configuration_of(agent))
+    return {
+        **views.agent(agent),
+        "capabilities": document["capabilities"],
+        "prompt": document["prompt"],
+        "adapter_config": document["adapterConfig"],
+        "runtime_config": document["runtimeConfig"],
+        "metadata": document["metadata"],
+        "config_revision": agent.config_revision,
+        "redacted": removed,
+    }

@@ -1,0 +1,191 @@
+"""Looking at mail: an inbox, a thread, what was sent. Nothing is taken up by looking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from remit.authority import Action
+from remit.model.mail import Delivery, DeliveryStatus, Message
+from remit.services import letters, lookup, views
+from remit.services.command import Context, logged, query
+from remit.store import agents as agent_statements
+from remit.store import mail as mail_statements
+from remit.store import people
+from remit.store import threads as statements
+
+#: In a list, more than this of a body is left out.
+LONGEST_LISTED = 4096
+#: A thread that is longer is shown without its end.
+LONGEST_THREAD = 100
+_AT_A_TIME = 200
+_UNREAD = (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
+
+
+@query
+def own_inbox(
+    ctx: Context,
+    *,
+    company: str | None = None,
+    everything: bool = False,
+    after: tuple[str, int] = ("", 0),
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """The caller's mail, oldest first: what is unread, or all of it. `after` is where to go on."""
+    if ctx.actor.agent_id is not None:
+        lookup.company_of_caller(ctx, company)
+        return _inbox_of(ctx, ctx.actor.agent_id, everything, after[1], limit)
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    found = ctx.tx.all(
+        statements.INBOX_OF_USER,
+        user=ctx.actor.id,
+        everything=everything,
+        any_company=company is None,
+        only_company=ctx.company or "",
+        company=after[0],
+        position=after[1],
+        limit=limit,
+    )
+    return [_received(ctx, delivery) for delivery in found]
+
+
+@query
+def inbox_of(
+    ctx: Context,
+    *,
+    agent: str,
+    everything: bool = False,
+    after: tuple[str, int] = ("", 0),
+    limit: int = 100,
+) -> list[dict[str, Any]]:
+    """What waits for an agent, or all that came, as somebody with the right to look sees it."""
+    found = lookup.agent_anywhere(ctx, agent)
+    return _inbox_of(ctx, found.id, everything, after[1], limit)
+
+
+def _inbox_of(
+    ctx: Context, agent: str, everything: bool, after: int, limit: int
+) -> list[dict[str, Any]]:
+    ctx.require(Action.MESSAGE_READ, on=f"agent:{agent}", home=agent, place=ctx.place(agent))
+    statement = statements.EVERYTHING_FOR_AGENT if everything else statements.UNREAD_BY_AGENT
+    found = ctx.tx.all(statement, agent=agent, position=after, limit=limit)
+    return [_received(ctx, delivery) for delivery in found]
+
+
+@query
+def listing(
+    ctx: Context, *, company: str | None = None, before: str = lookup.AFTER, limit: int = 100
+) -> list[dict[str, Any]]:
+    """What was sent in a company, as far as the caller may see it, newest first."""
+    lookup.company_of_caller(ctx, company)
+    if ctx.actor.agent_id is not None:
+        ctx.require(Action.MESSAGE_READ, on="messages", place=(ctx.actor.agent_id,))
+        found = ctx.tx.all(
+            statements.MESSAGES_WITH_AGENT,
+            company=ctx.company,
+            agent=ctx.actor.agent_id,
+            before=before,
+            limit=limit,
+        )
+        return [_sent(ctx, message) for message in found]
+    shown = []
+    for message in _all_messages(ctx, before):
+        if letters.sees(ctx, message):
+            shown.append(_sent(ctx, message))
+        if len(shown) == limit:
+            break
+    return shown
+
+
+@logged
+def show(ctx: Context, *, message: str) -> dict[str, Any]:
+    """A message, and of its thread what the caller may see, oldest first."""
+    found = letters.seen(ctx, message)
+    thread = ctx.tx.all(mail_statements.THREAD, thread=found.thread_id, limit=LONGEST_THREAD)
+    return {
+        **_read(ctx, found),
+        "thread": [_read(ctx, other) for other in thread if letters.sees(ctx, other)],
+    }
+
+
+def _all_messages(ctx: Context, before: str) -> Iterator[Message]:
+    while page := ctx.tx.all(
+        mail_statements.MESSAGES, company=ctx.company, before=before, limit=_AT_A_TIME
+    ):
+        yield from page
+        before = page[-1].id
+
+
+def _received(ctx: Context, delivery: Delivery) -> dict[str, Any]:
+    """A message in an inbox."""
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=delivery.message_id)
+    assert message is not None, "a delivery is of a message"
+    body, whole = letters.body_of(ctx, message)
+    return {
+        **_named(ctx, message),
+        "status": delivery.status.value,
+        "attempt": delivery.attempt,
+        "may_have_been_handled": delivery.attempt > 1,
+        "position": delivery.position,
+        "delivered_at": _delivered(delivery, message),
+        "body": body[:LONGEST_LISTED],
+        "body_cut": not whole or len(body) > LONGEST_LISTED,
+    }
+
+
+def _delivered(delivery: Delivery, message: Message) -> str | None:
+    return views.time(max(delivery.deliver_at, message.created_at))
+
+
+def _sent(ctx: Context, message: Message) -> dict[str, Any]:
+    """A message, and what became of it."""
+    reached = ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id)
+    return {
+        **_named(ctx, message),
+        "unread": any(
+            delivery.status in _UNREAD and ctx.actor.id in (delivery.agent_id, delivery.user_id)
+            for delivery in reached
+        ),
+        "deliveries": [_delivery(ctx, delivery) for delivery in reached],
+    }
+
+
+def _read(ctx: Context, message: Message) -> dict[str, Any]:
+    """A message with its text; that it was read is in the access log."""
+    return {**letters.shown(ctx, message), **_sent(ctx, message)}
+
+
+def _delivery(ctx: Context, delivery: Delivery) -> dict[str, Any]:
+    kind = "agent" if delivery.agent_id is not None else "user"
+    address = f"{kind}:{delivery.agent_id or delivery.user_id}"
+    return {
+        "to": address,
+        "to_name": _name(ctx, address),
+        "status": delivery.status.value,
+        "attempt": delivery.attempt,
+        "deliver_at": views.time(delivery.deliver_at),
+        "ended_at": views.time(delivery.ended_at),
+        "ended_why": delivery.ended_why,
+    }
+
+
+def _named(ctx: Context, message: Message) -> dict[str, Any]:
+    shown = views.message(message)
+    return {
+        **shown,
+        "sender_name": _name(ctx, shown["sender"]),
+        "to_name": _name(ctx, shown["to"]),
+    }
+
+
+def _name(ctx: Context, address: str) -> str:
+    """How the one behind an address is called; `remit` for the system, the board as it is."""
+    kind, _, who = address.partition(":")
+    if kind == "agent":
+        agent = ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=who)
+        return agent.name if agent else who
+    if kind == "user":
+        user = ctx.tx.one(people.USER, user=who)
+        return user.name if user else who
+    return "remit" if kind == "system" else address

@@ -1,0 +1,210 @@
+"""Governance on the command line: child processes against a real instance."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import Home, only, refused, remit
+
+__all__ = ["only", "remit"]  # fixtures
+
+SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+CONFIG = json.dumps({"command": "x", "env": {"API_KEY": SECRET, "LANG": "C"}})
+
+
+class Firm:
+    """A company with a CEO that calls with its own token."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        home.json("agent", "create", "chief", "--role", "ceo", "--adapter", "scripted")
+        home.json("agent", "create", "worker", "--boss", "chief", "--adapter", "scripted")
+        token = home("agent", "token", "chief").out.strip()
+        self.chief = Home(home.folder, {**home.environment, "REMIT_TOKEN": token})
+
+    def hire(self, name: str, *options: str) -> str:
+        """Ask for an agent; the id of the approval."""
+        made = self.chief.json("agent", "hire", name, *options)
+        return str(made["approval"]["id"])
+
+
+@pytest.fixture
+def firm(only: Home) -> Firm:
+    return Firm(only)
+
+
+def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
+    board, chief = firm.home, firm.chief
+    said = chief(
+        *("agent", "hire", "designer", "--role", "designer", "--title", "Designs"),
+        *("--adapter", "process", "--config", CONFIG, "--prompt", "Draw.\nWell."),
+        *("--capabilities", "Draws", "--budget", "5000"),
+    )
+    assert said.out.splitlines()[0] == "designer waits for approval."
+    (asked,) = board.json("approval", "list")
+    listed = board("approval", "list").out.splitlines()
+    assert listed[0].split() == ["ID", "STATUS", "TITLE", "ASKED", "BY", "REVISION", "SINCE"]
+    assert "hire designer as designer (Designs)" in listed[1]
+    short = listed[1].split()[0]
+
+    shown = board("approval", "show", short).out
+    assert shown.startswith("chief asks to hire designer as designer (Designs).\n")
+    assert "  adapterConfig.env.API_KEY: ***REDACTED***\n" in shown
+    assert "  prompt:\n    Draw.\n    Well.\n" in shown
+    assert SECRET not in shown
+    assert f"remit approval approve|reject|revise {asked['id'][:13]}" in shown
+
+    back = board("approval", "revise", short, "--note", "With what?")
+    assert back.out == "hire designer as designer (Designs): revision requested.\n"
+    refused(board("approval", "approve", short), 4, "revision requested")
+    assert "With what?" in chief("approval", "show", short).out
+    question = board.json("approval", "comment", short, "A pen?")
+    chief("approval", "comment", short, "--reply-to", question["id"], stdin=b"A pen.\nTwo.")
+    again = chief("approval", "resubmit", short, "--payload", '{"prompt": "Draw with a pen."}')
+    assert again.out == "It is pending as revision 2.\n"
+
+    shown = board("approval", "show", short).out
+    assert "Revision 2 compared with 1\n" in shown
+    assert "  - requestedConfigurationSnapshot.prompt: Draw. Well.\n" in shown
+    assert "  + requestedConfigurationSnapshot.prompt: Draw with a pen.\n" in shown
+    assert re.search(r"\n  \S+, \S+  \S+\n    A pen\?\n    chief, \S+  \S+\n      A pen.\n", shown)
+
+    refused(board("approval", "approve", short, "--revision", "1"), 4, "revision 1")
+    done = board.json("approval", "approve", short, "--revision", "2", "--note", "Go")
+    assert (done["status"], done["decision_note"]) == ("approved", "Go")
+    # What is somebody's data keeps its keys.
+    assert "requestedConfigurationSnapshot" in done["payload"]
+    assert board.json("agent", "show", "designer")["status"] == "idle"
+    assert board("approval", "list").out == "Nothing waits for a decision.\n"
+    assert "approved" in board("approval", "list", "--all").out
+    assert [one["id"] for one in board.json("approval", "list", "--status", "approved")][:1] == [
+        asked["id"]
+    ]
+
+
+def test_a_rejected_agent_is_deleted_after_asking(firm: Firm) -> None:
+    board = firm.home
+    asked = firm.hire("rejected")
+    refused(firm.chief("approval", "approve", asked), 1, "Nobody decides about what they asked for")
+    assert "rejected" in board("approval", "reject", asked, "--note", "No").out
+    refused(board("approval", "delete-agent", asked, "--json"), 2, "--yes")
+    assert board("approval", "delete-agent", asked, stdin=b"n\n").code == 1
+    assert board.json("agent", "show", board.json("approval", "show", asked)["agent_id"])
+    deleted = board("approval", "delete-agent", asked, stdin=b"y\n")
+    assert deleted.out == "The agent is deleted; the approval stays.\n"
+    assert "Delete rejected for good?" in deleted.err
+    assert board.json("approval", "show", asked)["status"] == "rejected"
+    withdrawn = firm.hire("withdrawn")
+    assert firm.chief("approval", "cancel", withdrawn).code == 0
+    assert board.json("approval", "delete-agent", withdrawn, "--yes")["deleted"] is True
+
+
+def test_a_company_that_does_not_ask_hires_at_once(firm: Firm) -> None:
+    board = firm.home
+    changed = board("company", "set", "--approve-hires", "no", "--approve-config", "no")
+    assert "take effect at once" in changed.out
+    assert firm.chief("agent", "hire", "ready").out == "ready is idle and can be given work.\n"
+    proposed = firm.chief("agent", "set", "worker", "title=Senior", "--propose")
+    assert proposed.out == "worker was changed.\n"
+    board("company", "set", "--chat-provider", "anthropic", "--chat-model", "large")
+    assert board.json("company", "show")["chat_llm_model"] == "large"
+    refused(board("company", "set"), 2, "Nothing")
+    refused(board("company", "set", "--approve-hires", "perhaps"), 2, "perhaps")
+
+
+def test_an_agent_s_configuration_is_set_by_key_and_from_a_file(firm: Firm, tmp_path: Path) -> None:
+    board = firm.home
+    board.json(
+        *("agent", "create", "program", "--adapter", "process", "--config", CONFIG),
+        *("--boss", "chief"),
+    )
+    prompt = tmp_path / "prompt.md"
+    prompt.write_text("Be brief.")
+    done = board("agent", "set", "program", "title=Runs", f"prompt=@{prompt}")
+    assert done.out == "program is at revision 2.\n"
+    # One setting inside; the secret beside it stays what it was, though nobody saw it.
+    board("agent", "set", "program", "adapterConfig.timeoutSeconds=7", "budgetMonthlyCents=9")
+    shown = board.json("agent", "show", "program")
+    assert shown["adapter_config"] == {
+        "command": "x",
+        "env": {"API_KEY": "***REDACTED***", "LANG": "C"},
+        "timeoutSeconds": 7,
+    }
+    assert (shown["prompt"], shown["budget_monthly_cents"]) == ("Be brief.", 9)
+    whole = tmp_path / "agent.json"
+    whole.write_text(json.dumps({"title": "Walks", "metadata": {"madeBy": 1}}))
+    board("agent", "set", "program", str(whole))
+    shown = board.json("agent", "show", "program")
+    assert (shown["title"], shown["metadata"]) == ("Walks", {"madeBy": 1})
+    refused(board("agent", "set", "program", "title=x", "--revision", "1"), 4, "revision 4")
+    refused(board("agent", "set", "program", "color=red"), 2, "color")
+    refused(board("agent", "set", "program", "role=king"), 1, "role")
+    refused(board("agent", "set", "program", "adapterConfig.color=red"), 1, "color")
+    refused(board("agent", "set", "program"), 2, "KEY=VALUE")
+    refused(firm.chief("agent", "set", "program", "title=x"), 1, "others propose")
+    proposed = firm.chief("agent", "set", "program", "title=Flies", "--propose", "--reason", "Wind")
+    asked = proposed.out.splitlines()[1].split()[-1]
+    shown_to_board = board("approval", "show", asked).out
+    assert "chief asks to change title of program." in shown_to_board
+    assert "  - title: Walks\n  + title: Flies\n" in shown_to_board
+    assert "  reason: Wind\n" in shown_to_board
+
+
+def test_permissions_are_shown_and_changed(firm: Firm) -> None:
+    board = firm.home
+    assert board("agent", "permissions", "worker").out == ("worker may not hire; level standard.\n")
+    assert board("agent", "permissions", "worker", "--hire", "yes").out == (
+        "worker may hire; level standard.\n"
+    )
+    assert board("agent", "permissions", "worker", "--level", "restricted").out == (
+        "worker may not hire; level restricted.\n"
+    )
+    refused(
+        board("agent", "permissions", "worker", "--level", "boss", "--hire", "no"), 2, "exclude"
+    )
+    refused(firm.chief("agent", "permissions", "chief", "--hire", "yes"), 1, "their own")
+    token = board("agent", "token", "worker").out.strip()
+    seen = board("agent", "permissions", "chief", environment={"REMIT_TOKEN": token})
+    assert seen.out == "You may not see what chief is permitted.\n"
+
+
+def test_an_agent_is_woken_but_not_from_limbo(firm: Firm) -> None:
+    assert firm.home("agent", "wake", "worker", "Look").out == (
+        "worker has mail and will look at it.\n"
+    )
+    firm.hire("limbo")
+    refused(firm.home("agent", "wake", "limbo"), 4, "pending approval")
+    refused(firm.home("agent", "token", "limbo"), 4, "pending approval")
+
+
+def test_adapters_are_listed_explained_and_tried(firm: Firm) -> None:
+    board = firm.home
+    assert re.search(r"^scripted  +\w", board("adapter", "list").out, re.MULTILINE)
+    shown = board("adapter", "show", "scripted").out
+    assert shown.startswith("# scripted\n")
+    assert re.search(r"^Tools of every agent: \d+, about \d+ tokens\.$", shown, re.MULTILINE)
+    assert board("adapter", "test", "scripted").code == 0
+    assert board("adapter", "test", "scripted", "--config", '{"color": 1}').code == 1
+    missing = '{"command": "/nowhere/program"}'
+    broken = board("adapter", "test", "process", "--config", missing)
+    assert broken.code == 1
+    assert broken.out
+    refused(board("adapter", "show", "none"), 3, "none")
+    assert firm.chief("adapter", "show", "human").code == 0
+    refused(firm.chief("adapter", "test", "scripted"), 1, "board")
+
+
+def test_an_approval_that_is_not_there_is_not_found(firm: Firm) -> None:
+    refused(firm.home("approval", "show", "0" * 12), 3, "approval")
+    refused(firm.home("approval", "show", "x"), 1, "id")
+
+
+def test_what_others_wrote_cannot_steer_the_terminal(firm: Firm) -> None:
+    asked = firm.hire("odd", "--title", "a b", "--prompt", "\x1b[31mred\u202e")
+    firm.chief("approval", "comment", asked, "\x1b]0;title\x07 hello")
+    for out in (firm.home("approval", "show", asked).out, firm.home("approval", "list").out):
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+        assert "\x07" not in out

@@ -1,0 +1,153 @@
+"""The skills: short, about tools that exist, up to date, and where an agent's program looks."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from remit.adapters import skills
+from remit.entrypoints import reference
+from remit.entrypoints.mcp.registry import Tool
+
+ROOT = Path(__file__).parent.parent
+NAMES = ["remit", "remit-create-agent"]
+WORD = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
+#: In backticks too, but no tools: keys and states.
+NO_TOOLS = {
+    "reply_to",
+    "blocked_by",
+    "idempotency_key",
+    "pending_approval",
+    "revision_requested",
+}
+
+
+def skill(name: str) -> str:
+    return (ROOT / "skills" / name / "SKILL.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def offered(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Sequence[Tool]]:
+    import asyncio
+
+    return asyncio.run(reference.collect(tmp_path_factory.mktemp("home")))
+
+
+@pytest.mark.requirement("PC-76")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_skill_is_named_described_and_short(name: str) -> None:
+    text = skill(name)
+    head = text.split("---\n")[1].splitlines()
+    assert head[0] == f"name: {name}"
+    assert head[1].startswith("description: ")
+    assert len(head) == 2
+    # A token of English prose is hardly ever shorter than 3.5 letters on average.
+    assert len(text) / 3.5 < 900
+    assert skills.text_of(name) == text
+
+
+@pytest.mark.requirement("PC-76")
+def test_the_main_skill_points_to_the_hiring_one_and_that_to_its_reference() -> None:
+    assert skills.names() == NAMES
+    assert "remit-create-agent" in skill("remit")
+    assert "references/api-reference.md" in skill("remit-create-agent")
+    assert (ROOT / "skills/remit-create-agent/references/api-reference.md").is_file()
+
+
+@pytest.mark.requirement("PC-77")
+def test_the_hiring_skill_goes_through_the_whole_hire() -> None:
+    steps = [
+        "adapter_docs",
+        "agent_configurations",
+        "Propose a configuration",
+        "Draft the prompt",
+        "Set the manager",
+        "hire_agent",
+        "revision_requested",
+        "approval_resubmit",
+    ]
+    text = skill("remit-create-agent")
+    body = text[text.index("1. **Read") :]
+    assert sorted(steps, key=body.index) == steps
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_skill_names_only_tools_that_exist(
+    name: str, offered: tuple[dict[str, Any], Sequence[Tool]]
+) -> None:
+    known = {tool.name for tool in offered[1]} | set(reference.TOOLS)
+    assert set(WORD.findall(skill(name))) - NO_TOOLS <= known
+
+
+@pytest.mark.requirement("PC-76")
+def test_the_reference_is_up_to_date(offered: tuple[dict[str, Any], Sequence[Tool]]) -> None:
+    assert reference.PLACE.read_text() == reference.reference(*offered), (
+        "run: python -m remit.entrypoints.reference"
+    )
+
+
+class Arguments(BaseModel):
+    name: str = Field(description="Who")
+    level: int | None = None
+    idempotency_key: str | None = None
+
+
+async def nothing(token: str, arguments: Any) -> dict[str, Any]:
+    return {}
+
+
+def test_the_reference_tells_fields_of_tools_and_routes() -> None:
+    tools = [
+        Tool("hire_agent", "Hire somebody.", Arguments, nothing),
+        Tool("kb_read", "Not about hiring.", Arguments, nothing),
+    ]
+    body = {"$ref": "#/components/schemas/Note"}
+    document = {
+        "paths": {
+            "/api/approvals/{id}/approve": {
+                "post": {
+                    "summary": "Approve",
+                    "parameters": [{"in": "query", "name": "fast", "schema": {"type": "boolean"}}],
+                    "requestBody": {"content": {"application/json": {"schema": body}}},
+                }
+            },
+            "/api/files/{id}": {"get": {"summary": "Not about hiring"}},
+        },
+        "components": {
+            "schemas": {
+                "Note": {
+                    "required": ["decisionNote"],
+                    "properties": {"decisionNote": {"type": "string", "description": "Why"}},
+                }
+            }
+        },
+    }
+    text = reference.reference(document, tools)
+    assert "### hire_agent\n\nHire somebody.\n- `name`* text: Who\n- `level` number\n" in text
+    assert (
+        "### POST /api/approvals/{id}/approve\n\nApprove\n- `?fast` true/false\n"
+        "- `decisionNote`* text: Why\n" in text
+    )
+    assert "Not about hiring" not in text
+    assert "idempotency_key" not in text
+
+
+@pytest.mark.parametrize(
+    ("type_", "folder"), [("claude", ".claude/skills"), ("codex", ".agents/skills")]
+)
+def test_skills_are_put_where_the_program_looks(type_: str, folder: str, tmp_path: Path) -> None:
+    given = skills.give(tmp_path, type_)
+    assert given == [tmp_path / folder / name for name in NAMES]
+    for name in NAMES:
+        assert (tmp_path / folder / name / "SKILL.md").read_text() == skill(name)
+    assert (tmp_path / folder / "remit-create-agent/references/api-reference.md").is_file()
+    with pytest.raises(FileExistsError):
+        skills.give(tmp_path, type_)
+
+
+def test_a_program_without_skills_gets_no_folder(tmp_path: Path) -> None:
+    assert skills.give(tmp_path, "llm") == []
+    assert list(tmp_path.iterdir()) == []

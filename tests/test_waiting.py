@@ -1,0 +1,206 @@
+"""What awaits a person, in one list; and what agents left open, themselves or below."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.clock import HOUR, MINUTE, to_iso
+from remit.services import agents, events, history, outcomes, questions, schedules, users, waiting
+from remit.services.identity import Caller
+from tests.company import Company, HandClock, Member, opened
+from tests.mailing import ack, end, look, send, take, unread
+from tests.organisation import problems, refusal, work
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+    with opened(database_url, tmp_path / "home", clock) as company:
+        yield company
+        assert problems(company) == []
+
+
+#: For rules that no database has a part in.
+rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def needs(at: Company, caller: Caller, /, **more: Any) -> list[tuple[str, str]]:
+    found = at.call(caller, waiting.needs_you, **more)
+    return [(one["kind"], one["title"]) for one in found]
+
+
+def fail(company: Company, member: Member, times: int = 1) -> None:
+    for _ in range(times):
+        run = company.run(member)
+        take(company, run)
+        end(company, run, "failed")
+
+
+@pytest.mark.requirement("BX-18", "AG-86")
+def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
+    company: Company, clock: HandClock
+) -> None:
+    worker = company.agent("worker")
+    assert needs(company, company.board) == []
+    send(company, company.ceo.caller, "agent:worker", "poison", subject="Poison")
+    clock.advance(MINUTE)
+    company.call(worker.caller, questions.ask, question="May I?", to="board")
+    clock.advance(MINUTE)
+    send(company, worker.caller, "board", "It rains.", subject="Weather")
+    clock.advance(MINUTE)
+    fail(company, worker, 3)
+    clock.advance(MINUTE)
+    send(company, worker.caller, "board", "It pours.")
+    assert needs(company, company.board) == [
+        ("question", "May I?"),
+        ("mail", "Weather"),
+        ("dead_letter", "Poison (failed 3 times)"),
+        ("failed_run", "A run failed"),
+        ("mail", "(no subject)"),
+    ]
+    ids = {one["title"]: one for one in company.call(company.board, waiting.needs_you)}
+    assert ids["May I?"]["agent_id"] == worker.id
+    assert ids["Weather"]["since"] == to_iso(clock.now() - 2 * MINUTE)
+    # Each goes when it is dealt with.
+    company.call(company.board, questions.answer, question=ids["May I?"]["id"], answer="Yes.")
+    ack(company, company.board, *unread(company, company.board))
+    company.call(company.board, waiting.discard, message=ids["Poison (failed 3 times)"]["id"])
+    run = company.run(worker)
+    end(company, run)
+    assert needs(company, company.board) == []
+
+
+@pytest.mark.requirement("BX-18")
+def test_each_person_sees_their_part(company: Company) -> None:
+    a, b = company.agent("a"), company.agent("b")
+    below = company.agent("below", "a")
+    over_a = company.user("over-a", scope="a")
+    over_b = company.user("over-b", scope="b")
+    watcher = company.user("watcher", role="observer")
+    for member in (a, b, below):
+        send(company, company.board, f"agent:{member.name}", "poison", subject=member.name)
+        fail(company, member, 3)
+        company.call(member.caller, questions.ask, question=f"{member.name}?", to="board")
+        send(company, member.caller, "board", "news", subject=f"{member.name}!")
+    send(company, company.board, "user:watcher", "hello", subject="Hello")
+
+    def expected(*names: str) -> set[tuple[str, str]]:
+        return {
+            item
+            for name in names
+            for item in (
+                ("mail", f"{name}!"),
+                ("question", f"{name}?"),
+                ("dead_letter", f"{name} (failed 3 times)"),
+                ("failed_run", "A run failed"),
+            )
+        }
+
+    assert set(needs(company, company.board)) == expected("a", "b", "below")
+    assert set(needs(company, over_a)) == expected("a", "below")
+    assert set(needs(company, over_b)) == expected("b")
+    assert needs(company, watcher) == [("mail", "Hello")]
+    assert refusal(company, a.caller, waiting.needs_you) == "invalid"
+
+
+@pytest.mark.requirement("BX-18")
+def test_the_list_covers_all_companies_of_a_person(company: Company) -> None:
+    neighbour = company.second_company()
+    company.call(
+        company.board, users.add, company=neighbour.id, name="auditor", role="board", scope=None
+    )
+    auditor = company.user("auditor-2")
+    send(company, company.ceo.caller, "board", "here", subject="Here")
+    send(company, neighbour.agent.caller, "board", "there", subject="There")
+    both = company.call(company.board, waiting.needs_you)
+    assert {(one["title"], one["company_id"]) for one in both} == {
+        ("Here", company.id),
+        ("There", neighbour.id),
+    }
+    assert needs(company, company.board, company=company.id) == [("mail", "Here")]
+    assert needs(company, company.board, company=neighbour.id) == [("mail", "There")]
+    assert needs(company, auditor) == [("mail", "Here")]
+    assert needs(company, neighbour.board) == [("mail", "There")]
+    assert refusal(company, neighbour.board, waiting.needs_you, company=company.id) == "not_found"
+
+
+@pytest.mark.requirement("HH-38")
+def test_loose_ends_are_ones_own_and_of_everybody_below(company: Company, clock: HandClock) -> None:
+    lead, peer = company.agent("lead"), company.agent("peer")
+    worker = company.agent("worker", "lead")
+    chief = company.user("chief", scope="lead")
+    later = to_iso(clock.now() + HOUR)
+    for member in (company.ceo, lead, peer, worker):
+        company.call(member.caller, questions.ask, question=f"{member.name}?", to="board")
+        company.call(member.caller, schedules.add, body="x", at=later)
+        send(company, member.caller, f"agent:{member.name}", "later", deliver_at=later)
+    send(company, lead.caller, "agent:worker", "poison")
+    fail(company, worker, 3)
+
+    def ends(caller: Caller, **more: Any) -> set[tuple[str, str]]:
+        found = company.call(caller, waiting.loose_ends, **more)["loose_ends"]
+        names = {member.id: member.name for member in (company.ceo, lead, peer, worker)}
+        return {(names[one["agent_id"]], one["kind"]) for one in found}
+
+    def of(*names: str) -> set[tuple[str, str]]:
+        kinds = ("question", "schedule", "deferred_mail")
+        dead = {("worker", "dead_letter")} if "worker" in names else set()
+        return {(name, kind) for name in names for kind in kinds} | dead
+
+    assert ends(worker.caller) == of("worker")
+    assert ends(lead.caller) == ends(chief, agent="lead") == of("lead", "worker")
+    assert ends(company.ceo.caller) == of("ceo", "lead", "peer", "worker")
+    assert ends(company.ceo.caller, agent="lead") == of("lead", "worker")
+    assert refusal(company, lead.caller, waiting.loose_ends, agent="peer") == "not_found"
+    assert refusal(company, worker.caller, waiting.loose_ends, agent="lead") == "not_found"
+    assert refusal(company, chief, waiting.loose_ends, agent="peer") == "outside_scope"
+    # Whatever is listed can be cancelled by whom it is listed for.
+    listed = company.call(lead.caller, waiting.loose_ends)["loose_ends"]
+    for one in listed:
+        if one["kind"] != "dead_letter":
+            company.call(lead.caller, waiting.cancel, thread=one["id"])
+    assert ends(lead.caller) == {("worker", "dead_letter")}
+
+
+@pytest.mark.requirement("HH-38")
+@rules
+def test_a_dead_letter_is_revived_from_above_and_not_by_its_receiver(company: Company) -> None:
+    company.agent("lead")
+    worker = company.agent("worker", "lead")
+    peer = company.agent("peer")
+    sent = send(company, company.board, "agent:worker", "poison")
+    fail(company, worker, 3)
+    assert refusal(company, worker.caller, waiting.revive, message=sent["id"]) == "not_below_you"
+    assert refusal(company, peer.caller, waiting.revive, message=sent["id"]) == "not_found"
+    company.call(company.ceo.caller, waiting.revive, message=sent["id"])
+    assert [one["attempt"] for one in look(company, worker)] == [1]
+    fine = send(company, company.board, "agent:worker", "fine")
+    assert refusal(company, company.board, waiting.discard, message=fine["id"]) == "conflict"
+
+
+def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: HandClock) -> None:
+    worker = company.agent("worker")
+    task = work(company, worker.caller, worker.id, "A task")
+    before = clock.now()
+    held = company.call(company.board, history.grants_at, company=company.id, at=to_iso(before))
+    clock.advance(HOUR)
+    send(company, company.ceo.caller, "agent:worker", "hello")
+    run = company.run(worker)
+    ack(company, run.caller, *take(company, run))
+    end(company, run)
+    clock.advance(HOUR)
+    send(company, company.ceo.caller, "agent:worker", "hello again")
+    then = to_iso(before)
+    assert company.call(company.board, history.grants_at, company=company.id, at=then) == held
+    assert len(company.call(company.board, history.org_at, company=company.id, at=then)) == 2
+    assert company.call(company.board, history.version_at, file=task, at=to_iso(before)) == 1
+    shown = company.call(company.board, outcomes.show, outcome=task)
+    assert (shown["status"], shown["version"]) == ("open", 1)
+    company.call(company.board, agents.terminate, agent="worker")
+    assert company.call(company.board, events.verify, company=company.id)["ok"]
