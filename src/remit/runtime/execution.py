@@ -57,6 +57,8 @@ class Context(RunContext):
     credentials: Mapping[str, str]
     journal: Journal
     may_have_full_access: bool
+    #: What is Remit's own; no run sees it.
+    hidden: Sequence[Path] = ()
     children: list[ChildProcess] = field(default_factory=list)
 
     async def start(
@@ -79,11 +81,12 @@ class Context(RunContext):
             command = sandbox.tie_to_parent(sandbox.limits(argv))
         else:
             command = sandbox.wrap(
-                sandbox.limits(argv),
+                argv,
+                env=env,
                 workspace=self.workspace,
                 home=self.home,
                 cwd=folder,
-                readable=_places_of(argv[0]),
+                hidden=self.hidden,
             )
         child = await ChildProcess.begin(
             command, env=env, cwd=folder, stdin=stdin, log=self.journal.add
@@ -133,6 +136,7 @@ async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
         credentials=lent,
         journal=journal,
         may_have_full_access=briefing["full_access"],
+        hidden=[app.settings.home],
     )
     timeout = getattr(config, "timeout_seconds", DEFAULT_TIMEOUT)
     try:
@@ -183,15 +187,6 @@ async def _keep_session(
             begun_at=begun,
             context_tokens=result.context_tokens or 0,
         )
-
-
-def _places_of(program: str) -> list[Path]:
-    """Where a program lives that is not part of the system, so that the sandbox shows it."""
-    path = Path(program)
-    if not path.is_absolute() or path.is_relative_to("/usr") or not path.exists():
-        return []
-    found = {path.parent, path.resolve().parent}
-    return sorted(found)
 
 
 def report(result: RunResult) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from remit.errors import Unsupported
+from remit.runtime import seccomp
+from remit.runtime.programs import Parts, parts_of
 
 #: What programs need of the system; read only.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
@@ -36,9 +38,20 @@ _SYSTEM_FILES = (
     "/etc/resolv.conf",
     "/etc/ssl",
 )
-MOST_MEMORY = 8 << 30
+#: Address space; programs reserve far more of it than they use.
+MOST_MEMORY = 32 << 30
 MOST_PROCESSES = 1024
 LARGEST_FILE = 8 << 30
+
+_NAMESPACES = (
+    *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--hostname", "remit", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+)
+#: The first that works here is taken. Root can do without a user namespace, others cannot.
+_USER_NAMESPACES = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
+_FILTER_FD = "9"
+#: Bubblewrap reads the filter from a descriptor, which a child is given only by a shell.
+_WITH_FILTER = ("/bin/sh", "-c", f'exec "$@" {_FILTER_FD}<"$0"')
 
 
 @dataclass(frozen=True)
@@ -47,10 +60,51 @@ class Found:
 
     bubblewrap: str | None
     reason: str
+    user_namespace: tuple[str, ...] = ()
+    filter: str | None = None
+    prlimit: str | None = None
 
     @property
     def usable(self) -> bool:
         return self.bubblewrap is not None
+
+    @property
+    def enforced(self) -> list[str]:
+        """For a person: what holds a run here."""
+        if not self.usable:
+            return []
+        held = [
+            "files: its workspace and home, the system read only, nothing else",
+            "processes: it sees and signals only its own, and they end with it",
+            "environment: nothing is inherited",
+            "rights: no capabilities",
+        ]
+        if "--disable-userns" in self.user_namespace:
+            held.append("namespaces: it cannot make new ones")
+        if self.filter:
+            held.append("kernel: mounts, modules, keyrings, bpf and io_uring are refused")
+        if self.prlimit:
+            held.append("limits: address space, size of a file, no core dumps")
+            if os.geteuid() != 0:
+                held.append("limits: number of processes")
+        return held
+
+    @property
+    def not_enforced(self) -> list[str]:
+        """For a person: what a run can do here all the same."""
+        if not self.usable:
+            return ["everything: a program would have what the worker's user has"]
+        free = [
+            "network: it reaches what the worker reaches, this machine's ports included",
+            "time and memory of all its processes together: they share the machine",
+        ]
+        if not self.filter:
+            free.append("kernel: all calls are open that need no rights")
+        if not self.prlimit:
+            free.append("limits: prlimit is not installed")
+        if os.geteuid() == 0:
+            free.append("number of processes: the limit does not bind root")
+        return free
 
 
 @lru_cache(maxsize=1)
@@ -59,52 +113,54 @@ def look() -> Found:
     program = shutil.which("bwrap")
     if program is None:
         return Found(None, "bubblewrap (bwrap) is not installed")
-    try:
-        tried = subprocess.run(  # a fixed command
-            [program, *_namespaces(), "--ro-bind", "/usr", "/usr", *_links(), "/usr/bin/true"],
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Found(None, f"bubblewrap does not start ({type(error).__name__})")
-    if tried.returncode != 0:
-        said = tried.stderr.decode(errors="replace").strip().splitlines()
-        return Found(None, f"bubblewrap does not work here ({said[-1] if said else 'no reason'})")
-    return Found(program, "bubblewrap")
+    said = "no reason"
+    filters = [seccomp.file(), None] if seccomp.file() else [None]
+    for user in _USER_NAMESPACES:
+        for filter_ in filters:
+            found = Found(program, "bubblewrap", user, filter_, shutil.which("prlimit"))
+            command = [*_beginning(found), *_system(), "--", "/usr/bin/true"]
+            try:
+                tried = subprocess.run(
+                    command, capture_output=True, timeout=10, check=False, env={}, cwd="/"
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return Found(None, f"bubblewrap does not start ({type(error).__name__})")
+            if tried.returncode == 0:
+                return found
+            said = (tried.stderr.decode(errors="replace").strip().splitlines() or [said])[-1]
+    return Found(None, f"bubblewrap does not work here ({said})")
 
 
 def wrap(
     argv: Sequence[str],
     *,
+    env: Mapping[str, str],
     workspace: Path,
     home: Path,
     cwd: Path,
-    readable: Sequence[Path] = (),
+    hidden: Sequence[Path] = (),
 ) -> list[str]:
-    """The command that runs `argv` inside; refuses when nothing would hold it."""
+    """The command that runs `argv` inside; refuses when nothing would hold it.
+
+    `hidden` is not shown even where it lies in something that is.
+    """
     found = look()
-    if found.bubblewrap is None:
+    if not found.usable:
         raise Unsupported(
             f"Programs of agents cannot be held in a sandbox here: {found.reason}.",
             "Install bubblewrap, or give the agent full_access and set sandbox to full.",
             code="no_sandbox",
         )
-    command = [found.bubblewrap, *_namespaces(), "--share-net"]
-    for path in _SYSTEM:
-        if os.path.islink(path):
-            command += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
-            command += ["--ro-bind", path, path]
-    for path in _SYSTEM_FILES:
-        if os.path.exists(path):
-            command += ["--ro-bind", path, path]
-    for extra in readable:
-        command += ["--ro-bind", str(extra), str(extra)]
+    command = [*_beginning(found), "--share-net", *_system()]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108
+    shown = parts_of(argv[0], env.get("PATH", os.defpath))
+    command += _shown(shown, hidden)
+    for secret in hidden:
+        if secret.is_dir() and (_of_system(secret) or shown.places.intersection(secret.parents)):
+            command += ["--tmpfs", str(secret)]
     for own in (workspace, home):
         command += ["--bind", str(own), str(own)]
-    return [*command, "--chdir", str(cwd), "--", *argv]
+    return [*command, "--chdir", str(cwd), "--", *limits(argv)]
 
 
 def limits(argv: Sequence[str]) -> list[str]:
@@ -114,7 +170,7 @@ def limits(argv: Sequence[str]) -> list[str]:
         return list(argv)
     return [
         program,
-        f"--as={MOST_MEMORY * 4}",
+        f"--as={MOST_MEMORY}",
         f"--nproc={MOST_PROCESSES}",
         f"--fsize={LARGEST_FILE}",
         "--core=0",
@@ -129,25 +185,42 @@ def tie_to_parent(argv: Sequence[str]) -> list[str]:
     return list(argv) if program is None else [program, "--pdeathsig", "KILL", "--", *argv]
 
 
-def _namespaces() -> list[str]:
-    return [
-        "--unshare-user-try",
-        "--unshare-ipc",
-        "--unshare-pid",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        "--die-with-parent",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-    ]
+def _beginning(found: Found) -> list[str]:
+    assert found.bubblewrap is not None
+    command = [found.bubblewrap, *found.user_namespace, *_NAMESPACES]
+    if found.filter is None:
+        return command
+    return [*_WITH_FILTER, found.filter, *command, "--seccomp", _FILTER_FD]
 
 
-def _links() -> list[str]:
-    made: list[str] = []
-    for path in ("/bin", "/lib", "/lib64", "/sbin"):
+def _system() -> list[str]:
+    command: list[str] = []
+    for path in _SYSTEM:
         if os.path.islink(path):
-            made += ["--symlink", os.readlink(path), path]
+            command += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
-            made += ["--ro-bind", path, path]
-    return made
+            command += ["--ro-bind", path, path]
+    for path in _SYSTEM_FILES:
+        if os.path.exists(path):
+            command += ["--ro-bind", path, path]
+    return command
+
+
+def _shown(parts: Parts, hidden: Sequence[Path]) -> list[str]:
+    """A program that is not part of the system; never something that is to be hidden."""
+    command: list[str] = []
+    for place in parts.outermost():
+        if not _of_system(place) and not _inside(place, hidden):
+            command += ["--ro-bind", str(place), str(place)]
+    for link, target in parts.loose_links().items():
+        if not _of_system(link) and not _inside(link, hidden):
+            command += ["--symlink", target, str(link)]
+    return command
+
+
+def _of_system(path: Path) -> bool:
+    return _inside(path, [Path(one) for one in _SYSTEM])
+
+
+def _inside(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path == one or one in path.parents for one in folders)
