@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -25,6 +26,9 @@ from remit.entrypoints.http import stream
 from remit.entrypoints.http.document import camel
 from remit.entrypoints.http.guard import ALLOWANCE, Hosts
 from remit.ids import Ids
+from remit.runtime.runs import begin, finish
+from remit.services import runs
+from remit.services.identity import as_system
 from remit.store.database import Transaction
 from tests import postgres
 from tests.company import HandClock
@@ -64,6 +68,8 @@ class World:
     message: str
     question: str
     schedule: str
+    #: Of the worker; it has ended.
+    run: str
 
     def path(self, template: str) -> str:
         """A route's path with the ids of the first company."""
@@ -77,7 +83,7 @@ class World:
         kinds |= {"agents": self.worker, "outcomes": self.outcome}
         kinds["approvals"] = self.approval
         kinds |= {"agents": self.worker, "outcomes": self.outcome, "messages": self.message}
-        kinds |= {"questions": self.question, "schedules": self.schedule}
+        kinds |= {"questions": self.question, "schedules": self.schedule, "runs": self.run}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 
@@ -128,6 +134,7 @@ def world(running: Running) -> World:
     lead_client = running.client(board.must("POST", f"/api/agents/{lead}/keys")["token"])
     worker_client = running.client(key["token"])
     here = f"/api/companies/{company}"
+    run = ended_run(running, worker)
     message = worker_client.must("POST", f"{here}/messages", {"to": "board", "body": "I begin"})
     question = worker_client.must("POST", f"{here}/questions", {"question": "With what?"})
     schedule = worker_client.must(
@@ -155,7 +162,25 @@ def world(running: Running) -> World:
         message["id"],
         question["id"],
         schedule["id"],
+        run,
     )
+
+
+def ended_run(running: Running, agent: str) -> str:
+    """A run that somebody began by hand, that printed four lines and is over."""
+
+    async def work() -> str:
+        gate = running.app.gate
+        live = await begin(gate, running.app.ids, running.app.settings.workspaces, agent)
+        pieces = [
+            {"number": number, "at": 1, "stream": "stdout", "text": f"line {number}\n"}
+            for number in range(1, 5)
+        ]
+        await gate(as_system(), runs.append_log, run=live.id, pieces=pieces)
+        await finish(gate, live)
+        return live.id
+
+    return asyncio.run(work())
 
 
 def operations(running: Running) -> list[tuple[str, str]]:
@@ -222,7 +247,7 @@ def good_headers(world: World, template: str, method: str) -> dict[str, str]:
 
 TABLES = [
     *("companies", "users", "memberships", "tokens", "agents", "outcomes", "runs", "files"),
-    *("file_versions", "file_links", "grants", "answers", "access_log"),
+    *("agent_leases", "run_logs", "file_versions", "file_links", "grants", "answers", "access_log"),
     *("agent_places", "outcome_edges", "outcome_blockers"),
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
     *("messages", "deliveries", "questions", "schedules"),

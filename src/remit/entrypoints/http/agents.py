@@ -106,6 +106,26 @@ def router(app: App) -> APIRouter:
     async def resume_agent(request: Request, agent: Id) -> Response:
         return await _controlled(request, agents.resume, agent)
 
+    @routes.post("/agents/{id}/stop")
+    async def stop_agent(request: Request, agent: Id) -> Response:
+        """End what it is doing, and keep it from being started."""
+        return await _controlled(request, agents.stop, agent)
+
+    @routes.post("/agents/{id}/start")
+    async def start_agent(request: Request, agent: Id) -> Response:
+        """Let it work again; it is started when there is something to do."""
+        return await _controlled(request, agents.start, agent)
+
+    @routes.post("/agents/{id}/restart")
+    async def restart_agent(request: Request, agent: Id) -> Response:
+        """End what it is doing, and begin anew at once."""
+        return await _controlled(request, agents.restart, agent)
+
+    @routes.post("/agents/{id}/abort")
+    async def abort_agent(request: Request, agent: Id) -> Response:
+        """End its run; it is started again for something new."""
+        return await _controlled(request, agents.abort, agent)
+
     @routes.get("/agents/{id}/log")
     async def list_log(request: Request, agent: Id, page: Paged) -> Response:
         """What its runs said they did, newest first."""

@@ -31,6 +31,7 @@ from remit.entrypoints.http import (
     overview,
     pages,
     questions,
+    runs,
     signin,
     users,
 )
@@ -114,6 +115,7 @@ class Instance:
             overview.router(app),
             mail.router(app),
             questions.router(app),
+            runs.router(app, self.announcer),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

@@ -99,7 +99,7 @@ async def stream_events(
     who = caller(request)
     shown = await app.gate(who, companies.show, company=company)
     company_id, deciding = shown["id"], shown.get("role") == UserRole.BOARD
-    seen = _resume_at(request.headers.get("last-event-id"), after)
+    seen = resume_at(request.headers.get("last-event-id"), after)
     if seen is None:
         newest = await app.gate(who, events.listing, company=company_id, limit=1)
         seen = newest[0]["seq"] if newest else 0
@@ -123,10 +123,10 @@ async def _follow(
             try:
                 page = await app.gate(who, events.listing, company=company, after=seen, limit=PAGE)
             except RemitError as error:
-                yield _message("end", {"error": error.sentence, "code": error.reason})
+                yield message("end", {"error": error.sentence, "code": error.reason})
                 return
             if page:
-                yield b"".join(_message(None, camel(event), event["seq"]) for event in page)
+                yield b"".join(message(None, camel(event), event["seq"]) for event in page)
                 seen, quiet = page[-1]["seq"], 0.0
                 continue
             wait = min(announcer.poll or KEEP_ALIVE_SECONDS, KEEP_ALIVE_SECONDS - quiet)
@@ -139,14 +139,16 @@ async def _follow(
                     quiet = 0.0
 
 
-def _message(kind: str | None, data: Any, seq: int | None = None) -> bytes:
+def message(kind: str | None, data: Any, seq: int | None = None) -> bytes:
+    """One server-sent event."""
     head = b"" if seq is None else b"id: %d\n" % seq
     if kind is not None:
         head += b"event: %s\n" % kind.encode()
     return head + b"data: " + write(data) + b"\n\n"
 
 
-def _resume_at(last: str | None, after: int | None) -> int | None:
+def resume_at(last: str | None, after: int | None) -> int | None:
+    """Where a reader was; what its browser says beats what its address says."""
     if last is None or not last.strip():
         return after
     if not last.isascii() or not last.isdecimal() or len(last) > LONGEST_ID:
