@@ -160,7 +160,7 @@ def wrap(
             command += ["--tmpfs", str(secret)]
     for own in (workspace, home):
         command += ["--bind", str(own), str(own)]
-    return [*command, "--chdir", str(cwd), "--", *limits(argv)]
+    return [*command, "--remount-ro", "/", "--chdir", str(cwd), "--", *limits(argv)]
 
 
 def limits(argv: Sequence[str]) -> list[str]:
