@@ -105,7 +105,7 @@ def clones_namespace() -> bool:
 
 
 def changes_root() -> bool:
-    return in_child(lambda: os.chroot(".") is None)
+    return in_child(lambda: LIBC.chroot(b".") == 0)
 
 
 def makes_device() -> bool:

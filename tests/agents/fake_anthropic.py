@@ -12,10 +12,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 #: Claude Code puts notes of its own behind a tool's result.
 _ADDED_BY_CLIENT = re.compile(r"\n*<system-reminder>.*?</system-reminder>\n*", re.DOTALL)
+
+
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,12 @@ Step = Use | Say
 class FakeAnthropic:
     """Serves one script while it is entered."""
 
-    def __init__(self, script: Sequence[Step]) -> None:
+    def __init__(
+        self, script: Sequence[Step], *, fault: int | Literal["cut"] | None = None
+    ) -> None:
         self.script = list(script)
+        #: Answer everything with this status, or cut the stream in the middle.
+        self.fault = fault
         #: Bodies of the requests, oldest first.
         self.requests: list[dict[str, Any]] = []
         #: What went wrong in the script itself, such as an input that could not be computed.
@@ -113,6 +126,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.split("?")[0] != "/v1/messages":
             return self._send(404, b"{}", "application/json")
         request = json.loads(body)
+        if isinstance(self.owner.fault, int):
+            self.owner.requests.append(request)
+            kind = _ERRORS.get(self.owner.fault, "api_error")
+            said = {"type": "error", "error": {"type": kind, "message": "as the test wants it"}}
+            return self._send(self.owner.fault, json.dumps(said).encode(), "application/json")
         try:
             block = self.owner.answer(request)
         except Exception as error:
@@ -122,15 +140,18 @@ class _Handler(BaseHTTPRequestHandler):
         # A client joins answers that share an id into one.
         identity = {"id": f"msg_{len(self.owner.requests)}", "model": request.get("model", "")}
         events = "".join(_stream(identity, block))
+        if self.owner.fault == "cut":
+            self.close_connection = True
+            return self._send(200, events.encode()[:-200], "text/event-stream", len(events) + 1)
         return self._send(200, events.encode(), "text/event-stream")
 
     def do_HEAD(self) -> None:
         self._send(200, b"", "application/json")
 
-    def _send(self, status: int, body: bytes, kind: str) -> None:
+    def _send(self, status: int, body: bytes, kind: str, length: int | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
         self.wfile.write(body)
 
