@@ -19,8 +19,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from remit.entrypoints.mcp import creation_tool
-from remit.services import agents, approvals, companies, grants, permissions, users
-from remit.services.identity import Caller
+from remit.runtime.runs import LiveRun, begin
+from remit.services import agents, approvals, companies, grants, permissions, runs, users
+from remit.services.identity import Caller, as_system
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.test_mcp_tools import MODES, Site, serving
 
@@ -65,6 +66,10 @@ class Firm:
     def call(self, member: Member, tool: str, /, **arguments: Any) -> dict[str, Any]:
         with self.agent(member) as agent:
             return agent.call(tool, **arguments)
+
+    def begin(self, member: Member) -> LiveRun:
+        app = self.site.app
+        return self.site.wait(begin(app.gate, app.ids, app.settings.workspaces, member.id))
 
     def text(self, member: Member, **arguments: Any) -> str:
         """What create_agent answered, byte for byte."""
@@ -266,16 +271,51 @@ def test_an_ancestor_proposes_a_configuration_and_the_board_decides(firm: Firm) 
     assert (shown["title"], shown["revision"]) == ("Senior", 2)
 
 
-def test_an_ancestor_pauses_and_resumes_and_nothing_else_is_offered(firm: Firm) -> None:
+@pytest.mark.requirement("HH-12")
+def test_an_ancestor_stops_starts_and_restarts_and_nothing_else_is_offered(firm: Firm) -> None:
     paused = firm.call(firm.ceo, "agent_control", agent="worker", action="pause")
     assert paused == {"id": firm.worker.id, "name": "worker", "status": "paused"}
-    assert (
-        firm.call(firm.manager, "agent_control", agent="worker", action="resume")["status"]
-        == "idle"
-    )
+
+    def control(action: str, member: Member = firm.manager) -> str:
+        done = firm.call(member, "agent_control", agent="worker", action=action)
+        return str(done["status"])
+
+    assert control("resume") == "idle"
+    run = firm.begin(firm.worker)
+    assert control("stop", firm.ceo) == "paused"
+    with ScriptedAgent(firm.site.url, run.token) as stopped, pytest.raises(ConnectionError):
+        stopped.call("kb_list")
+    assert control("start") == "idle"
+    assert control("restart") == "idle"
     with pytest.raises(ToolRefused) as unknown:
-        firm.call(firm.ceo, "agent_control", agent="worker", action="restart")
+        control("terminate")
     assert unknown.value.code == "invalid"
+    for action in ("stop", "start", "restart", "pause", "resume"):
+        with pytest.raises(ToolRefused) as upward:
+            firm.call(firm.manager, "agent_control", agent="chief", action=action)
+        assert upward.value.code == "not_below_you"
+        with pytest.raises(ToolRefused):
+            firm.call(firm.manager, "agent_control", agent="manager", action=action)
+
+
+@pytest.mark.requirement("HH-15")
+def test_an_ancestor_reads_the_end_of_what_a_run_printed(firm: Firm) -> None:
+    nothing = firm.call(firm.ceo, "agent_control", agent="worker", action="logs")
+    assert (nothing["runs"], nothing["log"], nothing["cut"]) == ([], "", False)
+    run = firm.begin(firm.worker)
+    lines = [f"line {number} {'x' * 90}\n" for number in range(200)]
+    pieces = [
+        {"number": number, "at": 1, "stream": "stdout", "text": text}
+        for number, text in enumerate(lines, 1)
+    ]
+    firm.site.call(as_system(), runs.append_log, run=run.id, pieces=pieces)
+    read = firm.call(firm.manager, "agent_control", agent="worker", action="logs")
+    assert read["log"].endswith(lines[-1])
+    assert read["log"].startswith("line ")
+    assert (len(read["log"]) <= 8000, read["cut"]) == (True, True)
+    assert [(one["id"], one["status"]) for one in read["runs"]] == [(run.id, "running")]
+    with pytest.raises(ToolRefused):
+        firm.call(firm.manager, "agent_control", agent="chief", action="logs")
 
 
 @pytest.mark.requirement("HB-10")

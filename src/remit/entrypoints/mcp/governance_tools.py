@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from remit.adapters import reflection
 from remit.app import App
+from remit.entrypoints.mcp import run_log
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
 from remit.services import agents, approvals, configuration, hiring
@@ -119,7 +120,7 @@ class ProposeArguments(Repeatable):
 
 class ControlArguments(Repeatable):
     agent: Annotated[Ref, Field(description="Somebody below you")]
-    action: Literal["pause", "resume"]
+    action: Literal["stop", "start", "restart", "pause", "resume", "logs"]
 
 
 #: Of an approval in a list; what exactly was asked for is seen one by one.
@@ -133,7 +134,13 @@ _DECISIONS = {
     "reject": approvals.reject,
     "revise": approvals.request_revision,
 }
-_CONTROLS = {"pause": agents.pause, "resume": agents.resume}
+_CONTROLS = {
+    "stop": agents.stop,
+    "start": agents.start,
+    "restart": agents.restart,
+    "pause": agents.pause,
+    "resume": agents.resume,
+}
 
 
 def build(app: App) -> tuple[Tool, ...]:
@@ -215,6 +222,8 @@ def build(app: App) -> tuple[Tool, ...]:
         )
 
     async def agent_control(token: str, given: ControlArguments) -> Object:
+        if given.action == "logs":
+            return await run_log.latest(gate, Caller(token), given.agent)
         verb = _CONTROLS[given.action]
         done = await gate(Caller(token, given.idempotency_key), verb, agent=given.agent)
         return {key: done[key] for key in ("id", "name", "status")}
@@ -283,7 +292,8 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "agent_control",
-            "Pause or resume somebody below you.",
+            "Stop (ends its run), start, restart, pause (lets its run end) or resume somebody "
+            "below you, or read what its runs printed.",
             ControlArguments,
             agent_control,
             mutates=True,

@@ -1,0 +1,47 @@
+"""What a boss reads of a report's runs: the last few, and the end of what the newest printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.services import agents, runs
+from remit.services.command import Gate
+from remit.services.identity import Caller
+
+MOST_RUNS = 5
+#: Of a log; the end is where it says what went wrong.
+LONGEST = 8_000
+_PAGE = 1000
+_SHOWN = (
+    *("id", "status", "why", "started_at", "completed_at", "exit_reason", "error"),
+    *("tokens_in", "tokens_out", "cost_usd"),
+)
+
+
+async def latest(gate: Gate, who: Caller, agent: str) -> dict[str, Any]:
+    # Asked first, because it is what refuses those who are not above.
+    idle = await gate(who, runs.why_idle, agent=agent)
+    shown = await gate(who, agents.show, agent=idle["agent_id"])
+    found = await gate(who, runs.listing, company=None, agent=shown["id"], limit=MOST_RUNS)
+    text, cut = await _end_of(gate, who, found[0]["id"]) if found else ("", False)
+    return {
+        **{key: shown[key] for key in ("id", "name", "status")},
+        "idle": idle["sentence"],
+        "runs": [{key: run[key] for key in _SHOWN} for run in found],
+        "log": text,
+        "cut": cut,
+    }
+
+
+async def _end_of(gate: Gate, who: Caller, run: str) -> tuple[str, bool]:
+    """The end of a log, whole lines of it if it has lines, and whether something is missing."""
+    text, cut, seen = "", False, 0
+    while pieces := (await gate(who, runs.log, run=run, after=seen, limit=_PAGE))["pieces"]:
+        seen = pieces[-1]["number"]
+        text += "".join(piece["text"] for piece in pieces)
+        if len(text) > LONGEST:
+            text, cut = text[-LONGEST:], True
+    head, newline, rest = text.partition("\n")
+    if cut and newline and len(head) < LONGEST // 2:
+        return rest, cut
+    return text, cut
