@@ -80,8 +80,11 @@ class App:
         self.library.close()
         self.database.close()
 
-    async def first_start(self, adapter_type: str = "scripted") -> bool:
-        """Set up an empty instance and see to the board's token; tells whether it was empty."""
+    async def first_start(self, adapter_type: str = "scripted", *, alone: bool = True) -> bool:
+        """Set up an empty instance and see to the board's token; tells whether it was empty.
+
+        Unless others work on the same database, whatever seems to be running is not.
+        """
         empty = await self.gate(as_system(), bootstrap.is_empty)
         token = _read_token(self.settings.board_token_file)
         if empty:
@@ -95,7 +98,9 @@ class App:
             await self.gate(as_system(), bootstrap.renew_board_token, token=token)
         else:
             await self._check_board_token(token)
-        await runs.recover(self.gate)
+        if alone:
+            name = runs.worker_name(self.settings.home)
+            await runs.recover(self.gate, self.settings.workspaces, name)
         return empty
 
     async def _check_board_token(self, token: str) -> None:

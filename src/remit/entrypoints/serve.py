@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 import signal
 import socket
 import threading
@@ -17,10 +16,13 @@ import uvicorn
 
 from remit import __version__
 from remit.app import App, InstanceLock
+from remit.entrypoints import ability
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, Unavailable
-from remit.runtime.worker import Worker
+from remit.runtime.worker import DEFAULT_SLOTS, Worker
+from remit.services import bootstrap
+from remit.services.identity import as_system
 from remit.settings import DEFAULT_HOST, Settings
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ GRACE_SECONDS: Final = 5
 KEEP_ALIVE_SECONDS: Final = 75
 BACKLOG: Final = 2048
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to find it
-#: Programs that can be an agent, the preferred first.
-_KNOWN_AGENTS: Final = ("claude", "codex")
 
 
 def run(
@@ -41,16 +41,18 @@ def run(
     *,
     host: str,
     port: int,
+    slots: int = DEFAULT_SLOTS,
     ready: Callable[[str], None] | None = None,
     log_to_stderr: bool = True,
 ) -> int:
     """Serve until SIGTERM or SIGINT; answers the exit code.
 
-    `ready` is called with the address once it answers. What prevents a start is raised, and
-    nothing was created when the reason is the port.
+    So many agents run at once; with no slots there is no worker. `ready` is called with the
+    address once it answers. What prevents a start is raised, and nothing was created when the
+    reason is the port.
     """
     with (
-        _listen(settings, host, port) as listening,
+        listen(settings, host, port) as listening,
         InstanceLock(settings) as lock,
         keep_logs(settings.log_folder, stderr=log_to_stderr),
     ):
@@ -63,14 +65,9 @@ def run(
             if ready is not None:
                 ready(url)
 
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(app, host, listening, url, announce))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(app, host, listening, url, announce, slots))
     return 0
-
-
-def installed_adapter() -> str:
-    """What executes the first agent: a program that is here, or none."""
-    return next((name for name in _KNOWN_AGENTS if shutil.which(name)), "scripted")
 
 
 def address(host: str, port: int) -> str:
@@ -79,20 +76,49 @@ def address(host: str, port: int) -> str:
 
 
 async def _serve(
-    app: App, host: str, listening: socket.socket, url: str, ready: Callable[[], None]
+    app: App,
+    host: str,
+    listening: socket.socket,
+    url: str,
+    ready: Callable[[], None],
+    slots: int,
 ) -> None:
     async with app:
-        server = _server(app, host, ready)
-        await app.first_start(installed_adapter())
+        if await app.gate(as_system(), bootstrap.is_empty):
+            await app.first_start(await asyncio.to_thread(ability.best_adapter))
+        else:
+            await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
-        worker = Worker(app, url)
+        await serve_and_work(app, host, listening, url, ready, slots=slots)
+
+
+async def serve_and_work(
+    app: App,
+    host: str,
+    listening: socket.socket,
+    url: str,
+    ready: Callable[[], None],
+    *,
+    slots: int,
+    name: str = "local",
+) -> None:
+    """Answer until a signal comes and, with slots, start agents that have something to do."""
+    server = _server(app, host, ready)
+    worker = Worker(app, url, name=name, slots=slots) if slots else None
+    if worker is not None:
         worker.start()
-        try:
-            await server.serve([listening])
-        finally:
+    try:
+        await server.serve([listening])
+    finally:
+        if worker is not None:
             await worker.stop()
-        if not server.started:
-            raise Unavailable("The instance could not start.", "See the log above.")
+    if not server.started:
+        raise Unavailable("The instance could not start.", "See the log above.")
+
+
+def is_shared(settings: Settings) -> bool:
+    """Whether other processes may work on the same database."""
+    return not settings.database_url.startswith("sqlite:")
 
 
 def _server(app: App, host: str, ready: Callable[[], None]) -> Server:
@@ -151,7 +177,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _listen(settings: Settings, host: str, port: int) -> socket.socket:
+def listen(settings: Settings, host: str, port: int) -> socket.socket:
     """Listen at once: a bound socket that does not listen yet keeps nobody else away."""
     if not 0 <= port <= 65_535:
         raise BadInput(f"{port} is not a port.", "Choose one up to 65535, or 0 for any.")
@@ -203,7 +229,7 @@ def _load_mcp(app: App, instance: Instance) -> Endpoint:
     )
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:
@@ -216,11 +242,11 @@ async def running(
     settings: Settings, *, host: str = DEFAULT_HOST, port: int = 0
 ) -> AsyncIterator[tuple[App, str]]:
     """An instance inside a program that has other things to do, for as long as the block lasts."""
-    with _listen(settings, host, port) as listening, InstanceLock(settings) as lock:
+    with listen(settings, host, port) as listening, InstanceLock(settings) as lock:
         url = address(host, listening.getsockname()[1])
         lock.describe(url)
         async with App(settings) as app:
-            await app.first_start(installed_adapter())
+            await app.first_start()
             server = _server(app, host, ready=lambda: None)
             serving = asyncio.create_task(server.serve([listening]))
             try:

@@ -26,7 +26,7 @@ class Running(NamedTuple):
     url: str
 
 
-def start(settings: Settings, host: str, port: int) -> Running:
+def start(settings: Settings, host: str, port: int, slots: int) -> Running:
     """Start it in a session of its own, and come back when it answers or has failed."""
     prepare_home(settings)
     # Its log is remit.log; here is what it says when it cannot even begin.
@@ -37,7 +37,7 @@ def start(settings: Settings, host: str, port: int) -> Running:
             # -P: what lies in the current folder is not taken for a module.
             [
                 *(sys.executable, "-P", "-m", "remit.entrypoints.cli.main"),
-                *("up", "--quiet", "--host", host, "--port", str(port)),
+                *("up", "--quiet", "--host", host, "--port", str(port), "--slots", str(slots)),
             ],
             stdin=subprocess.DEVNULL,
             stdout=stream,

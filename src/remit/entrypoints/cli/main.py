@@ -28,8 +28,15 @@ class Entry(NamedTuple):
 COMMANDS: dict[str, dict[str, Entry]] = {
     "Instance": {
         "up": Entry("instance", "Run the instance."),
+        "serve": Entry(
+            "instance", "Run the instance without a worker; `remit worker` starts agents."
+        ),
+        "worker": Entry(
+            "instance", "Start agents that have something to do, for an instance elsewhere."
+        ),
         "down": Entry("instance", "Stop the instance of this home folder."),
         "status": Entry("instance", "Say whether the instance runs, and what is in it."),
+        "top": Entry("top", "Watch who is at work, and why others are not."),
         "open": Entry("instance", "Print a link that signs you in to the web, once."),
         "doctor": Entry("doctor", "Check this installation and say what to do next."),
         "demo": Entry("demo", "Show a company at work, without a model or a key."),
@@ -45,6 +52,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "kb": Entry("kb", "The knowledge base: files with versions."),
         "grant": Entry("grant", "Capabilities that agents hold."),
         "approval": Entry("approval", "What agents asked for, and your decisions."),
+        "run": Entry("run", "Runs: agents at work."),
         "adapter": Entry("adapter", "What runs agents, and how it is configured."),
     },
     "Mail": {

@@ -27,11 +27,11 @@ def redact(text: str) -> str:
 
 
 @contextlib.contextmanager
-def keep_logs(folder: Path, *, stderr: bool) -> Iterator[None]:
+def keep_logs(folder: Path, *, stderr: bool, name: str = "remit.log") -> Iterator[None]:
     """Everything of ours, and what others warn of."""
     formatter = Redacting("%(asctime)s %(levelname)s %(name)s: %(message)s")
     file = RotatingFileHandler(
-        folder / "remit.log", maxBytes=LARGEST_LOG, backupCount=OLDER_LOGS, encoding="utf-8"
+        folder / name, maxBytes=LARGEST_LOG, backupCount=OLDER_LOGS, encoding="utf-8"
     )
     handlers: list[logging.Handler] = [file, *([logging.StreamHandler()] if stderr else [])]
     root, ours = logging.getLogger(), logging.getLogger("remit")

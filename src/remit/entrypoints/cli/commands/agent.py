@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import output, reorganisation, tokens, trees
+from remit.entrypoints.cli import output, reorganisation, run_view, tokens, trees
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands import hiring
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
@@ -109,6 +109,47 @@ def resume(session: Session, name: str) -> None:
     _control(session, name, "resume")
 
 
+@agent.command()
+@click.argument("name")
+@pass_session
+def stop(session: Session, name: str) -> None:
+    """End what an agent is doing and keep it from being started."""
+    _control(session, name, "stop")
+
+
+@agent.command()
+@click.argument("name")
+@pass_session
+def start(session: Session, name: str) -> None:
+    """Let a stopped agent work again, once there is something to do."""
+    _control(session, name, "start")
+
+
+@agent.command()
+@click.argument("name")
+@pass_session
+def restart(session: Session, name: str) -> None:
+    """End what an agent is doing, and begin anew at once."""
+    _control(session, name, "restart")
+
+
+@agent.command()
+@click.argument("name")
+@pass_session
+def abort(session: Session, name: str) -> None:
+    """End an agent's run; something new starts it again."""
+    _control(session, name, "abort")
+
+
+@agent.command("why-idle")
+@click.argument("name")
+@pass_session
+def why_idle(session: Session, name: str) -> None:
+    """Say why an agent is not running."""
+    found = session.client.get(path("agents", session.agent_id(name), "why-idle"))
+    session.show(found, lambda one: output.say(f"{one['name']}: {one['sentence']}"))
+
+
 def _control(session: Session, name: str, verb: str) -> None:
     answer = session.client.send("POST", path("agents", session.agent_id(name), verb))
     session.show(answer, lambda one: output.say(f"{one['name']} is {one['status']}."))
@@ -126,10 +167,16 @@ def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
 
 @agent.command()
 @click.argument("name")
+@click.option("--printed", is_flag=True, help="What its newest run printed, instead.")
+@click.option("--follow", is_flag=True, help="The same, and what it goes on to print.")
 @limit_option
 @pass_session
-def logs(session: Session, name: str, limit: int) -> None:
+def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -> None:
     """Show what an agent's runs said they did, the newest first."""
+    if printed or follow:
+        run = run_view.run_id(session, session.agent_name(session.agent_id(name)))
+        run_view.tail(session, run, go_on=follow)
+        return
     found = session.listed(path("agents", session.agent_id(name), "log"), limit)
 
     def draw(entries: list[dict[str, Any]]) -> None:

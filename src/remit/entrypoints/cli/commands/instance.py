@@ -1,57 +1,144 @@
-"""`remit up`, `down`, `status` and `open`: the instance's process and its address."""
+"""`remit up`, `serve`, `worker`, `down`, `status` and `open`: the processes of an instance."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
-from remit.entrypoints.cli import detach, output, process
+from remit.entrypoints.cli import detach, first_agent, output, process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 STOP_SECONDS = 30.0
+#: As the worker has it, which is not imported for a number.
+DEFAULT_SLOTS = 4
+MOST_SLOTS = 1000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Counting agents ends here; whoever has more knows.
 MOST_COUNTED = 1000
 
 
+def place_options(command: F) -> F:
+    """Where an instance listens."""
+    host = click.option("--host", default=DEFAULT_HOST, show_default=True, help="Where to listen.")
+    port = click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULT_PORT,
+        show_default=True,
+        help="Where to listen; 0 picks a free one.",
+    )
+    return host(port(command))
+
+
+def slots_option(fewest: int) -> Callable[[F], F]:
+    return click.option(
+        "--slots",
+        type=click.IntRange(fewest, MOST_SLOTS),
+        default=DEFAULT_SLOTS,
+        show_default=True,
+        help="So many agents run at once.",
+    )
+
+
 @click.command(cls=Command)
-@click.option("--host", default=DEFAULT_HOST, show_default=True, help="Where to listen.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Where to listen; 0 picks a free one.",
-)
+@place_options
+@slots_option(0)
 @click.option("--detach", "detached", is_flag=True, help="Go on in the background.")
 @click.option("--open", "browse", is_flag=True, help="Open the web in a browser.")
 @click.option("--quiet", is_flag=True, hidden=True)
 @pass_session
-def up(session: Session, host: str, port: int, detached: bool, browse: bool, quiet: bool) -> int:
+def up(
+    session: Session,
+    host: str,
+    port: int,
+    slots: int,
+    detached: bool,
+    browse: bool,
+    quiet: bool,
+) -> int:
     """Run the instance.
 
-    On an empty home folder this creates a company, its first agent, and the board's token.
+    On an empty home folder this creates a company, its first agent, and the board's token. With
+    --slots 0 no agent is started.
     """
+    _check_free(session)
+    if detached:
+        running = detach.start(session.settings, host, port, slots)
+        welcome(session, running.url, running.pid, browse)
+        return 0
+    return _serve(session, host, port, slots, browse, quiet=quiet)
+
+
+@click.command(cls=Command)
+@place_options
+@pass_session
+def serve(session: Session, host: str, port: int) -> int:
+    """Run the instance without a worker; `remit worker` starts agents.
+
+    For several machines that share a PostgreSQL database. On SQLite use `remit up`.
+    """
+    _check_free(session)
+    if session.settings.database_url.startswith("sqlite:"):
+        output.note("On SQLite no worker can join, so no agent is started; `remit up` has one.")
+    return _serve(session, host, port, 0, browse=False)
+
+
+@click.command(cls=Command)
+@click.option("--name", help="How it is called in the record; the machine's name otherwise.")
+@slots_option(1)
+@pass_session
+def worker(session: Session, name: str | None, slots: int) -> int:
+    """Start agents that have something to do, for an instance elsewhere.
+
+    It shares a PostgreSQL database and the files (REMIT_DATABASE_URL, REMIT_BLOB_URL) with
+    `remit serve`. What it starts calls back on this machine only.
+    """
+    from remit.entrypoints import work
+
+    called = name or work.default_name()
+    if not _NAME.fullmatch(called):
+        raise click.BadParameter("letters, digits, . _ and -", param_hint="--name")
+
+    def ready(url: str) -> None:
+        answer = {"name": called, "slots": slots, "pid": os.getpid(), "url": url}
+        session.show(
+            answer,
+            lambda one: output.say(
+                f"Worker {one['name']} starts up to {slots} agents at once (process {one['pid']})."
+            ),
+        )
+        sys.stdout.flush()
+
+    return work.run(session.settings, name=called, slots=slots, ready=ready)
+
+
+def _check_free(session: Session) -> None:
     settings = session.settings
     if found := process.holder(settings).pid:
         raise Conflict(
             f"An instance is running in {settings.home} already (process {found}).",
             "Use it, stop it with `remit down`, or set another REMIT_HOME.",
         )
-    if detached:
-        running = detach.start(settings, host, port)
-        welcome(session, running.url, running.pid, browse)
-        return 0
-    from remit.entrypoints import serve
+
+
+def _serve(
+    session: Session, host: str, port: int, slots: int, browse: bool, *, quiet: bool = False
+) -> int:
+    from remit.entrypoints import serve as serving
 
     def ready(url: str) -> None:
         # A thread, because the greeting asks the instance that is about to serve it.
@@ -61,7 +148,14 @@ def up(session: Session, host: str, port: int, detached: bool, browse: bool, qui
         if not quiet:
             greeting.start()
 
-    return serve.run(settings, host=host, port=port, ready=ready, log_to_stderr=not quiet)
+    return serving.run(
+        session.settings,
+        host=host,
+        port=port,
+        slots=slots,
+        ready=ready,
+        log_to_stderr=not quiet,
+    )
 
 
 def _greet(session: Session, url: str, browse: bool) -> None:
@@ -77,17 +171,27 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
     token_file = session.settings.board_token_file
     with closing(Client(url, token_file.read_text().strip())) as client:
         link = _link(client, url)
-    answer = {"url": url, "pid": pid, "login_url": link, "token_file": str(token_file)}
+        first = first_agent.look(client)
+    answer = {
+        "url": url,
+        "pid": pid,
+        "login_url": link,
+        "token_file": str(token_file),
+        "agent": first.name,
+        "can_work": first.can_work,
+        "sentence": first.sentence,
+    }
 
     def draw(_: Any) -> None:
         output.say(
             f"Remit is running at {url} (process {pid}).",
             f"  sign in, once:  {link}",
             f"  board's token:  {token_file}",
+            first.sentence,
             "Next:",
-            "  remit agent tree                         who is there",
-            '  remit kb create "Our goals" goals.md     give them something to read',
-            "  remit event tail                         watch what happens",
+            f'  remit send {first.name} "…"{" " * max(1, 13 - len(first.name))}say what you want',
+            "  remit top                  see who works on it, and why others do not",
+            "  remit inbox                read what comes back",
         )
 
     session.show(answer, draw)
@@ -141,6 +245,7 @@ def status(session: Session) -> None:
         "companies": _companies(session) if session.token else [],
     }
     answer["agents"] = sum(company["agents"] for company in answer["companies"])
+    answer["runs"] = sum(company["runs"] for company in answer["companies"])
 
     def draw(found: dict[str, Any]) -> None:
         output.fields(
@@ -150,6 +255,7 @@ def status(session: Session) -> None:
                 "process": found["pid"],
                 "companies": ", ".join(company["name"] for company in found["companies"]),
                 "agents": _counted(found["agents"]),
+                "running now": _counted(found["runs"]) if found["companies"] else "",
             }
         )
         if session.token is None:
@@ -159,15 +265,23 @@ def status(session: Session) -> None:
 
 
 def _companies(session: Session) -> list[dict[str, Any]]:
-    found = []
-    for company in session.client.each(path("companies")):
-        agents = session.client.each(path("companies", company["id"], "agents"), MOST_COUNTED)
-        found.append({"id": company["id"], "name": company["name"], "agents": len(list(agents))})
-    return found
+    def count(company: str, what: str, **query: str) -> int:
+        target = path("companies", company, what)
+        return len(list(session.client.each(target, MOST_COUNTED, **query)))
+
+    return [
+        {
+            "id": one["id"],
+            "name": one["name"],
+            "agents": count(one["id"], "agents"),
+            "runs": count(one["id"], "runs", live="true"),
+        }
+        for one in session.client.each(path("companies"))
+    ]
 
 
-def _counted(agents: int) -> str:
-    return f"{agents} or more" if agents >= MOST_COUNTED else str(agents)
+def _counted(number: int) -> str:
+    return f"{number} or more" if number >= MOST_COUNTED else str(number)
 
 
 @click.command("open", cls=Command)

@@ -1,0 +1,68 @@
+"""`remit run`: who is or was at work, what was printed, and putting an end to it."""
+
+from __future__ import annotations
+
+import click
+
+from remit.entrypoints.cli import output, run_view
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.options import Group, Session, pass_session
+
+id_argument = click.argument("id_", metavar="ID|AGENT")
+
+
+@click.group(cls=Group)
+def run() -> None:
+    """Runs: agents at work."""
+
+
+@run.command("list")
+@click.option("--live", is_flag=True, help="Only those that have not ended.")
+@click.option("--agent", metavar="NAME", help="Only of this agent.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="At most so many; 0 for all.",
+)
+@pass_session
+def list_(session: Session, live: bool, agent: str | None, limit: int) -> None:
+    """List runs, the newest first."""
+    found = session.listed(
+        session.under_company("runs"),
+        limit,
+        live="true" if live else None,
+        agent=agent and session.agent_id(agent),
+    )
+    empty = "Nobody is running." if live else "Nobody has run yet."
+    session.show(found, lambda runs: run_view.draw_list(session, runs, empty))
+
+
+@run.command()
+@id_argument
+@pass_session
+def show(session: Session, id_: str) -> None:
+    """Show one run, or the newest of an agent."""
+    found = session.client.get(path("runs", run_view.run_id(session, id_)))
+    session.show(found, lambda one: run_view.draw(session, one))
+
+
+@run.command()
+@id_argument
+@click.option("--no-follow", is_flag=True, help="Only what is there already.")
+@pass_session
+def tail(session: Session, id_: str, no_follow: bool) -> None:
+    """Print what a run prints, until it ends; with --json one piece a line."""
+    run_view.tail(session, run_view.run_id(session, id_), go_on=not no_follow)
+
+
+@run.command()
+@id_argument
+@click.option("--reason", default="", help="Why; it is kept with the run.")
+@pass_session
+def cancel(session: Session, id_: str, reason: str) -> None:
+    """End a run; what it took up is not given to another."""
+    target = path("runs", run_view.run_id(session, id_), "cancel")
+    answer = session.client.send("POST", target, {"reason": reason})
+    session.show(answer, lambda one: output.say(f"The run is {one['status']}."))

@@ -1,0 +1,201 @@
+"""`remit top`: who is at work and on what, why others are idle, and what today has cost."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import output, run_view
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import RemitError
+
+#: How many idle agents are asked for their reason at each look.
+MOST_IDLE = 30
+MOST_RUNS = 200
+MOST_EVENTS = 200
+
+
+@click.command(cls=Command)
+@click.option("--once", is_flag=True, help="Look once and end, as when nobody watches.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.2, max=3600),
+    default=2.0,
+    show_default=True,
+    help="Look again after so many seconds.",
+)
+@pass_session
+def top(session: Session, once: bool, every: float) -> None:
+    """Watch who is at work, and why others are not.
+
+    It goes on until Ctrl-C. What is not a terminal gets one look.
+    """
+    if session.as_json:
+        print(output.as_json(look(session)))
+    elif once or not sys.stdout.isatty():
+        _print(look(session))
+    else:
+        _watch(session, every)
+
+
+def look(session: Session) -> dict[str, Any]:
+    """Everything that is shown, at this moment."""
+    client = session.client
+    agents = {one["id"]: one for one in client.each(session.under_company("agents"))}
+    live = list(client.each(session.under_company("runs"), MOST_RUNS, live="true"))
+    doing = _doing(session) if live else {}
+    busy = {one["agentId"] for one in live}
+    idle = [one for one in agents.values() if one["id"] not in busy]
+    return {
+        "company": session.company["name"],
+        "agents": len(agents),
+        "running": [
+            {
+                "agent": agents[one["agentId"]]["name"] if one["agentId"] in agents else "",
+                "agentId": one["agentId"],
+                "runId": one["id"],
+                "why": one["why"],
+                "doing": doing.get(one["id"], ""),
+                "took": run_view.took(one),
+                "tokens": one["tokensIn"] + one["tokensOut"],
+                "costUsd": one["costUsd"],
+            }
+            for one in live
+        ],
+        "idle": [_idle(session, one) for one in idle[:MOST_IDLE]],
+        "idleNotShown": max(0, len(idle) - MOST_IDLE),
+        "today": _today(session),
+    }
+
+
+def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = session.client.get(path("agents", agent["id"], "why-idle"))
+    except RemitError as error:
+        found = {"reason": "unknown", "sentence": error.sentence}
+    return {
+        "agent": agent["name"],
+        "agentId": agent["id"],
+        "reason": found["reason"],
+        "sentence": found["sentence"],
+    }
+
+
+def _doing(session: Session) -> dict[str, str]:
+    """The newest thing that each run did, as far as the record is ours to read."""
+    try:
+        recent = list(session.client.each(session.under_company("events"), MOST_EVENTS))
+    except RemitError:
+        return {}
+    shown = output.short_resources([one["resource"] for one in recent])
+    last: dict[str, str] = {}
+    for event, resource in zip(recent, shown, strict=True):
+        if event["runId"]:
+            last.setdefault(event["runId"], f"{event['action']} {resource}")
+    return last
+
+
+def _today(session: Session) -> dict[str, Any]:
+    """What the runs of this day (UTC) used; those that still run are counted when they end."""
+    from datetime import UTC, datetime
+
+    midnight = datetime.now(UTC).strftime("%Y-%m-%d")
+    sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
+    for run in session.client.each(session.under_company("runs")):
+        if run["startedAt"] < midnight:
+            break
+        sums["runs"] += 1
+        sums["failed"] += run["status"] in ("failed", "lost")
+        for key in ("tokensIn", "tokensOut", "costUsd"):
+            sums[key] += run[key]
+    return sums
+
+
+def _summary(found: dict[str, Any]) -> str:
+    today = found["today"]
+    cost = run_view.money(today["costUsd"]) or "$0"
+    return (
+        f"{found['company']}: {len(found['running'])} of {found['agents']} agents running. "
+        f"Today {today['runs']} runs, {today['failed']} failed, "
+        f"{today['tokensIn']} tokens in, {today['tokensOut']} out, {cost}."
+    )
+
+
+def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (one["agent"], one["took"], str(one["tokens"] or ""), one["doing"], one["why"])
+        for one in found["running"]
+    ]
+
+
+def _print(found: dict[str, Any]) -> None:
+    output.say(_summary(found), "")
+    columns = ("running", "for", "tokens", "doing", "why")
+    output.table(columns, _running_rows(found), empty="Nobody is running.")
+    if found["idle"]:
+        output.say("")
+        rows = [
+            (one["agent"], one["reason"].replace("_", " "), one["sentence"])
+            for one in found["idle"]
+        ]
+        output.table(("idle", "reason", "why"), rows, empty="")
+    if found["idleNotShown"]:
+        output.say(f"and {found['idleNotShown']} more")
+
+
+def _watch(session: Session, every: float) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(highlight=False)
+    with Live(console=console, screen=True, auto_refresh=False) as screen:
+        try:
+            while True:
+                began = time.monotonic()
+                try:
+                    drawn = _drawn(look(session), console.height)
+                except RemitError as error:
+                    drawn = _trouble(error)
+                screen.update(drawn, refresh=True)
+                time.sleep(max(0.1, every - (time.monotonic() - began)))
+        except KeyboardInterrupt:
+            return
+
+
+def _trouble(error: RemitError) -> Any:
+    from rich.text import Text
+
+    return Text(output.clean(f"{error.sentence} {error.step} Trying again."))
+
+
+def _drawn(found: dict[str, Any], height: int) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    def text(cell: object) -> Text:
+        return Text(output.clean(cell), overflow="ellipsis", no_wrap=True)
+
+    running = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("running", "for", "tokens", "doing", "why"):
+        running.add_column(column)
+    for row in _running_rows(found)[: max(1, height - 6)]:
+        running.add_row(*map(text, row))
+    idle = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("idle", "reason", "why"):
+        idle.add_column(column)
+    for one in found["idle"][: max(1, height - 6 - len(found["running"]))]:
+        idle.add_row(
+            text(one["agent"]), text(one["reason"].replace("_", " ")), text(one["sentence"])
+        )
+    return Group(
+        Text(output.clean(_summary(found)), style="bold"),
+        Text(""),
+        running if found["running"] else Text("Nobody is running.", style="dim"),
+        Text(""),
+        idle,
+    )

@@ -1,0 +1,180 @@
+"""Runs for a person: a table, one run, and a log that goes on."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.client import Unreachable, server_sent, with_query
+from remit.entrypoints.cli.options import Session, pick
+from remit.errors import NotFound, Refused
+from remit.ids import is_id
+
+#: The instance says at least every fifteen seconds that it is still there.
+SILENCE_SECONDS = 45.0
+GIVE_UP_SECONDS = 60.0
+#: How far back a run is looked for by the beginning of its id.
+MOST_SEARCHED = 1000
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
+
+
+def run_id(session: Session, text: str) -> str:
+    """A run by its id or the beginning of it, or the newest of an agent."""
+    name = text.removeprefix("run:")
+    if is_id(name):
+        return name
+    target = session.under_company("runs")
+    try:
+        recent = session.client.each(target, MOST_SEARCHED)
+        return str(pick(recent, name, "run", "See `remit run list`.")["id"])
+    except NotFound:
+        agent = next((one for one in session.agents if one["name"] == name), None)
+        if agent is None:
+            raise
+    newest = list(session.client.each(target, 1, agent=agent["id"]))
+    if not newest:
+        raise NotFound(f"{name} has not run yet.", f"`remit agent why-idle {name}` tells why.")
+    return str(newest[0]["id"])
+
+
+def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
+    ids = output.short_ids(one["id"] for one in runs)
+    rows = [
+        (
+            ids[one["id"]],
+            session.names.get(one["agentId"], one["agentId"]),
+            one["status"],
+            output.when(one["startedAt"]),
+            took(one),
+            tokens(one),
+            one["error"] or one["why"],
+        )
+        for one in runs
+    ]
+    columns = ("id", "agent", "status", "started", "took", "tokens", "why")
+    output.table(columns, rows, empty=empty)
+
+
+def draw(session: Session, one: dict[str, Any]) -> None:
+    accountable = one["accountableUserId"]
+    output.fields(
+        {
+            "id": one["id"],
+            "agent": session.agent_name(one["agentId"]),
+            "status": one["status"],
+            "why": one["why"],
+            "started": output.when(one["startedAt"]),
+            "ended": output.when(one["completedAt"]),
+            "took": took(one),
+            "reason": one["exitReason"],
+            "error": one["error"],
+            "mail": ", ".join(one["envelopeIds"]),
+            "tokens in": one["tokensIn"],
+            "tokens out": one["tokensOut"],
+            "from cache": one["tokensCached"],
+            "cost": money(one["costUsd"]),
+            "context": one["contextLength"],
+            "session": one["sessionId"],
+            "adapter": one["adapterType"],
+            "worker": one["worker"],
+            "accountable": accountable and session.names.get(accountable, accountable),
+            "log": output.size(one["logBytes"]),
+        }
+    )
+    if one["finalResponse"]:
+        output.say("", *one["finalResponse"].splitlines())
+
+
+def took(run: dict[str, Any]) -> str:
+    from datetime import UTC, datetime
+
+    began = datetime.fromisoformat(run["startedAt"])
+    ended = datetime.fromisoformat(run["completedAt"]) if run["completedAt"] else datetime.now(UTC)
+    seconds = max(0.0, (ended - began).total_seconds())
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = int(seconds // 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def tokens(run: dict[str, Any]) -> str:
+    total = run["tokensIn"] + run["tokensOut"]
+    return str(total) if total else ""
+
+
+def money(usd: float | None) -> str:
+    return f"${usd:.4f}" if usd else ""
+
+
+def follow(session: Session, run: str, *, whole: bool = True) -> Iterator[dict[str, Any]]:
+    """Every piece of a log, each once, whatever happens to the connection; until the run ends."""
+    last = 0 if whole else _newest(session, run)
+    target = with_query(path("runs", run, "log"), {"follow": "1"})
+    stream = session.connect(session.token)
+    contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
+    while True:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
+        try:
+            response = stream.open(target, headers, silence=SILENCE_SECONDS)
+            contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
+            for message in server_sent(response):
+                if message.kind == "end":
+                    if "error" in message.data:
+                        raise Refused(message.data["error"], code=message.data.get("code"))
+                    return
+                last = message.data["number"]
+                yield message.data
+        except (Unreachable, OSError, http.client.HTTPException):
+            if time.monotonic() - contact > GIVE_UP_SECONDS:
+                raise
+        stream.close()
+        if not noted:
+            output.note("The connection broke; trying again.")
+            noted = True
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _newest(session: Session, run: str) -> int:
+    last = 0
+    for piece in session.client.each(path("runs", run, "log")):
+        last = piece["number"]
+    return last
+
+
+def tail(session: Session, run: str, *, go_on: bool) -> None:
+    """Print what a run printed and, if asked, what it goes on to print."""
+    printer = _Printer()
+    pieces = follow(session, run) if go_on else session.client.each(path("runs", run, "log"))
+    for piece in pieces:
+        if session.as_json:
+            print(output.as_json(piece, one_line=True), flush=True)
+        else:
+            printer.add(piece["text"])
+    printer.end()
+    if go_on and not session.as_json:
+        ended = session.client.get(path("runs", run))
+        why = f": {ended['error']}" if ended["error"] else ""
+        output.note(f"The run is {ended['status']}{why}.")
+
+
+class _Printer:
+    """Whole lines, made harmless; a line may come in several pieces."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def add(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        output.say(*(line.removesuffix("\r") for line in lines))
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        if self._rest:
+            output.say(self._rest)
+            self._rest = ""

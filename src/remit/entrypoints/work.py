@@ -1,0 +1,92 @@
+"""A worker as a process of its own: it starts agents, and serves them on this machine only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+
+from remit.app import App, InstanceLock
+from remit.entrypoints.http.logs import keep_logs
+from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work
+from remit.errors import BadInput, Conflict
+from remit.services import bootstrap
+from remit.services.identity import as_system
+from remit.settings import DEFAULT_HOST, Settings, prepare_home
+
+log = logging.getLogger(__name__)
+
+
+def default_name() -> str:
+    return f"{socket.gethostname().partition('.')[0] or 'worker'}-{os.getpid()}"
+
+
+def run(
+    settings: Settings,
+    *,
+    name: str,
+    slots: int,
+    ready: Callable[[str], None] | None = None,
+    log_to_stderr: bool = True,
+) -> int:
+    """Start agents until SIGTERM or SIGINT; answers the exit code.
+
+    Its agents call back here: the address is a loopback one, picked by the system.
+    """
+    prepare_home(settings)
+    with (
+        _held(settings) as describe,
+        listen(settings, DEFAULT_HOST, 0) as listening,
+        keep_logs(settings.log_folder, stderr=log_to_stderr, name=f"worker-{name}.log"),
+    ):
+        url = address(DEFAULT_HOST, listening.getsockname()[1])
+
+        def announce() -> None:
+            describe(url)
+            log.info("worker %s starts agents, which call %s", name, url)
+            if ready is not None:
+                ready(url)
+
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_work(App(settings), listening, url, announce, name, slots))
+    return 0
+
+
+async def _work(
+    app: App,
+    listening: socket.socket,
+    url: str,
+    announce: Callable[[], None],
+    name: str,
+    slots: int,
+) -> None:
+    async with app:
+        if await app.gate(as_system(), bootstrap.is_empty):
+            raise BadInput(
+                "There is no company in this database yet.",
+                "Start `remit serve` first; it makes one.",
+            )
+        if not is_shared(app.settings):
+            await app.first_start()
+            app.start_housekeeping()  # nobody else does it
+        await serve_and_work(app, DEFAULT_HOST, listening, url, announce, slots=slots, name=name)
+
+
+@contextlib.contextmanager
+def _held(settings: Settings) -> Iterator[Callable[[str], None]]:
+    """A database that only one process may have is held like an instance holds it."""
+    if is_shared(settings):
+        yield lambda _: None
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = stack.enter_context(InstanceLock(settings))
+        except Conflict:
+            raise Conflict(
+                "An instance uses this SQLite database, and SQLite is for one process.",
+                "Use `remit up`, which has a worker, or PostgreSQL (REMIT_DATABASE_URL).",
+            ) from None
+        yield lock.describe
