@@ -16,7 +16,7 @@ import uvicorn
 
 from remit import __version__
 from remit.app import App, InstanceLock
-from remit.entrypoints import ability
+from remit.entrypoints.ability import WITHOUT_MODEL, best_adapter
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, Unavailable
@@ -84,10 +84,9 @@ async def _serve(
     slots: int,
 ) -> None:
     async with app:
-        if await app.gate(as_system(), bootstrap.is_empty):
-            await app.first_start(await asyncio.to_thread(ability.best_adapter))
-        else:
-            await app.first_start(alone=not is_shared(app.settings))
+        empty = await app.gate(as_system(), bootstrap.is_empty)
+        adapter = await asyncio.to_thread(best_adapter) if empty else WITHOUT_MODEL
+        await app.first_start(adapter, alone=not is_shared(app.settings))
         app.start_housekeeping()
         await serve_and_work(app, host, listening, url, ready, slots=slots)
 
