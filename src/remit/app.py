@@ -98,9 +98,7 @@ class App:
             await self.gate(as_system(), bootstrap.renew_board_token, token=token)
         else:
             await self._check_board_token(token)
-        if alone:
-            name = runs.worker_name(self.settings.home)
-            await runs.recover(self.gate, self.settings.workspaces, name)
+        await runs.recover(self.gate, self.settings.workspaces, alone=alone)
         return empty
 
     async def _check_board_token(self, token: str) -> None:

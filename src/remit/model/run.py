@@ -79,6 +79,13 @@ class Lease:
     def awake(self) -> bool:
         return self.wake_seq > self.done_seq
 
+    @property
+    def held(self) -> bool:
+        return self.due_at >= HELD
+
+
+#: When an agent is due that is not to be started until something new comes, or somebody says so.
+HELD: Micros = 1 << 62
 
 #: How often an agent may be run without changing anything before it is stopped.
 MOST_IDLE_RUNS = 3

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remit.adapters import registry
-from remit.adapters.running import Child, RunContext, RunResult
+from remit.adapters.contract import Adapter
+from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.app import App
 from remit.errors import Refused, RemitError
-from remit.runtime import sandbox
+from remit.runtime import prompt, sandbox
 from remit.runtime.journal import Journal
-from remit.runtime.processes import ChildProcess
-from remit.runtime.prompt import instructions
+from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.sessions import resumable
+from remit.runtime.workspace import create_workspace
 from remit.services import inbox, runs
 from remit.services.identity import Caller, as_system
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT = 3600
-_NOTHING_IN_MAIL = "There is no new mail. Look at your outcomes and go on with your work.\n"
+#: A conversation in which so many runs failed is not gone on with: it may be what is wrong.
+MOST_FAILURES_OF_SESSION = 2
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Context(RunContext):
     may_have_full_access: bool
     #: What is Remit's own; no run sees it.
     hidden: Sequence[Path] = ()
+    spent: Usage = field(default_factory=Usage)
     children: list[ChildProcess] = field(default_factory=list)
 
     async def start(
@@ -69,6 +72,7 @@ class Context(RunContext):
         cwd: Path | None = None,
         stdin: bytes = b"",
         full_access: bool = False,
+        lent: Mapping[Path, Path] | None = None,
     ) -> Child:
         folder = self.workspace if cwd is None else self.workspace / cwd
         if full_access:
@@ -87,9 +91,15 @@ class Context(RunContext):
                 home=self.home,
                 cwd=folder,
                 hidden=self.hidden,
+                lent=lent,
             )
         child = await ChildProcess.begin(
-            command, env=env, cwd=folder, stdin=stdin, log=self.journal.add
+            command,
+            env=env,
+            cwd=folder,
+            stdin=stdin,
+            log=self.journal.add,
+            sandboxed=not full_access,
         )
         self.children.append(child)
         return child
@@ -97,30 +107,60 @@ class Context(RunContext):
     def log(self, text: str, stream: str = "remit") -> None:
         self.journal.add(text.rstrip("\n") + "\n", stream)
 
+    async def close(self) -> None:
+        """Whatever happened, nothing of the run stays alive, and what it printed is kept."""
+        await asyncio.gather(*(child.end() for child in self.children), return_exceptions=True)
+        if any(not child.sandboxed for child in self.children):
+            await asyncio.to_thread(end_leftovers, {self.run_id})
+        await self.journal.close()
+
 
 async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
-    """Carry a run out and say how it ended; whatever happens, nothing of it stays alive."""
+    """Carry a run out and say how it ended; only being cancelled is not an end like others."""
+    try:
+        return await _execute(app, url, claimed)
+    except RemitError as error:
+        return RunResult(False, reason=error.reason, error=error.sentence)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return RunResult(False, reason="storage", error=f"its folders cannot be used ({reason})")
+    except Exception as error:
+        log.exception("run %s could not be carried out", claimed.run_id)
+        return RunResult(False, reason="internal", error=f"Remit failed ({error!r})"[:500])
+
+
+async def _execute(app: App, url: str, claimed: Claimed) -> RunResult:
+    create_workspace(claimed.workspace.parent, claimed.workspace.name)
     briefing = await app.gate(as_system(), runs.briefing, run=claimed.run_id)
+    adapter = registry.get(briefing["agent"]["adapter_type"])
+    context = await _prepare(app, url, claimed, briefing, adapter)
+    try:
+        result = await _call(adapter, context)
+    finally:
+        await uninterrupted(context.close())
+    await _keep_session(app, briefing, context, result)
+    return result
+
+
+async def _prepare(
+    app: App, url: str, claimed: Claimed, briefing: Mapping[str, Any], adapter: Adapter
+) -> Context:
     agent = briefing["agent"]
-    adapter = registry.get(agent["adapter_type"])
     config = registry.read(agent["adapter_type"], agent["adapter_config"])
     caller = Caller(claimed.token)
-    turn = await app.gate(caller, inbox.turn)
-    await app.gate(as_system(), runs.took_up, run=claimed.run_id, messages=turn["ids"])
-    memory = await _memory(app, caller, agent)
-    go_on = resumable(
-        briefing["session"],
-        getattr(config, "session_policy", None),
-        agent["adapter_type"],
-        briefing["now"],
-    )
+    taken = await app.gate(caller, inbox.turn)
+    policy = getattr(config, "session_policy", None)
+    session = None
+    if briefing["failures"] < MOST_FAILURES_OF_SESSION and resumable(
+        briefing["session"], policy, agent["adapter_type"], briefing["now"]
+    ):
+        session = briefing["session"]["session_id"]
+    memory = "" if session else await _memory(app, caller, agent)
     home = app.settings.home / "agents" / claimed.agent_id
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
     lent = {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
-    hidden = (claimed.token, *lent.values())
-    journal = Journal(app.gate, app.clock, claimed.run_id, hidden)
-    context = Context(
+    return Context(
         config=config,
         agent=agent,
         run_id=claimed.run_id,
@@ -128,34 +168,32 @@ async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
         token=claimed.token,
         workspace=claimed.workspace,
         home=home,
-        instructions=instructions(
-            agent=agent, boss=briefing["boss"], company=briefing["company"], tools=[], memory=memory
+        instructions=prompt.instructions(
+            agent=agent, boss=briefing["boss"], company=briefing["company"]
         ),
-        turn=turn["text"] if turn["ids"] else turn["text"] + "\n" + _NOTHING_IN_MAIL,
-        session=briefing["session"]["session_id"] if go_on else None,
+        turn=prompt.turn(taken["text"], mail=bool(taken["ids"]), memory=memory),
+        session=session,
         credentials=lent,
-        journal=journal,
+        journal=Journal(app.gate, app.clock, claimed.run_id, (claimed.token, *lent.values())),
         may_have_full_access=briefing["full_access"],
         hidden=[app.settings.home],
     )
-    timeout = getattr(config, "timeout_seconds", DEFAULT_TIMEOUT)
+
+
+async def _call(adapter: Adapter, context: Context) -> RunResult:
+    seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
     try:
-        async with asyncio.timeout(timeout):
-            result = await adapter.run(context)
-    except TimeoutError:
-        result = RunResult(False, reason="timeout", error=f"it took longer than {timeout} seconds")
+        async with asyncio.timeout(seconds) as limit:
+            return await adapter.run(context)
     except RemitError as error:
-        result = RunResult(False, reason=error.reason, error=error.sentence)
+        reason, sentence = error.reason, error.sentence
     except Exception as error:
-        log.exception("the adapter %s failed in run %s", agent["adapter_type"], claimed.run_id)
-        result = RunResult(False, reason="adapter", error=f"its adapter failed ({error!r})"[:500])
-    finally:
-        for child in context.children:
-            await child.end()
-        with contextlib.suppress(RemitError):
-            await journal.close()
-    await _keep_session(app, agent, briefing, context, result)
-    return result
+        if limit.expired():
+            reason, sentence = "timeout", f"it took longer than {seconds} seconds"
+        else:
+            log.exception("the adapter %s failed in run %s", adapter.type, context.run_id)
+            reason, sentence = "adapter", f"its adapter failed ({error!r})"[:500]
+    return RunResult(False, reason=reason, error=sentence, usage=context.spent)
 
 
 async def _memory(app: App, caller: Caller, agent: Mapping[str, Any]) -> str:
@@ -168,32 +206,44 @@ async def _memory(app: App, caller: Caller, agent: Mapping[str, Any]) -> str:
 
 
 async def _keep_session(
-    app: App,
-    agent: Mapping[str, Any],
-    briefing: Mapping[str, Any],
-    context: Context,
-    result: RunResult,
+    app: App, briefing: Mapping[str, Any], context: Context, result: RunResult
 ) -> None:
     if getattr(context.config, "session_policy", None) is None:
         return
-    begun = briefing["session"]["begun_at"] if context.session else briefing["now"]
-    with contextlib.suppress(RemitError):
+    before = briefing["session"] if context.session else None
+    try:
         await app.gate(
             as_system(),
             runs.keep_session,
-            agent=agent["id"],
-            adapter_type=agent["adapter_type"],
+            run=context.run_id,
+            adapter_type=context.agent["adapter_type"],
             session_id=result.session if result.ok else context.session,
-            begun_at=begun,
-            context_tokens=result.context_tokens or 0,
+            begun_at=before["begun_at"] if before else briefing["now"],
+            context_tokens=result.context_tokens or (before["context_tokens"] if before else 0),
         )
+    except RemitError as error:
+        log.warning("the session of run %s is not kept: %s", context.run_id, error)
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Finish it, however often we are cancelled meanwhile; then be cancelled."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()
 
 
 def report(result: RunResult) -> dict[str, Any]:
     """What is kept of a result."""
     return {
         "session_id": result.session,
-        "final_response": result.text[:100_000] or None,
+        "final_response": result.text or None,
         "context_length": result.context_tokens,
         "tokens_in": result.usage.tokens_in,
         "tokens_out": result.usage.tokens_out,

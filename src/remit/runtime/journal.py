@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import Any
 
 from remit.clock import Clock
@@ -17,6 +18,7 @@ log = logging.getLogger(__name__)
 #: Of the beginning of a log; and as much of its end.
 MOST_HEAD = 1 << 20
 MOST_TAIL = 1 << 20
+HIDDEN = "***REDACTED***"
 _EVERY_SECONDS = 0.2
 _LARGEST_PIECE = 32 * 1024
 _CUT = "[… {} characters are left out …]\n"
@@ -32,17 +34,19 @@ class Journal:
         self._hidden = tuple(secret for secret in hidden if len(secret) >= 6)
         self._waiting: list[tuple[str, str]] = []
         self._head = 0
-        self._tail: list[tuple[str, str]] = []
+        self._tail: deque[tuple[str, str]] = deque()
         self._tail_size = 0
         self._dropped = 0
         self._number = 0
         self._new = asyncio.Event()
+        self._closing = asyncio.Event()
         self._task = asyncio.create_task(self._write_down())
 
     def add(self, text: str, stream: str) -> None:
+        """Keep some whole lines."""
         for secret in self._hidden:
-            text = text.replace(secret, "***REDACTED***")
-        text = text.replace("\0", "\ufffd")
+            text = text.replace(secret, HIDDEN)
+        text = text.replace("\0", "\ufffd").encode(errors="replace").decode()
         if self._head < MOST_HEAD:
             kept = text[: MOST_HEAD - self._head]
             self._head += len(kept)
@@ -52,26 +56,38 @@ class Journal:
         if text:
             self._tail.append((stream, text))
             self._tail_size += len(text)
-            while self._tail_size > MOST_TAIL and len(self._tail) > 1:
-                gone = self._tail.pop(0)[1]
-                self._tail_size -= len(gone)
-                self._dropped += len(gone)
+            self._shorten_tail()
 
     async def close(self) -> None:
         """Write down the rest; what was left out in the middle is said."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        self._closing.set()
+        self._new.set()
+        await self._task
         if self._dropped:
             self._waiting.append(("remit", _CUT.format(self._dropped)))
         self._waiting += self._tail
-        self._tail = []
+        self._tail.clear()
         await self._flush()
 
+    def _shorten_tail(self) -> None:
+        while self._tail_size > MOST_TAIL:
+            stream, oldest = self._tail.popleft()
+            over = self._tail_size - MOST_TAIL
+            if len(oldest) > over:
+                self._tail.appendleft((stream, oldest[over:]))
+            gone = min(len(oldest), over)
+            self._tail_size -= gone
+            self._dropped += gone
+
     async def _write_down(self) -> None:
-        while True:
+        while not self._closing.is_set():
             await self._new.wait()
-            await asyncio.sleep(_EVERY_SECONDS)
             self._new.clear()
+            try:
+                async with asyncio.timeout(_EVERY_SECONDS):
+                    await self._closing.wait()
+            except TimeoutError:
+                pass
             await self._flush()
 
     async def _flush(self) -> None:
@@ -82,6 +98,8 @@ class Journal:
             await self._gate(as_system(), runs.append_log, run=self._run, pieces=pieces)
         except RemitError as error:
             log.warning("the log of run %s is incomplete: %s", self._run, error)
+        except Exception:
+            log.exception("the log of run %s is incomplete", self._run)
 
     def _merged(self) -> list[dict[str, Any]]:
         """One piece for what one stream printed in a row."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from remit.adapters.running import Child
@@ -16,25 +16,41 @@ from remit.errors import NotFound, Unavailable
 LONGEST_LINE = 1 << 20
 #: Between asking a program to end and ending it.
 GRACE_SECONDS = 5.0
+#: How long what was printed is waited for once the program is gone.
+DRAIN_SECONDS = 1.0
+#: Somebody may hold the pipes of a program that is gone, so its end is looked for, too.
+_LOOK_SECONDS = 0.5
 _PIECE = 64 * 1024
+#: Pieces that were read and not looked at yet; a program that prints more has to wait.
+_MOST_AHEAD = 16
+_ROUNDS = 5
 
 
 class ChildProcess(Child):
     """A program in a session of its own."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, log: Callable[[str, str], None]
+        self,
+        process: asyncio.subprocess.Process,
+        log: Callable[[str, str], None],
+        *,
+        sandboxed: bool = False,
     ) -> None:
         self._process = process
         self.pid = process.pid
+        #: Inside a sandbox all ends with the sandbox, and outside of it signals do not get in.
+        self.sandboxed = sandboxed
         self._log = log
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(maxsize=10_000)
+        self._lines: asyncio.Queue[list[str] | None] = asyncio.Queue(maxsize=_MOST_AHEAD)
+        self._unwanted = False
         assert process.stdout is not None
         assert process.stderr is not None
         self._readers = [
             asyncio.create_task(self._read(process.stdout, "stdout")),
             asyncio.create_task(self._read(process.stderr, "stderr")),
         ]
+        self._feeder: asyncio.Task[None] | None = None
+        self._over = asyncio.create_task(self._see_out())
 
     @classmethod
     async def begin(
@@ -45,6 +61,7 @@ class ChildProcess(Child):
         cwd: Path,
         stdin: bytes,
         log: Callable[[str, str], None],
+        sandboxed: bool = False,
     ) -> ChildProcess:
         try:
             process = await asyncio.create_subprocess_exec(
@@ -61,91 +78,184 @@ class ChildProcess(Child):
             raise NotFound(
                 f"The program {argv[0]!r} is not there.", "Correct the agent's configuration."
             ) from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise Unavailable(
-                f"The program {argv[0]!r} cannot be started ({error.strerror}).",
+                f"The program {argv[0]!r} cannot be started ({reason}).",
                 "See to what the machine lacks; it is tried again.",
             ) from error
-        child = cls(process, log)
+        child = cls(process, log, sandboxed=sandboxed)
         if stdin:
-            child._readers.append(asyncio.create_task(child._feed(stdin)))
+            child._feeder = asyncio.create_task(child._feed(stdin))
         return child
 
     async def lines(self) -> AsyncIterator[str]:
-        while (line := await self._lines.get()) is not None:
-            yield line
+        while (some := await self._lines.get()) is not None:
+            for line in some:
+                yield line
+        self._lines.put_nowait(None)  # whoever asks again is told again
 
     async def wait(self) -> int:
-        code = await self._process.wait()
-        # Somebody it started may hold the pipes open; what was printed is read, no more.
-        _, late = await asyncio.wait(self._readers, timeout=GRACE_SECONDS)
-        for reader in late:
-            reader.cancel()
-        return code
+        await asyncio.shield(self._over)
+        assert self._process.returncode is not None
+        return self._process.returncode
 
     @property
     def ended(self) -> bool:
         return self._process.returncode is not None
 
     async def end(self) -> None:
-        """Ask it to end, then end it, with everything in its session."""
+        """Ask it to end, then end it, with everything that it started."""
+        self._unwanted = True
+        with contextlib.suppress(asyncio.QueueEmpty):
+            while True:
+                self._lines.get_nowait()
         if not self.ended:
-            self._signal(signal.SIGTERM)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._process.wait(), GRACE_SECONDS)
-        self._signal(signal.SIGKILL)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._process.wait(), GRACE_SECONDS)
-        for reader in self._readers:
-            reader.cancel()
+            self._ask_to_end()
+            await asyncio.wait([self._over], timeout=GRACE_SECONDS)
+        if not self.ended:
+            self._kill()
+        await asyncio.wait([self._over], timeout=GRACE_SECONDS)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _ask_to_end(self) -> None:
+        inside = descendants(self.pid) if self.sandboxed else []
+        if inside:
+            # The sandbox itself would end at once, and what is in it without a warning.
+            for pid in inside:
+                _signal(pid, signal.SIGTERM)
+        else:
+            self._signal_group(signal.SIGTERM)
+
+    def _kill(self) -> None:
+        below = descendants(self.pid)
+        self._signal_group(signal.SIGKILL)
+        for pid in below:
+            _signal(pid, signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
+    async def _see_out(self) -> None:
+        """Wait for the end, then see to it that nothing of it is left, and that all is read."""
+        gone = asyncio.ensure_future(self._process.wait())
+        while not gone.done() and not self.ended:
+            await asyncio.wait([gone], timeout=_LOOK_SECONDS)
+        # At once: later the number of the group may be that of another.
+        self._signal_group(signal.SIGKILL)
+        _, late = await asyncio.wait(self._readers, timeout=DRAIN_SECONDS)
+        for task in (*late, gone, *([self._feeder] if self._feeder else ())):
+            task.cancel()
+        if self._unwanted:
+            return
+        if late:
+            with contextlib.suppress(asyncio.QueueEmpty):
+                while self._lines.full():
+                    self._lines.get_nowait()
+        await self._lines.put(None)
+
     async def _read(self, stream: asyncio.StreamReader, name: str) -> None:
         pending = b""
-        try:
-            while piece := await stream.read(_PIECE):
-                *whole, pending = (pending + piece).split(b"\n")
-                if len(pending) > LONGEST_LINE:
-                    whole, pending = [*whole, pending], b""
-                for line in whole:
-                    await self._keep(line, name)
-            if pending:
+        while piece := await stream.read(_PIECE):
+            whole, newline, rest = piece.rpartition(b"\n")
+            if newline:
+                await self._keep(pending + whole, name)
+                pending = rest
+            else:
+                pending += piece
+            if len(pending) > LONGEST_LINE:
                 await self._keep(pending, name)
-        finally:
-            if name == "stdout":
-                with contextlib.suppress(asyncio.QueueFull):
-                    self._lines.put_nowait(None)
+                pending = b""
+        if pending:
+            await self._keep(pending, name)
 
-    async def _keep(self, line: bytes, name: str) -> None:
-        text = line.decode(errors="replace").rstrip("\r")
+    async def _keep(self, lines: bytes, name: str) -> None:
+        text = lines.decode(errors="replace").replace("\r\n", "\n").rstrip("\r")
         self._log(text + "\n", name)
-        if name == "stdout":
-            await self._lines.put(text)
+        if name == "stdout" and not self._unwanted:
+            await self._lines.put(text.split("\n"))
 
     async def _feed(self, data: bytes) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(ConnectionError, BrokenPipeError):
+        with contextlib.suppress(OSError):
             self._process.stdin.write(data)
             await self._process.stdin.drain()
         self._process.stdin.close()
 
 
+def descendants(pid: int) -> list[int]:
+    """Whatever a process started, and what that started; not what left for another parent."""
+    children: dict[int, list[int]] = {}
+    for other in _processes():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # The name in parentheses may hold anything.
+            parent = int(Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(other)
+    found, pending = [], [pid]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += below
+    return found
+
+
 def end_leftovers(run_ids: set[str]) -> int:
-    """Kill what is left of runs that are over, also from before we started; answers how many.
+    """Kill what is left of runs that are over; answers how many.
 
     A program that left its session is still known by the run in its environment.
     """
+    return _end_those(lambda run, _: run in run_ids)
+
+
+def end_leftovers_in(workspaces: Path, living: set[str]) -> int:
+    """Kill what is left of all runs that had a folder here, except those that are living."""
+    root = f"{workspaces}{os.sep}"
+    return _end_those(lambda run, folder: folder.startswith(root) and run not in living)
+
+
+def _end_those(is_leftover: Callable[[str, str], bool]) -> int:
     killed = 0
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            environment = Path(entry.path, "environ").read_bytes().split(b"\0")
-            of = next((v[10:] for v in environment if v.startswith(b"REMIT_RUN=")), b"").decode()
-            if of in run_ids:
-                os.kill(int(entry.name), signal.SIGKILL)
-                killed += 1
+    for _ in range(_ROUNDS):
+        found = 0
+        for pid in _processes():
+            with contextlib.suppress(OSError):
+                found += _end_if(pid, is_leftover)
+        if not found:
+            break  # what was being started meanwhile is found in the next round
+        killed += found
     return killed
+
+
+def _end_if(pid: int, is_leftover: Callable[[str, str], bool]) -> bool:
+    handle = os.pidfd_open(pid)  # so that it is still the same one when it is killed
+    try:
+        told = _told(pid)
+        if "REMIT_RUN" not in told:
+            return False
+        if not is_leftover(told["REMIT_RUN"], told.get("REMIT_WORKSPACE", "")):
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _told(pid: int) -> dict[str, str]:
+    """What a process was told about the run it belongs to."""
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    if b"REMIT_RUN=" not in environment:
+        return {}
+    pairs = (entry.decode(errors="replace").partition("=") for entry in environment.split(b"\0"))
+    return {name: value for name, _, value in pairs}
+
+
+def _processes() -> Iterator[int]:
+    me = os.getpid()
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != me:
+            yield int(name)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

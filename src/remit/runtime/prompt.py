@@ -1,16 +1,18 @@
-"""What an agent is told: everything that stays the same first, the turn last."""
+"""What an agent is told: everything that stays the same first, then its memory, the turn last."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import jinja2
 
-#: How much of an agent's memory goes into a prompt.
+#: How much of an agent's memory goes into a prompt, in bytes.
 MOST_MEMORY = 8 * 1024
 _CUT = "\n[… cut here; the rest is in your state document …]"
+_NOTHING_IN_MAIL = "There is no new mail. Look at your outcomes and go on with your work.\n"
 
 
 @lru_cache(maxsize=1)
@@ -26,21 +28,24 @@ def _template() -> jinja2.Template:
 
 def instructions(
     *,
-    agent: dict[str, Any],
-    boss: dict[str, Any],
-    company: dict[str, Any],
-    tools: list[str],
-    memory: str = "",
+    agent: Mapping[str, Any],
+    boss: Mapping[str, Any],
+    company: Mapping[str, Any],
+    tools: Sequence[str] = (),
 ) -> str:
     """The same bytes for the same agent, whatever the run is about."""
-    return _template().render(
-        agent=agent, boss=boss, company=company, tools=sorted(tools), memory=bounded(memory)
-    )
+    return _template().render(agent=agent, boss=boss, company=company, tools=sorted(tools))
+
+
+def turn(text: str, *, mail: bool, memory: str = "") -> str:
+    """What this run is about; a new conversation begins with what the agent wrote down."""
+    remembered = f"# Your memory\n\n{bounded(memory)}\n\n" if memory else ""
+    return remembered + text + ("" if mail else f"\n{_NOTHING_IN_MAIL}")
 
 
 def bounded(text: str, most: int = MOST_MEMORY) -> str:
     """A text that fits, with a mark where it was cut."""
-    raw = text.encode()
+    raw = text.encode(errors="replace")
     if len(raw) <= most:
         return text
-    return raw[:most].decode(errors="ignore") + _CUT
+    return raw[: most - len(_CUT.encode())].decode(errors="ignore") + _CUT

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from remit.errors import Conflict
+from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
+from remit.runtime.processes import end_leftovers, end_leftovers_in
 from remit.runtime.workspace import create_workspace, destroy_workspace
 from remit.services import runs
 from remit.services.command import Gate
@@ -43,16 +46,54 @@ async def finish(gate: Gate, run: LiveRun, status: str = "completed") -> None:
         destroy_workspace(run.workspace)
 
 
-async def recover(gate: Gate) -> int:
-    """After a start: runs that another process left behind are lost; answers how many."""
-    lost = await gate(as_system(), runs.live)
+async def recover(gate: Gate, workspaces: Path | None = None, *, alone: bool = True) -> int:
+    """After a start: runs that this instance left behind are lost; answers how many.
+
+    When others work on the same database, the runs of workers are left to them: whoever is silent
+    loses its lease. Programs of runs that are over are ended either way.
+    """
+    living = await gate(as_system(), runs.live)
+    lost = [run for run in living if alone or _is_by_hand(run, workspaces)]
+    ours = {run["id"] for run in lost}
+    await asyncio.to_thread(end_leftovers, ours)
+    if workspaces is not None:
+        others = {run["id"] for run in living} - ours
+        await asyncio.to_thread(end_leftovers_in, workspaces, others)
+    report = {"exit_reason": "lost", "error": "the instance stopped while it was running"}
     for run in lost:
         try:
-            await gate(as_system(), runs.end, run=run["id"], status="lost")
+            await gate(as_system(), runs.end, run=run["id"], status="lost", report=report)
         except Conflict:
             continue  # somebody else ended it
         if run["workspace"]:
-            destroy_workspace(run["workspace"])
+            _remove(run["workspace"])
+    if workspaces is not None:
+        await _tidy(gate, workspaces)
     if lost:
         log.warning("%d runs were cut off when the instance last stopped", len(lost))
     return len(lost)
+
+
+def _is_by_hand(run: dict[str, Any], workspaces: Path | None) -> bool:
+    """Nobody but its own instance looks after it."""
+    if run["worker"] is not None or workspaces is None or run["workspace"] is None:
+        return False
+    return Path(run["workspace"]).is_relative_to(workspaces)
+
+
+async def _tidy(gate: Gate, workspaces: Path) -> None:
+    """Folders of runs that ended and could not take them along."""
+    folders = await asyncio.to_thread(_folders, workspaces)
+    for run in await gate(as_system(), runs.ended, runs=sorted(folders)):
+        _remove(folders[run])
+
+
+def _folders(workspaces: Path) -> dict[str, Path]:
+    return {path.name: path for path in workspaces.iterdir()} if workspaces.is_dir() else {}
+
+
+def _remove(folder: Path | str) -> None:
+    try:
+        destroy_workspace(folder)
+    except RemitError as error:
+        log.warning("a workspace is left: %s", error)

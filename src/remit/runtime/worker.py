@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
 
 from remit.adapters.running import RunResult
 from remit.app import App
-from remit.clock import SECOND
+from remit.clock import SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import CompanyId
-from remit.runtime.execution import Claimed, execute, report
+from remit.runtime.execution import Claimed, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
-from remit.runtime.workspace import create_workspace, destroy_workspace
+from remit.runtime.workspace import destroy_workspace
 from remit.services import runs
 from remit.services.identity import as_system
 
@@ -25,13 +25,20 @@ DEFAULT_SLOTS = 4
 RENEW_SECONDS = 3.0
 SWEEP_SECONDS = 30.0
 LONGEST_SLEEP = 1.0
+_MOST_SWEEPS = 1000
 
 
 class Dispatcher(Protocol):
     """How wakes reach workers. Who may run is decided by the lease, not by this."""
 
+    def start(self) -> None:
+        """Begin to claim agents that are ready."""
+
     def kick(self) -> None:
-        """Somebody was woken; from any thread."""
+        """Somebody was woken, or a run was ended; from any thread."""
+
+    def cancel(self, run: str) -> bool:
+        """End a run on this machine; tells whether it was here."""
 
     async def stop(self) -> None:
         """Start nobody any more, and end what is running."""
@@ -48,26 +55,35 @@ class Worker:
         name: str = "local",
         slots: int = DEFAULT_SLOTS,
         per_company: int | None = None,
+        per_adapter: Mapping[str, int] | None = None,
+        lease: Micros = runs.LEASE_TIME,
     ) -> None:
         self._app = app
         self._url = url
         self.name = name
         self.slots = slots
         self._per_company = per_company or slots
-        self._running: dict[str, tuple[Claimed, asyncio.Task[None]]] = {}
+        self._per_adapter = dict(per_adapter or {})
+        self._lease = lease
+        self._running: dict[str, _Running] = {}
         self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._last_company = ""
+        #: When the clock brings back something that was put off.
+        self._deferred: Micros | None = None
 
     def start(self) -> None:
         self._app.gate.listeners.append(self._changed)
-        for work in (self._dispatch, self._renew, self._look_after):
+        for work in (self._dispatch, self._renew, self._look_after, self._sweep_now_and_then):
             self._tasks.append(asyncio.create_task(self._forever(work)))
 
     def kick(self) -> None:
         self._loop.call_soon_threadsafe(self._woken.set)
+
+    def cancel(self, run: str) -> bool:
+        return any(here.cancel() for here in self._running.values() if here.claimed.run_id == run)
 
     async def stop(self) -> None:
         self._stopping = True
@@ -75,10 +91,11 @@ class Worker:
             self._app.gate.listeners.remove(self._changed)
         for task in self._tasks:
             task.cancel()
-        running = [task for _, task in self._running.values()]
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *running, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        running = list(self._running.values())
+        for here in running:
+            here.cancel()
+        await asyncio.gather(*(here.task for here in running), return_exceptions=True)
 
     @property
     def busy(self) -> int:
@@ -87,11 +104,11 @@ class Worker:
     def _changed(self, _: CompanyId) -> None:
         self.kick()
 
-    async def _forever(self, work: Callable[[], object]) -> None:
+    async def _forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """What fails is tried again; a worker that stops quietly is the worst kind."""
         while not self._stopping:
             try:
-                await work()  # type: ignore[misc]
+                await work()
             except RemitError as error:
                 log.warning("the worker goes on after: %s", error)
                 await asyncio.sleep(LONGEST_SLEEP)
@@ -103,13 +120,19 @@ class Worker:
 
     async def _dispatch(self) -> None:
         self._woken.clear()
+        if self._deferred is not None and self._deferred <= self._app.clock.now():
+            await self._sweep()
+        if self.busy:
+            await self._end_cancelled()
         if self.busy < self.slots:
             await self._start_ready()
-        pause = LONGEST_SLEEP
         following = await self._app.gate(as_system(), runs.next_ready)
-        if following is not None:
-            left = (following - self._app.clock.now()) / SECOND
-            pause = min(max(left, 0.001), LONGEST_SLEEP)
+        self._deferred = following["deferred"]
+        pause = LONGEST_SLEEP
+        for time in following.values():
+            if time is not None:
+                left = (time - self._app.clock.now()) / SECOND
+                pause = min(pause, max(left, 0.001))
         try:
             async with asyncio.timeout(pause):
                 await self._woken.wait()
@@ -117,16 +140,24 @@ class Worker:
             pass
 
     async def _start_ready(self) -> None:
-        ready = await self._app.gate(as_system(), runs.ready)
-        busy = Counter(claimed.company_id for claimed, _ in self._running.values())
+        # Those that run here are in the way only while their end is being written down.
+        each = self._per_company + self.busy
+        ready = await self._app.gate(as_system(), runs.ready, each=each)
+        companies = Counter(here.claimed.company_id for here in self._running.values())
+        adapters = Counter(here.adapter for here in self._running.values())
         for one in self._in_turn(ready):
-            if self.busy >= self.slots:
+            company, adapter = one["company_id"], one["adapter_type"]
+            if self.busy >= self.slots or self._stopping:
                 return
-            if busy[one["company_id"]] >= self._per_company or one["agent_id"] in self._running:
-                continue
-            if await self._start(one["agent_id"]):
-                busy[one["company_id"]] += 1
-                self._last_company = one["company_id"]
+            if (
+                one["agent_id"] not in self._running
+                and companies[company] < self._per_company
+                and adapters[adapter] < self._per_adapter.get(adapter, self.slots)
+                and await uninterrupted(self._start(one["agent_id"], adapter))
+            ):
+                companies[company] += 1
+                adapters[adapter] += 1
+                self._last_company = company
 
     def _in_turn(self, ready: list[dict[str, str]]) -> list[dict[str, str]]:
         """One of each company after the other, so that a busy one does not starve the others."""
@@ -135,13 +166,15 @@ class Worker:
             by_company.setdefault(one["company_id"], []).append(one)
         order = sorted(by_company, key=lambda company: (company <= self._last_company, company))
         turns: list[dict[str, str]] = []
-        while any(by_company.values()):
-            turns += [by_company[company].pop(0) for company in order if by_company[company]]
+        for place in range(max(map(len, by_company.values()), default=0)):
+            turns += [
+                by_company[company][place] for company in order if place < len(by_company[company])
+            ]
         return turns
 
-    async def _start(self, agent: str) -> bool:
+    async def _start(self, agent: str, adapter: str) -> bool:
         run_id = self._app.ids.new()
-        folder = create_workspace(self._app.settings.workspaces, run_id)
+        folder = self._app.settings.workspaces / run_id
         try:
             answer = await self._app.gate(
                 as_system(),
@@ -150,13 +183,14 @@ class Worker:
                 run=run_id,
                 workspace=str(folder),
                 worker=self.name,
+                lease=self._lease,
             )
-        except (Conflict, NotFound):
-            destroy_workspace(folder)  # another worker was faster
+        except Conflict as refusal:
+            if refusal.reason == runs.NOTHING_TO_DO:
+                await self._app.gate(as_system(), runs.settle, agent=agent)
+            return False  # otherwise another worker was faster
+        except NotFound:
             return False
-        except BaseException:
-            destroy_workspace(folder)
-            raise
         claimed = Claimed(
             run_id=run_id,
             agent_id=agent,
@@ -167,27 +201,24 @@ class Worker:
             workspace=folder,
         )
         task = asyncio.create_task(self._carry_out(claimed))
-        self._running[agent] = (claimed, task)
+        self._running[agent] = _Running(claimed, adapter, task)
         return True
 
     async def _carry_out(self, claimed: Claimed) -> None:
-        status, result = "failed", RunResult(False, reason="stopped", error="its worker stopped")
+        status = "cancelled"
+        result = RunResult(False, reason="cancelled", error="it was ended")
         try:
             result = await execute(self._app, self._url, claimed)
             status = "completed" if result.ok else "failed"
         except asyncio.CancelledError:
-            status = "lost" if self._stopping else "cancelled"
-        except RemitError as error:
-            result = RunResult(False, reason=error.reason, error=error.sentence)
-        finally:
-            self._running.pop(claimed.agent_id, None)
-            try:
-                await asyncio.shield(self._end(claimed, status, result))
-            finally:
-                self._woken.set()
+            if self._stopping:
+                status = "lost"
+                result = RunResult(
+                    False, reason=runs.WORKER_STOPPED, error="Remit was stopped while it ran"
+                )
+        await uninterrupted(self._end(claimed, status, result))
 
     async def _end(self, claimed: Claimed, status: str, result: RunResult) -> None:
-        end_leftovers({claimed.run_id})
         try:
             await self._app.gate(
                 as_system(),
@@ -199,42 +230,73 @@ class Worker:
             )
         except Conflict:
             pass  # somebody ended it already: it was cancelled, or another worker took over
+        except Exception:
+            # It is not renewed any more, so it will be found and given up.
+            log.exception("run %s could not be ended properly", claimed.run_id)
+        finally:
+            self._running.pop(claimed.agent_id, None)
+            self._woken.set()
+        try:
+            await asyncio.to_thread(destroy_workspace, claimed.workspace)
         except RemitError as error:
-            log.warning("run %s could not be ended properly: %s", claimed.run_id, error)
-        destroy_workspace(claimed.workspace)
+            log.warning("the workspace of run %s is left: %s", claimed.run_id, error)
 
     # ── keeping ─────────────────────────────────────────────────────────────────────────────
 
     async def _renew(self) -> None:
-        await asyncio.sleep(RENEW_SECONDS)
-        held = [(claimed.agent_id, claimed.epoch) for claimed, _ in self._running.values()]
+        await asyncio.sleep(min(RENEW_SECONDS, self._lease / SECOND / 3))
+        held = [(here.claimed.agent_id, here.claimed.epoch) for here in self._running.values()]
         if not held:
             return
-        for agent in await self._app.gate(as_system(), runs.renew, held=held):
-            claimed_task = self._running.get(agent)
-            if claimed_task is not None:
-                claimed_task[1].cancel()  # it is somebody else's now, or was cancelled
+        for agent in await self._app.gate(as_system(), runs.renew, held=held, lease=self._lease):
+            here = self._running.get(agent)
+            if here is not None and (agent, here.claimed.epoch) in held:
+                here.cancel()  # it is somebody else's now, or was cancelled
 
     async def _look_after(self) -> None:
-        """Take over from workers that are silent; wake whom nobody woke."""
-        waited = 0.0
-        while waited < SWEEP_SECONDS:
-            for run in await self._app.gate(as_system(), runs.expired):
-                try:
-                    await self._app.gate(as_system(), runs.take_over, run=run)
-                except Conflict:
-                    continue
-            await self._end_cancelled()
-            await asyncio.sleep(LONGEST_SLEEP)
-            waited += LONGEST_SLEEP
-        for company in await self._app.gate(as_system(), runs.forgotten):
-            await self._app.gate(as_system(), runs.sweep, company=company)
+        """Take over from workers that are silent."""
+        for run in await self._app.gate(as_system(), runs.expired):
+            try:
+                await self._app.gate(as_system(), runs.take_over, run=run)
+            except Conflict:
+                continue
+            # If that worker was on this machine, its programs may be, too.
+            await asyncio.to_thread(end_leftovers, {run})
+        await asyncio.sleep(LONGEST_SLEEP)
+
+    async def _sweep_now_and_then(self) -> None:
+        await self._sweep()
+        await asyncio.sleep(SWEEP_SECONDS)
+
+    async def _sweep(self) -> None:
+        """Wake whom nobody woke; time, too, can bring something back."""
+        for _ in range(_MOST_SWEEPS):
+            woken = 0
+            for company in await self._app.gate(as_system(), runs.forgotten):
+                answer = await self._app.gate(as_system(), runs.sweep, company=company)
+                woken += len(answer["woken"])
+            if not woken:
+                return
 
     async def _end_cancelled(self) -> None:
         """Runs that somebody ended in the database end on the machine, too."""
-        if not self._running:
-            return
-        live = {run["id"] for run in await self._app.gate(as_system(), runs.live)}
-        for claimed, task in list(self._running.values()):
-            if claimed.run_id not in live:
-                task.cancel()
+        here = [one.claimed.run_id for one in self._running.values()]
+        for run in await self._app.gate(as_system(), runs.ended, runs=here):
+            self.cancel(run)
+
+
+class _Running:
+    """A run on this machine."""
+
+    def __init__(self, claimed: Claimed, adapter: str, task: asyncio.Task[None]) -> None:
+        self.claimed = claimed
+        self.adapter = adapter
+        self.task = task
+        self._cancelled = False
+
+    def cancel(self) -> bool:
+        """Once: it needs its time to put things away."""
+        if not self._cancelled and not self.task.done():
+            self._cancelled = True
+            self.task.cancel()
+        return True

@@ -300,8 +300,11 @@ def restart(ctx: Context, *, agent: str) -> Answer:
     """End what an agent is doing, and begin anew at once."""
     found = _controlled(ctx, agent)
     finishing.stop(ctx, found)
-    ctx.tx.run(run_statements.CALM, agent=found.id, now=ctx.now)
-    waking.wake(ctx, found.id, "it was restarted")
+    idle = lookup.agent_row(ctx, found.id)
+    assert idle is not None
+    if idle.status in (AgentStatus.PAUSED, AgentStatus.ERROR):
+        tree.set_status(ctx, idle, AgentStatus.IDLE)
+    waking.wake_afresh(ctx, found.id, "it was restarted")
     ctx.record("agent.restart", f"agent:{found.id}", {"name": found.name})
     now = lookup.agent_row(ctx, found.id)
     assert now is not None
@@ -359,8 +362,7 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answe
         tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
     ctx.record(action, f"agent:{found.id}", {"name": found.name})
     if wanted is AgentStatus.IDLE:
-        ctx.tx.run(run_statements.CALM, agent=found.id, now=ctx.now)
-        waking.wake(ctx, found.id, "it was resumed")
+        waking.wake_afresh(ctx, found.id, "it was resumed")
     return {**views.agent(found), "status": wanted.value}
 
 

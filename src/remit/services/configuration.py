@@ -22,7 +22,7 @@ from remit.model.configuration import (
 )
 from remit.model.principal import ActorKind
 from remit.model.text import clean_text, name_key
-from remit.services import approval_engine, lookup, posts, views
+from remit.services import approval_engine, lookup, posts, views, waking
 from remit.services.command import Answer, Context, command, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import restore, without_secrets
@@ -252,6 +252,7 @@ def apply(
     new = lookup.agent_row(ctx, agent.id)
     assert new is not None
     kept = keep(ctx, new, source, before, approval)
+    waking.wake_afresh(ctx, agent.id, "its settings changed")
     ctx.record(
         "agent.configure",
         f"agent:{agent.id}",

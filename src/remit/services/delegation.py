@@ -28,6 +28,7 @@ from remit.services import (
     lookup,
     tree,
     views,
+    waking,
 )
 from remit.services.command import Answer, Context, command
 from remit.store import agents as agent_statements
@@ -117,6 +118,7 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
             now=ctx.now,
         )
         finishing.stop(ctx, _agent(ctx, part.owner_id))
+        waking.wake(ctx, part.owner_id, "something else is left to do")
     handover = _handover(ctx, found, boss, worker, gone, parts, why)
     ctx.record(
         "outcome.reclaim",

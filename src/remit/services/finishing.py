@@ -116,7 +116,6 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
     """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id, now=ctx.now)
     _count(ctx, outcome, +1)
-    waking.wake(ctx, outcome.owner_id, "an outcome was reopened")
     owner = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.owner_id)
     if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
         heir = tree.living_boss(ctx, owner)
@@ -126,6 +125,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
                 "Create a new agent for it.",
             )
         tree.hand_over(ctx, outcome.id, heir, delegated=False, delegator=None)
+    waking.wake(ctx, outcome.owner_id, "an outcome was reopened")
 
 
 def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
@@ -201,6 +201,12 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
     if live is None:
         return None
     ctx.tx.run(run_statements.END_RUN, run=live.id, new_status="cancelled", now=ctx.now)
+    ctx.tx.run(
+        run_statements.EXPLAIN_RUN,
+        run=live.id,
+        reason="cancelled",
+        new_error=f"ended by {ctx.actor.name or ctx.actor.address}",
+    )
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None, now=ctx.now)
     inbox.run_ended(ctx, live.id, agent.id, well=True)
     ctx.tx.run(run_statements.LET_GO, agent=agent.id, now=ctx.now)
@@ -263,6 +269,7 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any
         heir = tree.living_boss(ctx, agent)
         if heir is not None:
             ctx.tx.run(statements.REOWN_OPEN, owner=agent.id, new_owner=heir, now=ctx.now)
+            waking.wake(ctx, heir, "it took over from somebody who is gone")
             continue
         owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)
         nobody = {**verdict, "note": "nobody is left to work on it", "evidence": []}

@@ -9,7 +9,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict
-from remit.ids import AgentId, UserId
+from remit.ids import AgentId, MessageId, RunId, UserId
 from remit.model.agent import AgentStatus
 from remit.model.file import File
 from remit.model.mail import (
@@ -28,6 +28,7 @@ from remit.services.opening import open_outcome, write_document
 from remit.store import files as file_statements
 from remit.store import mail as statements
 from remit.store import outcomes as outcome_statements
+from remit.store import runs as run_statements
 
 PROCESS_INBOX = "Process inbox"
 GONE = "its receiver is gone"
@@ -84,13 +85,24 @@ def take(ctx: Context, *, limit: int = MOST_PER_TURN) -> dict[str, Any]:
         limit=max(1, min(limit, MOST_PER_TURN)),
     )
     if run is not None:
-        for delivery in waiting:
-            if delivery.status is DeliveryStatus.QUEUED:
-                ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
+        new = [one for one in waiting if one.status is DeliveryStatus.QUEUED]
+        for delivery in new:
+            ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
+        _keep_taken(ctx, run, [delivery.message_id for delivery in new])
     return {
         "messages": [_shown(ctx, delivery) for delivery in waiting],
         "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
     }
+
+
+def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
+    """The record of a run names all that it took up."""
+    found = ctx.tx.one(run_statements.RUN, run=run)
+    assert found is not None
+    taken = json.loads(found.message_ids)
+    if any(message not in taken for message in messages):
+        taken += [message for message in messages if message not in taken]
+        ctx.tx.run(run_statements.TOOK_UP, run=run, new_message_ids=json.dumps(taken))
 
 
 @logged

@@ -137,6 +137,7 @@ def change(
         changed["parents"] = _change_parents(ctx, found, parents)
     if blocked_by is not None:
         changed["blocked_by"] = _change_blockers(ctx, found, blocked_by)
+    waking.wake(ctx, found.owner_id, "an outcome was changed")
     ctx.record("outcome.change", f"outcome:{found.id}", changed)
     return views.outcome(require(ctx, found.id), ctx.now)
 
@@ -327,6 +328,7 @@ def disconnect(ctx: Context, parent: str, child: str) -> None:
     ctx.tx.run(statements.DELETE_EDGE, parent=parent, child=child)
     if require(ctx, child).status is OutcomeStatus.OPEN:
         ctx.tx.run(statements.COUNT_PREREQS, outcome=parent, step=-1)
+        waking.wake(ctx, require(ctx, parent).owner_id, "it waits for less")
 
 
 def has_edge(ctx: Context, parent: str, child: str) -> bool:
@@ -365,6 +367,7 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
         ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
+        waking.wake(ctx, before[gone].owner_id, "it waits for less")
     for new in after.keys() - before.keys():
         _add_edge(ctx, _open_parent(ctx, new), outcome)
     return sorted(after)

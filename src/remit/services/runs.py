@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from remit.authority import Action, holding
@@ -21,6 +22,7 @@ from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.principal import ActorKind
 from remit.model.run import (
     ENDED_WELL,
+    HELD,
     MOST_FAILURES,
     MOST_IDLE_RUNS,
     Lease,
@@ -37,7 +39,14 @@ from remit.store.statement import row
 #: How long a worker may be silent before others take over.
 LEASE_TIME: Micros = 10 * SECOND
 MOST_AT_ONCE = 200
+#: Nothing that a program reports about itself counts for more than this.
+MOST_COUNTED = 1 << 53
+LONGEST_REPORT = 100_000
 END_OF_IDS = "g"
+#: Why a claim is refused when whatever it was for is done.
+NOTHING_TO_DO = "nothing_to_do"
+#: How a run ended that was cut off because Remit was shut down.
+WORKER_STOPPED = "stopped"
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
 
 #: What a run can report about itself when it ends.
@@ -71,25 +80,25 @@ def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answe
 
 
 @query
-def ready(ctx: Context, *, limit: int = MOST_AT_ONCE) -> list[dict[str, Any]]:
-    """Who has something to do and may do it now; for Remit itself."""
+def ready(
+    ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE
+) -> list[dict[str, Any]]:
+    """Who has something to do and may do it now, so many of each company; for Remit itself."""
     _system_only(ctx)
     return [
         {"agent_id": one.agent_id, "company_id": one.company_id, "adapter_type": one.adapter_type}
-        for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)
+        for one in ctx.tx.all(statements.READY, now=ctx.now, each=each, limit=limit)
     ]
 
 
 @query
-def next_ready(ctx: Context) -> Micros | None:
-    """When somebody is to be started, or looked at, next."""
+def next_ready(ctx: Context) -> dict[str, Micros | None]:
+    """When somebody is to be started next, and when the clock brings something back."""
     _system_only(ctx)
-    times = [
-        ctx.tx.one(statements.NEXT_READY, now=ctx.now),
-        ctx.tx.one(statements.NEXT_DEFERRED, now=ctx.now),
-    ]
-    known = [int(time) for time in times if time is not None]
-    return min(known) if known else None
+    return {
+        "ready": ctx.tx.one(statements.NEXT_READY, now=ctx.now),
+        "deferred": ctx.tx.one(statements.NEXT_DEFERRED, now=ctx.now),
+    }
 
 
 @command
@@ -100,7 +109,11 @@ def claim(
     _system_only(ctx)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
-    if found.status is not AgentStatus.IDLE or not ctx.tx.run(
+    if ctx.tx.one(statements.HAS_WORK, agent=found.id, now=ctx.now) is None:
+        raise Conflict(
+            f"{found.name} has nothing to do any more.", "Let it sleep.", code=NOTHING_TO_DO
+        )
+    if _cannot_start(found) or not ctx.tx.run(
         statements.CLAIM, agent=found.id, now=ctx.now, until=ctx.now + lease, new_worker=worker
     ):
         raise Conflict(f"{found.name} has nothing to do, or is being seen to.")
@@ -115,6 +128,20 @@ def claim(
         "seen": held.wake_seq,
         "why": held.why,
     }
+
+
+def _cannot_start(agent: Agent) -> bool:
+    return agent.status is not AgentStatus.IDLE or agent.adapter_type == "human"
+
+
+@logged
+def settle(ctx: Context, *, agent: str) -> None:
+    """Let an agent sleep that was woken and has nothing to do after all; for Remit itself."""
+    _system_only(ctx)
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.take_turn()  # what gives it something to do takes a turn, too
+    if ctx.tx.one(statements.HAS_WORK, agent=found.id, now=ctx.now) is None:
+        ctx.tx.run(statements.SETTLE, agent=found.id, now=ctx.now)
 
 
 @logged
@@ -143,37 +170,25 @@ def end(
     found = _entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
     ended = RunStatus(status)
-    said = (report or {}).get("final_response")
-    if ended is RunStatus.COMPLETED and said:
+    known = _clean(report or {})
+    # Last words are no progress: who has nothing else to show could go on saying them for ever.
+    changed = _changed(ctx, found)
+    if ended is RunStatus.COMPLETED and known.get("final_response"):
         agent = lookup.agent_row(ctx, found.agent_id)
         assert agent is not None
-        handoff.deliver(ctx, agent, found, said)
-    _end(ctx, found, ended, report or {})
-    _release(ctx, found, ended, seen, (report or {}).get("error"))
+        handoff.deliver(ctx, agent, found, known["final_response"])
+    _end(ctx, found, ended, known)
+    _release(ctx, found, ended, seen, known, changed)
     return {"id": run, "status": ended.value}
 
 
-@logged
+@query
 def expired(ctx: Context) -> list[str]:
     """Runs of workers that have not been heard of; for Remit itself."""
     _system_only(ctx)
-    found: list[str] = []
-    for lease in ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE):
-        live = ctx.tx.one(statements.LIVE_RUN_OF, agent=lease.agent_id)
-        if live is not None and live.epoch == lease.epoch:
-            found.append(live.id)
-        else:
-            ctx.tx.run(
-                statements.RELEASE,
-                agent=lease.agent_id,
-                epoch=lease.epoch,
-                seen=lease.done_seq,
-                due=lease.due_at,
-                new_idle_runs=lease.idle_runs,
-                new_failures=lease.failures,
-                new_told=lease.told,
-            )
-    return found
+    late = ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE)
+    live = [ctx.tx.one(statements.LIVE_RUN_OF, agent=lease.agent_id) for lease in late]
+    return [run.id for run in live if run is not None and run.worker is not None]
 
 
 @command
@@ -185,9 +200,12 @@ def take_over(ctx: Context, *, run: str) -> Answer:
     lease = ctx.tx.one(statements.LEASE, agent=found.agent_id)
     if lease is None or lease.lease_until is None or lease.lease_until > ctx.now:
         raise Conflict("Its worker was heard of again.")
-    error = f"its worker {found.worker} was not heard of any more"
-    _end(ctx, found, RunStatus.LOST, {"exit_reason": "lost", "error": error})
-    _release(ctx, found, RunStatus.LOST, None, error)
+    known = {
+        "exit_reason": "lost",
+        "error": f"its worker {found.worker} was not heard of any more",
+    }
+    _end(ctx, found, RunStatus.LOST, known)
+    _release(ctx, found, RunStatus.LOST, None, known)
     return {"id": run, "status": RunStatus.LOST.value}
 
 
@@ -199,8 +217,10 @@ def sweep(ctx: Context, *, company: str) -> Answer:
     ctx.accept_rule(_SYSTEM)
     woken = [
         agent
-        for agent, there in ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
-        if there == company and waking.wake(ctx, agent, "there is something to do")
+        for agent in ctx.tx.all(
+            statements.FORGOTTEN_IN, now=ctx.now, company=company, limit=MOST_AT_ONCE
+        )
+        if waking.wake(ctx, agent, "there is something to do")
     ]
     ctx.record("agent.wake", f"company:{company}", {"agents": woken}, _SYSTEM)
     return {"woken": woken}
@@ -210,8 +230,15 @@ def sweep(ctx: Context, *, company: str) -> Answer:
 def forgotten(ctx: Context) -> list[str]:
     """Companies in which somebody should have been woken; for Remit itself."""
     _system_only(ctx)
-    found = ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
-    return list(dict.fromkeys(company for _, company in found))
+    return ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
+
+
+@query
+def ended(ctx: Context, *, runs: Sequence[str]) -> list[str]:
+    """Which of these runs are known and over; for their worker."""
+    _system_only(ctx)
+    found = [ctx.tx.one(statements.RUN, run=run) for run in runs]
+    return [run.id for run in found if run is not None and run.status is not RunStatus.RUNNING]
 
 
 @query
@@ -303,25 +330,23 @@ def cancel(ctx: Context, *, run: str, reason: object = "") -> Answer:
         place=ctx.place(found.agent_id),
     )
     why = str(reason)[:1000] if reason else f"cancelled by {ctx.actor.name}"
-    _end(ctx, found, RunStatus.CANCELLED, {"exit_reason": "cancelled", "error": why})
-    _release(ctx, found, RunStatus.CANCELLED, None, None)
+    known = _clean({"exit_reason": "cancelled", "error": why})
+    _end(ctx, found, RunStatus.CANCELLED, known)
+    _release(ctx, found, RunStatus.CANCELLED, None, known)
     return {"id": found.id, "status": RunStatus.CANCELLED.value}
 
 
 @logged
 def append_log(ctx: Context, *, run: str, pieces: Sequence[Mapping[str, Any]]) -> None:
-    """Keep what a run printed; for its worker."""
+    """Keep what a run printed; for its worker, unless the run was lost to another."""
     _system_only(ctx)
+    found = ctx.tx.one(statements.RUN, run=RunId(run))
+    if found is None or found.status is RunStatus.LOST:
+        raise Conflict("The run was given up.", "Stop it.", code="lost")
     for piece in pieces:
         ctx.tx.run(statements.INSERT_LOG, run_id=run, **piece)
     size = sum(len(piece["text"]) for piece in pieces)
     ctx.tx.run(statements.COUNT_LOG, run=run, more=size)
-
-
-@logged
-def took_up(ctx: Context, *, run: str, messages: Sequence[str]) -> None:
-    _system_only(ctx)
-    ctx.tx.run(statements.TOOK_UP, run=run, new_message_ids=json.dumps(list(messages)))
 
 
 @query
@@ -350,11 +375,19 @@ def _why_idle(ctx: Context, agent: Agent) -> tuple[str, str]:
         return _nothing_to_do(ctx, agent)
     if agent.adapter_type == "human":
         return "person", "A person holds its seat."
+    if lease is not None and lease.held:
+        return "cancelled", "Its last run was ended by somebody; it waits for something new."
     if lease is None or not lease.awake:
         return "waking", "It has something to do and will be woken within the minute."
     if lease.due_at > ctx.now:
-        return "backoff", f"It is tried again at {views.time(lease.due_at)}."
+        return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
     return "no_slot", "It waits for a free slot of a worker."
+
+
+def _why_backoff(lease: Lease) -> str:
+    if lease.failures:
+        return f"Its last run failed ({lease.told or 'for an unknown reason'})."
+    return "Its last run changed nothing."
 
 
 def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
@@ -366,6 +399,9 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.open_prereqs and outcome.status.value == "open":
             return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
+    later = ctx.tx.one(statements.NEXT_DEFERRED_OF, agent=agent.id, now=ctx.now)
+    if later is not None:
+        return "deferred", f"What it could do was put off until {views.time(later)}."
     return "no_work", "It has no mail and nothing that can be worked on."
 
 
@@ -447,49 +483,135 @@ def _end(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) ->
     )
 
 
-def _release(ctx: Context, run: Run, ended: RunStatus, seen: int | None, error: str | None) -> None:
+def _changed(ctx: Context, run: Run) -> bool:
+    """Whether a run did something that lasts: dealt with mail, or changed anything."""
+    now = ctx.tx.one(statements.RUN, run=run.id)
+    assert now is not None
+    return now.message_ids != "[]" or bool(ctx.tx.one(statements.CHANGES_BY, run=run.id))
+
+
+def _release(
+    ctx: Context,
+    run: Run,
+    ended: RunStatus,
+    seen: int | None,
+    report: Mapping[str, Any],
+    changed: bool = True,
+) -> None:
     """Let go of the agent, and say when to look at it again."""
-    lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
-    if lease is None or lease.epoch != run.epoch:
-        return  # it was begun by hand, or somebody has taken over
     agent = lookup.agent_row(ctx, run.agent_id)
+    lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
     assert agent is not None
-    failed = ended not in ENDED_WELL
-    more = ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is not None
-    changed = bool(ctx.tx.one(statements.CHANGES_BY, run=run.id))
-    idle_runs = lease.idle_runs + 1 if more and not failed and not changed else 0
-    failures = lease.failures + 1 if failed else 0
-    cause = (error or ended.value) if failed else None
-    done = lease.done_seq if failed else max(lease.done_seq, seen or lease.wake_seq)
-    if ended is RunStatus.CANCELLED:
-        done = lease.wake_seq  # whoever stopped it wants it to stand still until something new
+    if lease is None or lease.epoch != run.epoch:
+        # It was begun by hand; whatever it left is to be seen to as ever.
+        if ended is not RunStatus.CANCELLED:
+            waking.wake(ctx, agent.id, "something is left to do")
+        return
+    after = _after(lease, ended, seen, report, changed, _has_work(ctx, agent))
     ctx.tx.run(
         statements.RELEASE,
         agent=agent.id,
         epoch=lease.epoch,
-        seen=min(done, lease.wake_seq),
-        due=ctx.now + pause_after(idle_runs, failures),
-        new_idle_runs=idle_runs,
-        new_failures=failures,
-        new_told=cause or lease.told,
+        seen=lease.wake_seq,
+        due=HELD if ended is RunStatus.CANCELLED else ctx.now + after.pause,
+        new_idle_runs=after.idle_runs,
+        new_failures=after.failures,
+        new_told=after.told,
     )
-    if more and not failed and ended is not RunStatus.CANCELLED:
-        _see_to_it_again(ctx, agent, idle_runs)
-    if failed and cause != lease.told:
-        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {cause}.")
-    if idle_runs >= MOST_IDLE_RUNS:
-        _stop(ctx, agent, f"{idle_runs} runs in a row changed nothing")
-    elif failures >= MOST_FAILURES:
-        _stop(ctx, agent, f"{failures} runs in a row failed, the last one because {cause}")
+    if after.again:
+        newer = seen is not None and lease.wake_seq > seen
+        ctx.tx.run(
+            statements.WAKE_AGAIN,
+            agent=agent.id,
+            due=ctx.now + after.pause,
+            new_why=lease.why if newer else "something is left to do",
+        )
+    _say_what_follows(ctx, agent, lease, ended, after)
 
 
-def _see_to_it_again(ctx: Context, agent: Agent, idle_runs: int) -> None:
-    """Something is left to do: at once after progress, later and later without."""
-    ctx.tx.run(
-        statements.WAKE_AGAIN,
-        agent=agent.id,
-        due=ctx.now + pause_after(idle_runs, 0),
-    )
+@dataclass(frozen=True)
+class _After:
+    """What is to become of an agent whose run ended."""
+
+    again: bool
+    idle_runs: int
+    failures: int
+    #: Why the run failed, if it did.
+    cause: str | None
+    told: str | None
+
+    @property
+    def pause(self) -> Micros:
+        return pause_after(self.idle_runs, self.failures)
+
+
+def _after(
+    lease: Lease,
+    ended: RunStatus,
+    seen: int | None,
+    report: Mapping[str, Any],
+    changed: bool,
+    more: bool,
+) -> _After:
+    if ended is RunStatus.CANCELLED:
+        # Whoever stopped it wants it to stand still until something new comes.
+        return _After(False, 0, lease.failures, None, lease.told)
+    if report.get("exit_reason") == WORKER_STOPPED:
+        # Remit was shut down, which is no fault of the agent.
+        return _After(more, lease.idle_runs, lease.failures, None, lease.told)
+    if ended is RunStatus.COMPLETED:
+        newer = seen is not None and lease.wake_seq > seen
+        idle_runs = lease.idle_runs + 1 if more and not changed and not newer else 0
+        # One good run among bad ones is no reason to tell of the next bad one again.
+        return _After(more, idle_runs, 0, None, lease.told if lease.failures else None)
+    cause = report.get("error") or ended.value
+    return _After(more, 0, lease.failures + 1, cause, cause)
+
+
+def _say_what_follows(
+    ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
+) -> None:
+    """Stop what does not get on; its boss is told, once for each cause."""
+    root = agent.boss_id is None
+    if after.idle_runs >= MOST_IDLE_RUNS:
+        _stop(ctx, agent, f"{after.idle_runs} runs in a row changed nothing")
+    elif after.failures == MOST_FAILURES and root:
+        # Nobody above could start it again, so Remit goes on trying.
+        _tell_boss(
+            ctx,
+            agent,
+            f"{agent.name} does not get on",
+            f"{after.failures} runs in a row of {agent.name} failed, the last one because "
+            f"{after.cause}. It is tried again every few minutes.",
+        )
+    elif after.failures >= MOST_FAILURES and not root:
+        _stop(
+            ctx,
+            agent,
+            f"{after.failures} runs in a row failed, the last one because {after.cause}",
+        )
+    elif (
+        after.cause is not None
+        and after.cause != before.told
+        and not (root and ended is RunStatus.LOST)
+    ):
+        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {after.cause}.")
+
+
+def _has_work(ctx: Context, agent: Agent) -> bool:
+    return ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is not None
+
+
+def _clean(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program says about itself, as far as it can be kept."""
+    cleaned: dict[str, Any] = {}
+    for name, value in report.items():
+        if isinstance(value, str):
+            whole = value[:LONGEST_REPORT].replace("\0", "\ufffd")
+            cleaned[name] = whole.encode(errors="replace").decode()
+        elif isinstance(value, int):
+            cleaned[name] = min(max(int(value), 0), MOST_COUNTED)
+    return cleaned
 
 
 def _stop(ctx: Context, agent: Agent, why: str) -> None:
@@ -550,7 +672,9 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
     assert agent is not None
     assert company is not None
     session = ctx.tx.one(statements.SESSION, agent=agent.id)
+    lease = ctx.tx.one(statements.LEASE, agent=agent.id)
     return {
+        "failures": lease.failures if lease else 0,
         "agent": {
             **views.agent(agent),
             "prompt": agent.prompt,
@@ -577,22 +701,24 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
 def keep_session(
     ctx: Context,
     *,
-    agent: str,
+    run: str,
     adapter_type: str,
     session_id: str | None,
     begun_at: Micros,
     context_tokens: int,
 ) -> None:
-    """Remember the conversation to go on with, or that there is none."""
+    """Remember the conversation that a run leaves to go on with, or that there is none."""
     _system_only(ctx)
+    found = _entered(ctx, run)
+    if found.status is not RunStatus.RUNNING:
+        return  # another run may be at it by now
     if session_id is None:
-        ctx.tx.run(statements.FORGET_SESSION, agent=agent)
+        ctx.tx.run(statements.FORGET_SESSION, agent=found.agent_id)
         return
-    row_of_agent = lookup.agent_anywhere(ctx, agent)
     ctx.tx.run(
         statements.KEEP_SESSION,
-        agent_id=row_of_agent.id,
-        company_id=row_of_agent.company_id,
+        agent_id=found.agent_id,
+        company_id=found.company_id,
         adapter_type=adapter_type,
         session_id=session_id,
         begun_at=begun_at,

@@ -12,7 +12,7 @@ from remit.model.configuration import RevisionSource, configuration_of
 from remit.model.grant import Grant
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import name_key
-from remit.services import configuration, finishing, grants, outcomes, tree
+from remit.services import configuration, finishing, grants, outcomes, tree, waking
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import grants as grant_statements
@@ -266,6 +266,7 @@ class Steps:
             now=self._ctx.now,
         )
         configuration.keep(self._ctx, self._now(agent), RevisionSource.SEAT, configuration_of(now))
+        waking.wake_afresh(self._ctx, agent, "somebody else sits there now")
         self._done.append({"step": "seat", "agent": agent, "from": list(was), "to": list(to)})
 
     def _delegator(self, outcome: str, was: str | None, to: str | None) -> None:

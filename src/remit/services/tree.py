@@ -30,6 +30,8 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
         new_status=wanted.value,
         now=ctx.now,
     )
+    if wanted not in (AgentStatus.IDLE, AgentStatus.RUNNING):
+        waking.hold(ctx, agent.id)
 
 
 def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
@@ -44,6 +46,8 @@ def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
         now=ctx.now,
     )
     take_place(ctx, agent.id, agent.boss_id, agent.boss_user_id)
+    if not paused:
+        waking.wake_afresh(ctx, agent.id, "it was reinstated")
     ctx.record("agent.reinstate", f"agent:{agent.id}", {"name": agent.name})
 
 

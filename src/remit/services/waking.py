@@ -1,4 +1,8 @@
-"""Waking agents: whatever gives an agent something to do says so in the same transaction."""
+"""Waking agents: whatever gives an agent something to do says so in the same transaction.
+
+Who cannot be started is not woken: a person at work, somebody paused, stopped, gone or not yet
+taken on. What lets them be started again wakes them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from remit.store import runs as statements
 
 def wake(ctx: Context, agent: str, why: str) -> bool:
     """Have an agent started as soon as may be, if there is something for it to do."""
-    if ctx.tx.one(statements.HAS_WORK, agent=agent, now=ctx.now) is None:
+    if ctx.tx.one(statements.CAN_BE_WOKEN, agent=agent, now=ctx.now) is None:
         return False
     ctx.tx.run(statements.WAKE, agent=agent, company=ctx.company, due=ctx.now, why=why)
     return True
@@ -29,3 +33,14 @@ def wake_dependents(ctx: Context, outcome: str) -> None:
         ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome),
         "what it waited for is finished",
     )
+
+
+def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
+    """The same, and what went wrong before does not make it wait."""
+    ctx.tx.run(statements.CALM, agent=agent, now=ctx.now)
+    return wake(ctx, agent, why)
+
+
+def hold(ctx: Context, agent: str) -> None:
+    """It is not to be started until somebody says so."""
+    ctx.tx.run(statements.HOLD, agent=agent)

@@ -24,6 +24,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CONNECTIONS = 8
+#: A process that stands still in the middle of a change must not stop its company for long.
+LONGEST_SILENCE_MS = 5_000
 #: A deadlock or a serialisation failure undid everything, so trying again is safe.
 ATTEMPTS = 5
 
@@ -95,7 +97,11 @@ class PostgresDatabase(Database):
         connection: psycopg.Connection[Any] | None = getattr(self._local, "connection", None)
         if connection is None or connection.closed:
             try:
-                connection = psycopg.connect(self._url, application_name="remit")
+                connection = psycopg.connect(
+                    self._url,
+                    application_name="remit",
+                    options=f"-c idle_in_transaction_session_timeout={LONGEST_SILENCE_MS}",
+                )
             except psycopg.Error as error:
                 raise Unavailable(
                     "The PostgreSQL database cannot be reached.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import (
     Boolean,
     and_,
+    case,
     exists,
     func,
     insert,
@@ -24,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId
-from remit.model.run import Lease, Run
+from remit.model.run import HELD, Lease, Run
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agent_leases,
@@ -75,6 +76,12 @@ END_RUN = change(
     update(runs)
     .where(runs.c.id == bind("run"), runs.c.status == literal("running"))
     .values(status=bind("new_status"), ended_at=bind("now"))
+)
+#: Why a run was ended that could not say so itself.
+EXPLAIN_RUN = change(
+    update(runs)
+    .where(runs.c.id == bind("run"))
+    .values(exit_reason=bind("reason"), error=bind("new_error"))
 )
 #: What is known of a run only when it is over.
 REPORT_RUN = change(
@@ -138,7 +145,18 @@ def _wake(dialect: object) -> object:
         index_elements=[agent_leases.c.agent_id],
         set_={
             "wake_seq": agent_leases.c.wake_seq + 1,
-            "due_at": bind("due"),
+            # Something new ends every pause but the one after a failure.
+            "due_at": case(
+                (
+                    and_(
+                        agent_leases.c.failures > 0,
+                        agent_leases.c.due_at > bind("due"),
+                        agent_leases.c.due_at < HELD,
+                    ),
+                    agent_leases.c.due_at,
+                ),
+                else_=bind("due"),
+            ),
             "why": bind("why"),
             "idle_runs": 0,
         },
@@ -157,35 +175,46 @@ class Ready:
     due_at: Micros
 
 
-#: Who has something to do and may do it now, longest waiting first.
-READY = Statement(
+_may_start = and_(
+    agents.c.status == literal("idle"),
+    agents.c.adapter_type != literal("human"),
+)
+_waiting = (
     select(
         agent_leases.c.agent_id,
         agent_leases.c.company_id,
         agents.c.adapter_type,
         agent_leases.c.due_at,
+        func.row_number()
+        .over(
+            partition_by=agent_leases.c.company_id,
+            order_by=(agent_leases.c.due_at, agent_leases.c.agent_id),
+        )
+        .label("place"),
     )
     .join(agents, agents.c.id == agent_leases.c.agent_id)
-    .where(
-        agent_leases.c.wake_seq > agent_leases.c.done_seq,
-        agent_leases.c.due_at <= bind("now"),
-        _free,
-        agents.c.status == literal("idle"),
-        agents.c.adapter_type != literal("human"),
-    )
-    .order_by(agent_leases.c.due_at)
+    .where(_awake, agent_leases.c.due_at <= bind("now"), _free, _may_start)
+    .subquery()
+)
+#: Who has something to do and may do it now: of each company those that wait longest.
+READY = Statement(
+    select(_waiting.c.agent_id, _waiting.c.company_id, _waiting.c.adapter_type, _waiting.c.due_at)
+    .where(_waiting.c.place <= bind("each"))
+    .order_by(_waiting.c.place, _waiting.c.due_at)
     .limit(bind("limit")),
     into(Ready),
 )
 NEXT_READY = Statement(
-    select(func.min(agent_leases.c.due_at))
+    select(agent_leases.c.due_at)
     .join(agents, agents.c.id == agent_leases.c.agent_id)
     .where(
         _awake,
         agent_leases.c.due_at > bind("now"),
-        agents.c.status == literal("idle"),
-        agents.c.adapter_type != literal("human"),
-    ),
+        agent_leases.c.due_at < HELD,
+        _may_start,
+    )
+    .order_by(agent_leases.c.due_at)
+    .limit(1),
     scalar,
 )
 CLAIM = change(
@@ -206,7 +235,7 @@ RENEW = change(
     )
     .values(lease_until=bind("until"))
 )
-#: A run sets done what it saw when it began; what came since is to be done still.
+#: A run is over: nothing is to be done, unless `WAKE_AGAIN` says so in the same transaction.
 RELEASE = change(
     update(agent_leases)
     .where(agent_leases.c.agent_id == bind("agent"), agent_leases.c.epoch == bind("epoch"))
@@ -223,7 +252,7 @@ RELEASE = change(
 WAKE_AGAIN = change(
     update(agent_leases)
     .where(agent_leases.c.agent_id == bind("agent"))
-    .values(wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"))
+    .values(wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"), why=bind("new_why"))
 )
 TOLD = change(
     update(agent_leases)
@@ -234,16 +263,33 @@ TOLD = change(
 LET_GO = change(
     update(agent_leases)
     .where(agent_leases.c.agent_id == bind("agent"))
-    .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null(), due_at=bind("now"))
+    .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null(), due_at=HELD)
+)
+#: There is nothing to do for it after all, and nobody is seeing to it.
+SETTLE = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"), _free)
+    .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null())
+)
+#: Not to be started until somebody says so.
+HOLD = change(
+    update(agent_leases).where(agent_leases.c.agent_id == bind("agent")).values(due_at=HELD)
 )
 #: Begun by a worker that has not been heard of since.
 EXPIRED = Statement(
     select(*_lease).where(agent_leases.c.lease_until <= bind("now")).limit(bind("limit")),
     into(Lease),
 )
+#: What went wrong before is forgiven, unless somebody has to say so first.
 CALM = change(
     update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"))
+    .where(
+        agent_leases.c.agent_id == bind("agent"),
+        exists().where(
+            agents.c.id == agent_leases.c.agent_id,
+            agents.c.status.in_([literal("idle"), literal("running")]),
+        ),
+    )
     .values(idle_runs=0, failures=0, told=null(), due_at=bind("now"))
 )
 
@@ -258,27 +304,67 @@ HAS_WORK = Statement(
     select(literal(1)).where(exists().where(outcomes.c.owner_id == bind("agent"), _actionable)),
     scalar,
 )
-#: Agents with something to do whom nobody woke; what the sweep repairs.
-FORGOTTEN = Statement(
-    select(outcomes.c.owner_id, outcomes.c.company_id)
-    .join(agents, agents.c.id == outcomes.c.owner_id)
-    .outerjoin(agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id)
-    .where(
-        _actionable,
-        agents.c.status == literal("idle"),
-        or_(
-            agent_leases.c.agent_id.is_(None),
-            agent_leases.c.wake_seq == agent_leases.c.done_seq,
+#: The same, if it can be started for it or is at work already.
+CAN_BE_WOKEN = Statement(
+    select(literal(1)).where(
+        exists().where(
+            agents.c.id == bind("agent"),
+            agents.c.status.in_([literal("idle"), literal("running")]),
+            agents.c.adapter_type != literal("human"),
         ),
-    )
+        exists().where(outcomes.c.owner_id == bind("agent"), _actionable),
+    ),
+    scalar,
+)
+_forgotten = and_(
+    _actionable,
+    _may_start,
+    or_(
+        agent_leases.c.agent_id.is_(None),
+        and_(
+            agent_leases.c.wake_seq == agent_leases.c.done_seq,
+            agent_leases.c.due_at <= bind("now"),
+        ),
+    ),
+)
+_with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
+    agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
+)
+#: Companies in which somebody has something to do and was not woken; what the sweep repairs.
+FORGOTTEN = Statement(
+    select(outcomes.c.company_id)
+    .select_from(_with_leases)
+    .where(_forgotten)
     .distinct()
     .limit(bind("limit")),
-    lambda agent, company: (agent, company),
+    scalar,
+)
+FORGOTTEN_IN = Statement(
+    select(outcomes.c.owner_id)
+    .select_from(_with_leases)
+    .where(_forgotten, outcomes.c.company_id == bind("company"))
+    .distinct()
+    .limit(bind("limit")),
+    scalar,
 )
 #: When the next outcome that was put off is to be looked at.
 NEXT_DEFERRED = Statement(
+    select(outcomes.c.deferred_until)
+    .where(
+        outcomes.c.status == literal_column("'open'"),
+        outcomes.c.deferred_until.is_not(None),
+        outcomes.c.deferred_until > bind("now"),
+    )
+    .order_by(outcomes.c.deferred_until)
+    .limit(1),
+    scalar,
+)
+NEXT_DEFERRED_OF = Statement(
     select(func.min(outcomes.c.deferred_until)).where(
-        outcomes.c.status == literal_column("'open'"), outcomes.c.deferred_until > bind("now")
+        outcomes.c.owner_id == bind("agent"),
+        outcomes.c.status == literal_column("'open'"),
+        outcomes.c.open_prereqs == literal_column("0"),
+        outcomes.c.deferred_until > bind("now"),
     ),
     scalar,
 )

@@ -148,6 +148,13 @@ outcomes = Table(
         sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),
+    # What the clock brings back.
+    Index(
+        "ix_outcomes_deferred_until",
+        "deferred_until",
+        sqlite_where=text("status = 'open' AND deferred_until IS NOT NULL"),
+        postgresql_where=text("status = 'open' AND deferred_until IS NOT NULL"),
+    ),
     Index("ix_outcomes_delegator_id", "delegator_id"),
     # What was handed to an agent, among the many that it may own.
     Index(

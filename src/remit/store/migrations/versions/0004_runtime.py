@@ -114,5 +114,13 @@ def upgrade() -> None:
         sqlite_where=sa.text("run_id IS NOT NULL"),
         postgresql_where=sa.text("run_id IS NOT NULL"),
     )
+    op.create_index(
+        "ix_outcomes_deferred_until",
+        "outcomes",
+        ["deferred_until"],
+        unique=False,
+        sqlite_where=sa.text("status = 'open' AND deferred_until IS NOT NULL"),
+        postgresql_where=sa.text("status = 'open' AND deferred_until IS NOT NULL"),
+    )
     op.create_index("ix_runs_agent_id", "runs", ["agent_id", "id"], unique=False)
     op.create_index("ix_runs_company_id", "runs", ["company_id", "id"], unique=False)
