@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from remit.adapters.running import RunContext, RunResult, Usage
+from remit.adapters import skills
+from remit.adapters.looking import path_with
+from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.errors import Unsupported
 
-#: Said by Claude on its way, so that the log is not all that tells of a stuck run.
-_FAILED_SERVER = "Claude could not reach Remit's tools ({})."
+_SERVER = "remit"
+_NO_TOOLS = "Claude could not reach Remit's tools ({})."
+_NO_SUCH_SESSION = "No conversation found"
+_NOT_LOGGED_IN = "Not logged in"
+#: What the model's server says; what is not here is an error of it.
+_STATUSES = {401: "auth", 403: "auth", 429: "rate_limited", 529: "overloaded"}
 _REASONS = {
-    "authentication_error": "auth",
-    "permission_error": "auth",
-    "rate_limit_error": "rate_limited",
-    "overloaded_error": "overloaded",
+    "error_max_turns": "max_turns",
+    "error_max_budget_usd": "budget",
+    "prompt_too_long": "context_full",
 }
+#: Trying again does not make a key right.
+_HOPELESS = (401, 403)
 
 
-def command_line(context: RunContext, program: str) -> list[str]:
+def command_line(context: RunContext, program: str, session: str | None) -> list[str]:
     config = context.config
     server = {
         "type": "http",
@@ -29,10 +37,12 @@ def command_line(context: RunContext, program: str) -> list[str]:
     }
     command = [
         *(program, "-p", "--output-format", "stream-json", "--verbose"),
-        *("--mcp-config", json.dumps({"mcpServers": {"remit": server}}), "--strict-mcp-config"),
-        *("--setting-sources", "", "--permission-mode", config.permission_mode),
-        *("--allowedTools", ",".join(["mcp__remit", *config.allowed_tools])),
+        *("--mcp-config", json.dumps({"mcpServers": {_SERVER: server}}), "--strict-mcp-config"),
+        # Of the project, for the skills that we put there; the workspace is new, so that is all.
+        *("--setting-sources", "project", "--permission-mode", config.permission_mode),
+        *("--allowedTools", ",".join([f"mcp__{_SERVER}", *config.allowed_tools])),
         *("--append-system-prompt", context.instructions),
+        # Otherwise a resumed conversation keeps the prompt of its first run.
         *("--system-prompt-snapshot", "off"),
     ]
     if config.tools is not None:
@@ -47,15 +57,16 @@ def command_line(context: RunContext, program: str) -> list[str]:
         command += ["--max-turns", str(config.max_turns)]
     if config.max_budget_usd:
         command += ["--max-budget-usd", str(config.max_budget_usd)]
-    if context.session:
-        command += ["--resume", context.session]
+    if session:
+        command += ["--resume", session]
     return command
 
 
-def environment(context: RunContext) -> dict[str, str]:
+def environment(context: RunContext, program: str) -> dict[str, str]:
     config = context.config
-    told = {
-        **context.environment(),
+    told = context.environment()
+    told |= {
+        "PATH": path_with(program, told["PATH"]),
         "CLAUDE_CONFIG_DIR": str(context.home / ".claude"),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_TELEMETRY": "1",
@@ -80,9 +91,10 @@ class Events:
     def __init__(self) -> None:
         self.session: str | None = None
         self.result: Mapping[str, Any] | None = None
-        self.server: str | None = None
-        self.retries = 0
+        #: Why it makes no sense to wait for a result: a reason and a sentence.
+        self.hopeless: tuple[str, str] | None = None
         self.context_tokens = 0
+        self._messages: dict[str, Mapping[str, Any]] = {}
 
     def read(self, line: str) -> None:
         try:
@@ -94,59 +106,94 @@ class Events:
         match event.get("type"), event.get("subtype"):
             case "system", "init":
                 self.session = event.get("session_id")
-                servers = event.get("mcp_servers") or []
-                self.server = next(
-                    (one.get("status") for one in servers if one.get("name") == "remit"), None
-                )
+                self._look_at_servers(event.get("mcp_servers") or [])
             case "system", "api_retry":
-                self.retries += 1
+                status = event.get("error_status")
+                if status in _HOPELESS:
+                    said = f"The model's server refuses the key ({status})."
+                    self.hopeless = ("auth", said)
             case "assistant", _:
-                usage = (event.get("message") or {}).get("usage") or {}
+                message = event.get("message") or {}
+                usage = message.get("usage") or {}
                 self.context_tokens = max(self.context_tokens, _input(usage))
+                # One event for each part of a message, all with the message's usage.
+                self._messages[str(message.get("id"))] = usage
             case "result", _:
                 self.result = event
             case _:
                 pass
 
-    def outcome(self, code: int) -> RunResult:
+    def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
+        status = next((one.get("status") for one in servers if one.get("name") == _SERVER), None)
+        if status != "connected":
+            self.hopeless = ("no_tools", _NO_TOOLS.format(status or "not configured"))
+
+    @property
+    def spent(self) -> Usage:
+        """Of this run: the total of a resumed session is that of all its runs."""
         if self.result is None:
-            return RunResult(
-                False,
-                reason="crashed",
-                error=f"Claude ended with {code} before it answered",
-                session=self.session,
+            return Usage(
+                tokens_in=sum(_input(usage) for usage in self._messages.values()),
+                tokens_out=sum(_number(one, "output_tokens") for one in self._messages.values()),
+                tokens_cached=sum(
+                    _number(one, "cache_read_input_tokens") for one in self._messages.values()
+                ),
             )
         usage = self.result.get("usage") or {}
-        spent = Usage(
+        return Usage(
             tokens_in=_input(usage),
-            tokens_out=int(usage.get("output_tokens") or 0),
-            tokens_cached=int(usage.get("cache_read_input_tokens") or 0),
+            tokens_out=_number(usage, "output_tokens"),
+            tokens_cached=_number(usage, "cache_read_input_tokens"),
             cost_micros=_cost(self.result),
         )
-        text = str(self.result.get("result") or "")
-        if self.result.get("is_error"):
-            kind = str(self.result.get("api_error_type") or "")
-            reason = _REASONS.get(kind) or str(
-                self.result.get("terminal_reason") or self.result.get("subtype") or "failed"
-            )
-            error = text[:500] or f"Claude ended with {reason}"
-            return RunResult(False, text, reason, error, spent, self.session, self.context_tokens)
-        if self.server not in (None, "connected"):
-            return RunResult(
-                False, text, "no_tools", _FAILED_SERVER.format(self.server), spent, self.session
-            )
-        return RunResult(True, text, "completed", None, spent, self.session, self.context_tokens)
+
+    def outcome(self, code: int) -> RunResult:
+        if self.result is not None and not self.result.get("is_error") and not self.hopeless:
+            text = str(self.result.get("result") or "")
+            return self._ended(True, text, "completed", None)
+        if self.hopeless:
+            return self._ended(False, "", *self.hopeless)
+        if self.result is None:
+            return self._ended(False, "", "crashed", f"Claude ended with {code} and no result.")
+        said = str(self.result.get("result") or "; ".join(self._errors()))
+        reason = _reason(self.result, said)
+        return self._ended(False, "", reason, said[:500] or f"Claude ended with {reason}.")
+
+    def _ended(self, ok: bool, text: str, reason: str, error: str | None) -> RunResult:
+        return RunResult(
+            ok, text, reason, error, self.spent, self.session, self.context_tokens or None
+        )
+
+    def _errors(self) -> list[str]:
+        return [str(one) for one in (self.result or {}).get("errors") or []]
+
+
+def _reason(result: Mapping[str, Any], said: str) -> str:
+    status = result.get("api_error_status")
+    if isinstance(status, int) and status in _STATUSES:
+        return _STATUSES[status]
+    if said.startswith(_NOT_LOGGED_IN):
+        return "auth"
+    if _NO_SUCH_SESSION in said:
+        return "session_lost"
+    for name in ("subtype", "terminal_reason"):
+        if result.get(name) in _REASONS:
+            return _REASONS[result[name]]
+    return str(result.get("terminal_reason") or "failed")
+
+
+def _number(usage: Mapping[str, Any], name: str) -> int:
+    return int(usage.get(name) or 0)
 
 
 def _input(usage: Mapping[str, Any]) -> int:
     return sum(
-        int(usage.get(name) or 0)
+        _number(usage, name)
         for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     )
 
 
 def _cost(result: Mapping[str, Any]) -> int:
-    """Of this run: the total of a resumed session is that of all its runs."""
     since = result.get("model_usage_since_last_result")
     if isinstance(since, Mapping):
         costs = [
@@ -156,18 +203,44 @@ def _cost(result: Mapping[str, Any]) -> int:
     return round(float(result.get("total_cost_usd") or 0) * 1_000_000)
 
 
-async def run(context: RunContext, program: str | None) -> RunResult:
+async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:
+    """One run; `login` is the worker's own, used when there is no key."""
     if program is None:
         raise Unsupported(
             "The program claude is not installed here.", "Install Claude Code on this worker."
         )
+    skills.give(context.workspace, "claude")
+    (context.home / ".claude").mkdir(mode=0o700, exist_ok=True)
+    result = await _once(context, program, login, context.session)
+    if result.reason == "session_lost":
+        context.log("The conversation is gone; a new one is begun.")
+        result = await _once(context, program, login, None)
+    return result
+
+
+async def _once(
+    context: RunContext, program: str, login: Path | None, session: str | None
+) -> RunResult:
     events = Events()
-    child = await context.start(
-        command_line(context, program),
-        env=environment(context),
+    full = context.config.sandbox == "full"
+    told = environment(context, program)
+    lent = {}
+    if login is not None and full:
+        told["CLAUDE_CONFIG_DIR"] = str(login.parent)
+    elif login is not None:
+        lent[login] = context.home / ".claude" / login.name
+    child: Child = await context.start(
+        command_line(context, program, session),
+        env=told,
+        cwd=None if context.config.cwd is None else Path(context.config.cwd),
         stdin=context.turn.encode(),
-        full_access=context.config.sandbox == "full",
+        full_access=full,
+        lent=lent,
     )
     async for line in child.lines():
         events.read(line)
+        context.spent = events.spent
+        if events.hopeless:
+            await child.end()
+            break
     return events.outcome(await child.wait())

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from remit.adapters import codex_cli
 from remit.adapters.contract import Adapter, Check, Environment
-from remit.adapters.looking import credential, find_program, version_of
+from remit.adapters.looking import credential, find_program, login_file, version_of
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings
 
@@ -107,4 +107,11 @@ class Codex(Adapter):
         return Check(True, f"Codex {version} can be used; its key: {source}.", "", facts)
 
     async def run(self, context: RunContext) -> RunResult:
-        return await codex_cli.run(context, find_program(context.config.command, os.environ))
+        keyed = (
+            context.config.secret_ref
+            or context.credentials
+            or set(_VARIABLES).intersection(context.config.env)
+        )
+        login = None if keyed else login_file(os.environ, _FILES)
+        program = find_program(context.config.command, os.environ)
+        return await codex_cli.run(context, program, login)

@@ -3,20 +3,64 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from remit.adapters.running import RunContext, RunResult, Usage
+from remit.adapters import skills
+from remit.adapters.looking import path_with
+from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.errors import Unsupported
 
 _KEY = "OPENAI_API_KEY"
+_OWN_KEY = "CODEX_API_KEY"
+_REFUSED_KEY = re.compile(r"status (401|403)\b")
+_REASONS = (
+    (_REFUSED_KEY, "auth"),
+    (re.compile(r"Missing environment variable|not logged in", re.IGNORECASE), "auth"),
+    (re.compile(r"\b429\b|rate limit|usage limit", re.IGNORECASE), "rate_limited"),
+    (re.compile(r"high demand|overloaded", re.IGNORECASE), "overloaded"),
+    (re.compile(r"context window|maximum context", re.IGNORECASE), "context_full"),
+)
+_NO_SUCH_SESSION = re.compile(r"no rollout found|thread .* not found", re.IGNORECASE)
+_NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
+_LONGEST_TAIL = 256 * 1024
+_ID = re.compile(r"[0-9a-f-]{8,64}")
 
 
-def command_line(context: RunContext, program: str) -> list[str]:
+@dataclass(frozen=True)
+class Session:
+    """A thread, and what it has taken so far: Codex counts a thread, we count runs."""
+
+    thread: str
+    taken: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def read(cls, text: str | None) -> Session | None:
+        if text is None:
+            return None
+        thread, *numbers = text.split("/")
+        known = [int(one) for one in numbers if one.isdigit()]
+        return cls(thread, Usage(*known) if len(known) == 3 else Usage())
+
+    def __str__(self) -> str:
+        taken = self.taken
+        return f"{self.thread}/{taken.tokens_in}/{taken.tokens_out}/{taken.tokens_cached}"
+
+
+def command_line(context: RunContext, program: str, session: Session | None) -> list[str]:
     config = context.config
+    # Our own sandbox is around it; a second one inside needs what the first one takes away.
+    inner = "danger-full-access" if config.sandbox == "workspace" else config.codex_sandbox
     settings: dict[str, Any] = {
         "analytics.enabled": False,
         "check_for_update_on_startup": False,
+        "approval_policy": "never",
+        "sandbox_mode": inner,
         "mcp_servers.remit.url": f"{context.url}/mcp",
         "mcp_servers.remit.bearer_token_env_var": "REMIT_TOKEN",
         "mcp_servers.remit.required": True,
@@ -41,13 +85,9 @@ def command_line(context: RunContext, program: str) -> list[str]:
     if config.network_access:
         settings["sandbox_workspace_write.network_access"] = True
     command = [program, "exec"]
-    if context.session:
-        command += ["resume", context.session]
+    if session:
+        command += ["resume", session.thread]
     command += ["--json", "--skip-git-repo-check", "--disable", "plugins"]
-    if context.session is None:
-        # Our own sandbox is around it; a second one inside needs what the first one takes away.
-        inner = "danger-full-access" if config.sandbox == "workspace" else config.codex_sandbox
-        command += ["-s", inner]
     if config.model:
         command += ["-m", config.model]
     for feature in config.disabled_features:
@@ -57,24 +97,29 @@ def command_line(context: RunContext, program: str) -> list[str]:
     return [*command, "-"]
 
 
-def environment(context: RunContext) -> dict[str, str]:
-    return {
-        **context.environment(),
+def environment(context: RunContext, program: str) -> dict[str, str]:
+    told = context.environment()
+    told |= {
+        "PATH": path_with(program, told["PATH"]),
         "CODEX_HOME": str(context.home / ".codex"),
         **context.credentials,
         **context.config.env,
     }
+    if told.get(_KEY):
+        told.setdefault(_OWN_KEY, told[_KEY])  # the only one it takes for OpenAI itself
+    return told
 
 
 class Events:
     """Reads the stream of events; a turn that completed is the result."""
 
-    def __init__(self) -> None:
-        self.session: str | None = None
+    def __init__(self, session: Session | None = None) -> None:
+        self.thread: str | None = session.thread if session else None
+        self.before = session.taken if session else Usage()
         self.text = ""
-        self.usage: Mapping[str, Any] = {}
+        self.usage: Mapping[str, Any] | None = None
         self.error: str | None = None
-        self.done = False
+        self.hopeless = False
 
     def read(self, line: str) -> None:
         try:
@@ -85,52 +130,132 @@ class Events:
             return
         match event.get("type"):
             case "thread.started":
-                self.session = event.get("thread_id")
+                self.thread = event.get("thread_id")
             case "item.completed":
                 item = event.get("item") or {}
                 if item.get("type") == "agent_message":
                     self.text = str(item.get("text") or "")
             case "turn.completed":
-                self.done, self.usage = True, event.get("usage") or {}
+                self.usage, self.error = event.get("usage") or {}, None
             case "turn.failed":
                 self.error = str((event.get("error") or {}).get("message") or "the turn failed")
             case "error":
-                self.error = self.error or str(event.get("message") or "an error")
+                self.error = str(event.get("message") or "an error")
+                self.hopeless = self.hopeless or bool(_REFUSED_KEY.search(self.error))
             case _:
                 pass
 
-    def outcome(self, code: int) -> RunResult:
-        total = int(self.usage.get("input_tokens") or 0)
-        spent = Usage(
-            tokens_in=total,
+    @property
+    def taken(self) -> Usage:
+        """By the whole thread."""
+        if self.usage is None:
+            return self.before
+        return Usage(
+            tokens_in=int(self.usage.get("input_tokens") or 0),
             tokens_out=int(self.usage.get("output_tokens") or 0),
             tokens_cached=int(self.usage.get("cached_input_tokens") or 0),
         )
-        if self.done and code == 0:
-            return RunResult(True, self.text, "completed", None, spent, self.session, total)
-        reason = "crashed" if self.error is None else _reason(self.error)
-        error = (self.error or f"Codex ended with {code} before it answered")[:500]
-        return RunResult(False, self.text, reason, error, spent, self.session, total)
+
+    @property
+    def spent(self) -> Usage:
+        """By this run."""
+        return Usage(
+            tokens_in=max(0, self.taken.tokens_in - self.before.tokens_in),
+            tokens_out=max(0, self.taken.tokens_out - self.before.tokens_out),
+            tokens_cached=max(0, self.taken.tokens_cached - self.before.tokens_cached),
+        )
+
+    def outcome(self, code: int, complaint: str = "") -> RunResult:
+        """`complaint` is what it printed beside its events; before a turn there is nothing else."""
+        session = str(Session(self.thread, self.taken)) if self.thread else None
+        if self.usage is not None and self.error is None and code == 0:
+            return RunResult(True, self.text, "completed", None, self.spent, session)
+        error = self.error or complaint or f"Codex ended with {code} and no result."
+        return RunResult(False, "", _reason(error), error[:500], self.spent, session)
 
 
 def _reason(error: str) -> str:
-    for sign, reason in (("401", "auth"), ("403", "auth"), ("429", "rate_limited")):
-        if sign in error:
-            return reason
-    return "api_error"
+    if _NO_SUCH_SESSION.search(error):
+        return "session_lost"
+    if _NO_TOOLS.search(error):
+        return "no_tools"
+    if error.startswith("Codex ended with"):
+        return "crashed"
+    return next((reason for sign, reason in _REASONS if sign.search(error)), "api_error")
 
 
-async def run(context: RunContext, program: str | None) -> RunResult:
+async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:
+    """One run; `login` is the worker's own, used when there is no key."""
     if program is None:
         raise Unsupported("The program codex is not installed here.", "Install Codex on it.")
+    skills.give(context.workspace, "codex")
     (context.home / ".codex").mkdir(mode=0o700, exist_ok=True)
-    events = Events()
-    child = await context.start(
-        command_line(context, program),
-        env=environment(context),
+    session = Session.read(context.session)
+    result = await _once(context, program, login, session)
+    if session is not None and result.reason == "session_lost":
+        context.log("The conversation is gone; a new one is begun.")
+        result = await _once(context, program, login, None)
+    return result
+
+
+async def _once(
+    context: RunContext, program: str, login: Path | None, session: Session | None
+) -> RunResult:
+    events = Events(session)
+    full = context.config.sandbox == "full"
+    told = environment(context, program)
+    lent = {}
+    if login is not None and full:
+        told["CODEX_HOME"] = str(login.parent)
+    elif login is not None:
+        lent[login] = context.home / ".codex" / login.name
+    child: Child = await context.start(
+        command_line(context, program, session),
+        env=told,
+        cwd=None if context.config.cwd is None else Path(context.config.cwd),
         stdin=context.turn.encode(),
-        full_access=context.config.sandbox == "full",
+        full_access=full,
+        lent=lent,
     )
     async for line in child.lines():
         events.read(line)
-    return events.outcome(await child.wait())
+        context.spent = events.spent
+        if events.hopeless:
+            await child.end()
+            break
+    code = await child.wait()
+    result = events.outcome(code, context.complaint)
+    if events.thread is None or not result.ok:
+        return result
+    return _with_context(result, Path(told["CODEX_HOME"]), events.thread)
+
+
+def _with_context(result: RunResult, home: Path, thread: str) -> RunResult:
+    """How long the conversation has become is said only in Codex' own record of it."""
+    if not _ID.fullmatch(thread):
+        return result
+    records = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
+    tail = _tail(records[-1]) if records else ""
+    for line in reversed(tail.splitlines()):
+        if '"token_count"' not in line:
+            continue
+        try:
+            info = json.loads(line)["payload"]["info"]
+            return replace(result, context_tokens=int(info["last_token_usage"]["input_tokens"]))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return result
+
+
+def _tail(record: Path) -> str:
+    """The end of a file that the agent can write: it may be anything, and lead anywhere."""
+    try:
+        opened = os.open(record, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(opened, "rb") as file:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        file.seek(max(0, found.st_size - _LONGEST_TAIL))
+        return file.read(_LONGEST_TAIL).decode(errors="replace")

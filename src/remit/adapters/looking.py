@@ -69,3 +69,18 @@ def credential(
         if environment.get(folder) and (Path(environment[folder]) / file).is_file():
             return f"${folder}/{file}"
     return None
+
+
+def login_file(environment: Environment, files: Mapping[str, str]) -> Path | None:
+    """Where a program keeps its login, if somebody logged in with it; the file is not read."""
+    for folder, file in files.items():
+        place = Path(environment.get(folder) or "/nowhere") / file
+        if place.is_file():
+            return place
+    return None
+
+
+def path_with(program: str, path: str) -> str:
+    """A PATH that also finds what lies beside a program, such as the node that it needs."""
+    folder = str(Path(program).parent)
+    return path if folder in path.split(":") else f"{folder}:{path}"

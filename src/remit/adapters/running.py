@@ -51,6 +51,10 @@ class Child(ABC):
     async def wait(self) -> int:
         """Its exit code; negative for a signal."""
 
+    @abstractmethod
+    async def end(self) -> None:
+        """End it before its time, with everything it started."""
+
 
 class RunContext(ABC):
     """One run of one agent."""
@@ -73,6 +77,10 @@ class RunContext(ABC):
     session: str | None
     #: What the worker lends: the key for the model, by variable.
     credentials: Mapping[str, str]
+    #: What the run has taken from a model so far, as far as its adapter knows.
+    spent: Usage = Usage()
+    #: The last that its programs printed on their standard error.
+    complaint: str = ""
 
     @abstractmethod
     async def start(
@@ -83,12 +91,20 @@ class RunContext(ABC):
         cwd: Path | None = None,
         stdin: bytes = b"",
         full_access: bool = False,
+        lent: Mapping[Path, Path] | None = None,
     ) -> Child:
-        """Start a program in the run's sandbox, with this environment and nothing else."""
+        """Start a program in the run's sandbox, with this environment and nothing else.
+
+        `lent` are files of the worker, each with the place at which the program finds it.
+        """
 
     @abstractmethod
     def log(self, text: str, stream: str = "remit") -> None:
         """Keep a line in the log of the run."""
+
+    async def reported(self) -> RunResult:
+        """Wait until whoever has the token says how the run ended; for agents elsewhere."""
+        raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
         """What every program of a run is told about it."""

@@ -98,11 +98,16 @@ class Context(RunContext):
             env=env,
             cwd=folder,
             stdin=stdin,
-            log=self.journal.add,
+            log=self._heard,
             sandboxed=not full_access,
         )
         self.children.append(child)
         return child
+
+    def _heard(self, text: str, stream: str) -> None:
+        if stream == "stderr" and text.strip():
+            self.complaint = text.strip()[-500:]
+        self.journal.add(text, stream)
 
     def log(self, text: str, stream: str = "remit") -> None:
         self.journal.add(text.rstrip("\n") + "\n", stream)

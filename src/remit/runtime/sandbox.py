@@ -139,10 +139,12 @@ def wrap(
     home: Path,
     cwd: Path,
     hidden: Sequence[Path] = (),
+    lent: Mapping[Path, Path] | None = None,
 ) -> list[str]:
     """The command that runs `argv` inside; refuses when nothing would hold it.
 
-    `hidden` is not shown even where it lies in something that is.
+    `hidden` is not shown even where it lies in something that is. `lent` are single files, each
+    with its place inside.
     """
     found = look()
     if not found.usable:
@@ -160,6 +162,8 @@ def wrap(
             command += ["--tmpfs", str(secret)]
     for own in (workspace, home):
         command += ["--bind", str(own), str(own)]
+    for file, place in (lent or {}).items():
+        command += ["--bind", str(file), str(place)]
     return [*command, "--remount-ro", "/", "--chdir", str(cwd), "--", *limits(argv)]
 
 
