@@ -1,0 +1,205 @@
+"""Agents that are started: leases as the database has them, claims by hand, and a real worker."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from remit.clock import Micros
+from remit.model.grant import FULL_ACCESS
+from remit.runtime.worker import Worker
+from remit.services import grants, runs
+from remit.services.identity import Caller, as_system
+from tests.company import Answer, Company, Member, Run
+from tests.mailing import unread
+
+#: Nobody listens there; for programs that do not call Remit.
+NOWHERE = "http://127.0.0.1:9"
+SECONDS = 20.0
+
+
+class Lease(NamedTuple):
+    wake_seq: int
+    done_seq: int
+    epoch: int
+    due_at: int
+    idle_runs: int
+    failures: int
+    told: str | None
+    lease_until: int | None
+
+
+def lease(company: Company, member: Member) -> Lease | None:
+    found = company.sql(
+        "SELECT wake_seq, done_seq, epoch, due_at, idle_runs, failures, told, lease_until"
+        " FROM agent_leases WHERE agent_id = ?",
+        member.id,
+    )
+    return Lease(*found[0]) if found else None
+
+
+def held(company: Company, member: Member) -> Lease:
+    found = lease(company, member)
+    assert found is not None
+    return found
+
+
+def is_awake(company: Company, member: Member) -> bool:
+    found = lease(company, member)
+    return found is not None and found.wake_seq > found.done_seq
+
+
+def let_sleep(company: Company, *members: Member) -> None:
+    """As if all that they were woken for had been seen to."""
+    for member in members:
+        company.sql("UPDATE agent_leases SET done_seq = wake_seq WHERE agent_id = ?", member.id)
+
+
+def ready(company: Company, **more: Any) -> list[str]:
+    return [one["agent_id"] for one in company.call(as_system(), runs.ready, **more)]
+
+
+def claim(company: Company, member: Member, worker: str = "w", **more: Any) -> Run:
+    run_id = company.app.ids.new()
+    folder = company.app.settings.workspaces / run_id
+    answer = company.call(
+        as_system(),
+        runs.claim,
+        agent=member.id,
+        run=run_id,
+        workspace=str(folder),
+        worker=worker,
+        **more,
+    )
+    return Run(run_id, member.id, Caller(answer["token"]), folder)
+
+
+def end(company: Company, run: Run, status: str = "completed", **report: Any) -> None:
+    company.call(as_system(), runs.end, run=run.id, status=status, report=report)
+
+
+def shown(company: Company, run: Run) -> Answer:
+    return company.call(company.board, runs.show, run=run.id)
+
+
+def listed(company: Company, member: Member | None = None) -> list[Answer]:
+    agent = member.id if member else None
+    return company.call(company.board, runs.listing, company=company.id, agent=agent)
+
+
+def why_idle(company: Company, member: Member) -> str:
+    return str(company.call(company.board, runs.why_idle, agent=member.id)["reason"])
+
+
+def log_of(company: Company, run: Answer | Run) -> str:
+    which = run.id if isinstance(run, Run) else run["id"]
+    found = company.call(company.board, runs.log, run=which)
+    return "".join(piece["text"] for piece in found["pieces"])
+
+
+def told(company: Company) -> list[str]:
+    """The subjects of what the board has not read."""
+    return [message["subject"] for message in unread(company, company.board)]
+
+
+def program(company: Company, name: str, script: str, boss: str = "ceo", **more: Any) -> Member:
+    """An agent that is a shell script, started for mail only unless told otherwise."""
+    config = {"command": "/bin/sh", "args": ["-c", script], **more.pop("config", {})}
+    more.setdefault("perpetual", True)
+    made = company.agent(name, boss=boss, adapter_type="process", adapter_config=config, **more)
+    if config.get("sandbox") == "full":
+        company.call(
+            company.board,
+            grants.give,
+            company=company.id,
+            to=made.id,
+            resource=FULL_ACCESS,
+            level="use",
+        )
+    return made
+
+
+def at_work(
+    company: Company, until: Callable[[], object], seconds: float = SECONDS, **options: Any
+) -> None:
+    """Let a worker work until something is so, which is looked at from outside."""
+
+    async def work() -> None:
+        worker = Worker(company.app, NOWHERE, **options)
+        worker.start()
+        try:
+            async with asyncio.timeout(seconds):
+                while not await asyncio.to_thread(until):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        finally:
+            await worker.stop()
+
+    company.wait(work())
+
+
+def with_worker(
+    company: Company, story: Callable[[Worker], Awaitable[None]], **options: Any
+) -> None:
+    """A worker, and a story that happens while it works."""
+
+    async def work() -> None:
+        worker = Worker(company.app, NOWHERE, **options)
+        worker.start()
+        try:
+            async with asyncio.timeout(SECONDS):
+                await story(worker)
+        finally:
+            await worker.stop()
+
+    company.wait(work())
+
+
+def statuses(company: Company, member: Member) -> list[str]:
+    """Of all runs of an agent, the oldest first."""
+    found = company.sql("SELECT status FROM runs WHERE agent_id = ? ORDER BY id", member.id)
+    return [status for (status,) in found]
+
+
+def over(company: Company, member: Member, count: int = 1) -> Callable[[], bool]:
+    """Whether an agent has had so many runs, and none is alive."""
+
+    def look() -> bool:
+        found = statuses(company, member)
+        return len(found) >= count and "running" not in found
+
+    return look
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def processes_with(mark: str) -> list[int]:
+    """Processes whose command line contains a mark."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                command = Path(f"/proc/{name}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark.encode() in command:
+                found.append(int(name))
+    return found
+
+
+def eventually(look: Callable[[], object], seconds: float = SECONDS) -> None:
+    end_at = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < end_at, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def later(company: Company, by: Micros) -> None:
+    """Let time pass for the leases; for tests on a clock of their own."""
+    company.clock.advance(by)  # type: ignore[attr-defined]
