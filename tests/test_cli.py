@@ -17,6 +17,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 MODULE = "remit.entrypoints.cli.main"
 NOWHERE = "http://127.0.0.1:1"
+WELCOME = {"url", "pid", "login_url", "token_file", "agent", "can_work", "sentence"}
 
 
 class Result(NamedTuple):
@@ -99,7 +100,7 @@ def remit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
             assert line, f"the instance did not start; it said {text!r}"
             text += line
         welcome = json.loads(text)
-        assert set(welcome) == {"url", "pid", "login_url", "token_file"}
+        assert set(welcome) == WELCOME
         yield home
         instance.send_signal(signal.SIGTERM)
         assert instance.wait(30) == 0

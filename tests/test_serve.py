@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from remit.entrypoints import serve
+from remit.entrypoints.ability import best_adapter
 from remit.entrypoints.http.logs import Redacting, keep_logs
 from remit.errors import BadInput, Conflict
 from tests.http_client import Child, Client, server_sent, serving, settings_for
@@ -176,16 +177,25 @@ def test_an_address_is_one_that_can_be_opened() -> None:
     assert serve.address("192.0.2.1", 1) == "http://192.0.2.1:1"
 
 
-def test_the_first_agent_runs_by_what_is_installed(
+def test_the_first_agent_runs_by_what_is_usable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert serve.installed_adapter() == "scripted"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert best_adapter() == "scripted"
     for name in ("codex", "claude"):
         program = tmp_path / name
-        program.write_text("#!/bin/sh\n")
+        program.write_text("#!/bin/sh\necho 2.0.1\n")
         program.chmod(0o755)
-        assert serve.installed_adapter() == name
+    assert best_adapter() == "scripted"  # without a key they can do nothing
+    monkeypatch.setenv("CODEX_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert best_adapter() == "codex"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    assert best_adapter() == "claude"
 
 
 # ── MCP, which takes a while to import ──────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -102,17 +102,25 @@ async def serve_and_work(
     name: str = "local",
 ) -> None:
     """Answer until a signal comes and, with slots, start agents that have something to do."""
-    server = _server(app, host, ready)
     worker = Worker(app, url, name=name, slots=slots) if slots else None
+
+    async def stop_working() -> None:
+        if worker is not None:
+            await worker.stop()
+
+    server = _server(app, host, ready, stop_working)
     if worker is not None:
         worker.start()
     try:
         await server.serve([listening])
     finally:
-        if worker is not None:
-            await worker.stop()
+        await stop_working()
     if not server.started:
         raise Unavailable("The instance could not start.", "See the log above.")
+
+
+async def _nothing() -> None:
+    """There is nobody to tell."""
 
 
 def is_shared(settings: Settings) -> bool:
@@ -120,7 +128,12 @@ def is_shared(settings: Settings) -> bool:
     return not settings.database_url.startswith("sqlite:")
 
 
-def _server(app: App, host: str, ready: Callable[[], None]) -> Server:
+def _server(
+    app: App,
+    host: str,
+    ready: Callable[[], None],
+    stopping: Callable[[], Awaitable[None]] = _nothing,
+) -> Server:
     instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance))
     config = uvicorn.Config(
         instance,
@@ -134,18 +147,23 @@ def _server(app: App, host: str, ready: Callable[[], None]) -> Server:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return Server(config, instance, ready)
+    return Server(config, instance, ready, stopping)
 
 
 class Server(uvicorn.Server):
     """Tells when it answers, and lets the event streams end when it stops."""
 
     def __init__(
-        self, config: uvicorn.Config, instance: Instance, ready: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        instance: Instance,
+        ready: Callable[[], None],
+        stopping: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
         super().__init__(config)
         self._instance = instance
         self._ready = ready
+        self._stopping = stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -154,6 +172,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._instance.end_streams()
+        # Agents end while we still answer: one that gets no answer would be waited for.
+        await self._stopping()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

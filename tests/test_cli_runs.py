@@ -1,0 +1,288 @@
+"""Agents that are really started: mail in, a program runs, and its answer comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from remit.runtime import sandbox
+from tests import postgres
+from tests.test_cli import Home, only, refused, remit
+
+__all__ = ["only", "remit"]  # fixtures
+
+T = TypeVar("T")
+SECONDS = 30.0
+
+if not sandbox.look().usable:  # pragma: no cover  says it where people look
+    pytest.skip(f"no program can be started: {sandbox.look().reason}", allow_module_level=True)
+
+
+def until(look: Callable[[], T | None], what: str) -> T:
+    """Wait for something that has to come about by itself."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        if found := look():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not come about")
+
+
+def shell(script: str) -> str:
+    return json.dumps({"command": "/bin/sh", "args": ["-c", script]})
+
+
+def hire(home: Home, name: str, script: str) -> None:
+    """An agent that is a shell script; what it says last goes back to who wrote."""
+    home.json("agent", "create", name, "--adapter", "process", "--config", shell(script))
+    home.json("agent", "set", name, 'runtimeConfig={"autoReply": true}')
+
+
+def settled(home: Home, name: str) -> list[dict[str, Any]]:
+    """The runs of an agent, once there are some and none is under way."""
+
+    def look() -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] = home.json("run", "list", "--agent", name)
+        return found if found and all(one["status"] != "running" for one in found) else None
+
+    return until(look, f"the end of {name}'s runs")
+
+
+def running(home: Home, name: str) -> str:
+    """The id of the run that an agent has under way, once it printed something."""
+
+    def look() -> str | None:
+        found = home.json("run", "list", "--live", "--agent", name)
+        return found[0]["id"] if found and found[0]["log_bytes"] else None
+
+    return until(look, f"a run of {name}")
+
+
+@pytest.fixture
+def quiet(only: Home) -> Iterator[Home]:
+    """Whatever still runs at the end is stopped, so that it does not disturb the next test."""
+    yield only
+    for one in only.json("run", "list", "--live"):
+        only("run", "cancel", one["id"])
+
+
+@pytest.mark.requirement("AG-92")
+def test_a_wish_by_mail_starts_a_program_and_its_answer_comes_back(quiet: Home) -> None:
+    hire(quiet, "counter", """cat > task.json; echo counting; echo '{"text": "Twelve."}'""")
+    settled(quiet, "counter")
+    sent = quiet.json("send", "counter", "How many?")
+
+    def answer() -> Any:
+        return [one for one in quiet.json("inbox") if one["reply_to"] == sent["id"]]
+
+    (letter,) = until(answer, "an answer")
+    assert quiet.json("read", letter["id"])["body"].strip() == "Twelve."
+    (run,) = [one for one in settled(quiet, "counter") if one["envelope_ids"] == [sent["id"]]]
+    assert (run["status"], run["final_response"]) == ("completed", "Twelve.")
+    shown = quiet("run", "show", run["id"][:23]).out
+    assert re.search(r"^agent +counter$", shown, re.MULTILINE)
+    assert shown.endswith("\n\nTwelve.\n")
+    assert "counting\n" in quiet("run", "tail", run["id"]).out
+    assert "counting\n" in quiet("agent", "logs", "counter", "--printed").out
+
+
+def test_the_scripted_root_reads_its_mail(remit: Home) -> None:
+    sent = remit.json("send", "ceo", "Good morning", "--company", "My company")
+    runs = until(
+        lambda: [
+            one
+            for one in remit.json("run", "list", "--company", "My company")
+            if sent["id"] in one["envelope_ids"] and one["status"] == "completed"
+        ],
+        "a run of the root",
+    )
+    assert runs[0]["adapter_type"] == "scripted"
+
+
+def test_a_log_is_followed_until_the_run_ends(quiet: Home) -> None:
+    hire(quiet, "slow", "echo one; sleep 1; printf 'tw'; printf 'o\\033[31m\\n'; echo three >&2")
+    run = running(quiet, "slow")
+    tailed = quiet("run", "tail", run)
+    assert tailed.out.splitlines()[:1] == ["one"]
+    assert {"two\\x1b[31m", "three"} <= set(tailed.out.splitlines())
+    assert tailed.err == "The run is completed.\n"
+    pieces = [json.loads(line) for line in quiet("run", "tail", run, "--json").out.splitlines()]
+    assert [one["number"] for one in pieces] == sorted(one["number"] for one in pieces)
+    assert {one["stream"] for one in pieces} >= {"stdout", "stderr"}
+    assert quiet("agent", "logs", "slow", "--follow").out == tailed.out
+
+
+@pytest.mark.requirement("HB-60", "HB-61")
+def test_a_cancelled_run_ends_with_its_program(quiet: Home) -> None:
+    hire(quiet, "endless", "echo here; exec sleep 1000")
+    run = running(quiet, "endless")
+    said = quiet("run", "cancel", run[:18], "--reason", "enough")
+    assert said.out == "The run is cancelled.\n"
+    shown = quiet.json("run", "show", run)
+    assert (shown["status"], shown["error"]) == ("cancelled", "enough")
+    refused(quiet("run", "cancel", run), 4, "ended already")
+    refused(quiet("agent", "abort", "endless"), 4, "not running")
+    # What it had printed by then is kept, and following it ends at once.
+    assert quiet("run", "tail", run).out == "here\n"
+
+
+@pytest.mark.requirement("HH-12")
+def test_an_agent_is_stopped_started_restarted_and_aborted(quiet: Home) -> None:
+    hire(quiet, "busy", "echo here; exec sleep 1000")
+    first = running(quiet, "busy")
+    assert quiet("agent", "why-idle", "busy").out == "busy: It is running.\n"
+    assert quiet("agent", "stop", "busy").out == "busy is paused.\n"
+    assert quiet.json("run", "show", first)["status"] == "cancelled"
+    assert quiet.json("agent", "why-idle", "busy")["reason"] == "paused"
+    assert quiet("agent", "start", "busy").out == "busy is idle.\n"
+    refused(quiet("agent", "start", "busy"), 4, "not paused")
+    quiet("agent", "wake", "busy", "go on")
+    second = running(quiet, "busy")
+    assert quiet("agent", "restart", "busy").code == 0
+    third = until(
+        lambda: next(
+            (one["id"] for one in quiet.json("run", "list", "--live", "--agent", "busy")), None
+        ),
+        "another run",
+    )
+    assert len({first, second, third}) == 3
+    assert quiet("agent", "abort", "busy").code == 0
+    assert quiet.json("run", "show", third)["status"] == "cancelled"
+
+
+@pytest.mark.requirement("AG-93", "BX-17")
+def test_top_shows_who_runs_and_why_others_do_not(quiet: Home) -> None:
+    usage = '{"text": "x", "usage": {"tokens_in": 30, "tokens_out": 12, "cost_micros": 2500}}'
+    hire(quiet, "thrifty", f"echo '{usage}'")
+    settled(quiet, "thrifty")
+    hire(quiet, "busy", "echo here; exec sleep 1000")
+    quiet("agent", "create", "resting")
+    quiet("agent", "pause", "resting")
+    running(quiet, "busy")
+    seen = quiet.json("top")
+    assert [one["agent"] for one in seen["running"]] == ["busy"]
+    assert seen["running"][0]["why"]
+    idle = {one["agent"]: one["reason"] for one in seen["idle"]}
+    assert idle["resting"] == "paused"
+    assert "thrifty" in idle
+    today = seen["today"]
+    assert today["runs"] >= 2
+    assert (today["tokens_in"] % 30, today["tokens_in"] > 0, today["cost_usd"] > 0) == (
+        0,
+        True,
+        True,
+    )
+    shown = quiet("top", "--once").out
+    assert re.search(r"\nRUNNING +FOR +TOKENS +DOING +WHY\nbusy ", shown)
+    assert "It is paused; somebody has to resume it." in shown
+    assert quiet("top").out.splitlines()[2] == shown.splitlines()[2]  # nobody watches a pipe
+    assert quiet.json("status")["runs"] >= 1
+
+
+def test_top_goes_on_in_a_terminal_until_it_is_interrupted(quiet: Home) -> None:
+    quiet("agent", "create", "watched")
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        quiet.command("top", "--every", "0.2"),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**quiet.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
+        start_new_session=True,
+    ) as process:
+        os.close(terminal)
+        text, end = "", time.monotonic() + SECONDS
+        while text.count("watched") < 2 and time.monotonic() < end:
+            if select.select([main], [], [], 1)[0]:
+                text += os.read(main, 65536).decode(errors="replace")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0
+    os.close(main)
+    assert text.count("watched") >= 2
+
+
+def test_runs_that_are_not_there_are_said_so(quiet: Home) -> None:
+    assert quiet("run", "list").out == "Nobody has run yet.\n"
+    assert quiet("run", "list", "--live").out == "Nobody is running.\n"
+    refused(quiet("run", "show", "01890000-0000-7000-8000-000000000000"), 3, "no such run")
+    refused(quiet("run", "tail", "nobody"), 3, "nobody")
+    quiet("agent", "create", "person")
+    refused(quiet("run", "show", "person"), 3, "person has not run yet")
+    refused(quiet("agent", "why-idle", "nobody"), 3, "nobody")
+
+
+# ── several processes ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_worker_does_not_join_an_instance_on_sqlite(remit: Home) -> None:
+    refused(remit("worker"), 4, "SQLite is for one process")
+    refused(remit("worker", "--name", "../x"), 2, "--name")
+    refused(remit("worker", "--slots", "0"), 2, "--slots")
+
+
+def test_a_worker_refuses_a_database_that_nobody_has_set_up(tmp_path: Path) -> None:
+    refused(Home(tmp_path / "home")("worker"), 1, "no company in this database")
+
+
+def test_serve_and_worker_are_separate_processes_on_one_database(
+    tmp_path: Path, postgres_cluster: postgres.Cluster
+) -> None:
+    shared = {
+        "REMIT_DATABASE_URL": postgres_cluster.create_database(),
+        "REMIT_BLOB_URL": (tmp_path / "blobs").as_uri(),
+    }
+    home = Home(tmp_path / "serving", shared)
+    elsewhere = Home(tmp_path / "working", shared)
+    with Background(home, "serve", "--port", "0") as serving:
+        assert serving.said["url"].startswith("http://127.0.0.1:")
+        hire(home, "remote", """echo here; echo '{"text": "Done."}'""")
+        time.sleep(1.5)
+        assert home.json("run", "list", "--agent", "remote") == []
+        assert home.json("agent", "why-idle", "remote")["reason"] in ("no_slot", "no_worker")
+        with Background(elsewhere, "worker", "--name", "two", "--slots", "2") as working:
+            assert (working.said["name"], working.said["slots"]) == ("two", 2)
+            assert not (elsewhere.folder / "board.token").exists()
+            (run, *_) = settled(home, "remote")
+            assert (run["status"], run["worker"]) == ("completed", "two")
+            assert home("run", "tail", run["id"]).out.startswith("here\n")
+            assert (elsewhere.folder / "logs" / "worker-two.log").exists()
+
+
+class Background:
+    """A process of Remit that goes on, and what it said when it was ready."""
+
+    def __init__(self, home: Home, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            home.command(*arguments, "--json", warnings=False),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=home.environment,
+        )
+        assert self._process.stdout is not None
+        text = ""
+        while not text.endswith("}\n"):
+            line = self._process.stdout.readline().decode()
+            assert line, f"it did not start; it said {text!r}"
+            text += line
+        self.said: dict[str, Any] = json.loads(text)
+
+    def __enter__(self) -> Background:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(SECONDS) == 0
+        assert self._process.stdout is not None
+        self._process.stdout.close()
