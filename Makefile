@@ -47,7 +47,7 @@ bench: $(VENV)/.dev ## measure
 
 lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions)
 	$(COMPILE) --output-file requirements.lock
-	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --extra llm --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

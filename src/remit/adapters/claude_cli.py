@@ -78,6 +78,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         **context.credentials,
         **config.env,
     }
+    if key := context.key():
+        told["ANTHROPIC_API_KEY"] = key
     if config.base_url:
         told["ANTHROPIC_BASE_URL"] = config.base_url
     if config.reasoning_effort == "none":
@@ -131,20 +133,21 @@ class Events:
     @property
     def spent(self) -> Usage:
         """Of this run: the total of a resumed session is that of all its runs."""
-        if self.result is None:
+        usage = (self.result or {}).get("usage") or {}
+        if not _input(usage):  # it was cut off before it could sum up
             return Usage(
                 tokens_in=sum(_input(usage) for usage in self._messages.values()),
                 tokens_out=sum(_number(one, "output_tokens") for one in self._messages.values()),
                 tokens_cached=sum(
                     _number(one, "cache_read_input_tokens") for one in self._messages.values()
                 ),
+                cost_micros=_cost(self.result or {}),
             )
-        usage = self.result.get("usage") or {}
         return Usage(
             tokens_in=_input(usage),
             tokens_out=_number(usage, "output_tokens"),
             tokens_cached=_number(usage, "cache_read_input_tokens"),
-            cost_micros=_cost(self.result),
+            cost_micros=_cost(self.result or {}),
         )
 
     def outcome(self, code: int) -> RunResult:

@@ -28,6 +28,7 @@ _REASONS = (
 )
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .* not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
+_RETRIED = re.compile(r"^Reconnecting\.\.\. \d+/\d+ \((.*)\)$", re.DOTALL)
 _LONGEST_TAIL = 256 * 1024
 _ID = re.compile(r"[0-9a-f-]{8,64}")
 
@@ -105,6 +106,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         **context.credentials,
         **context.config.env,
     }
+    if key := context.key():
+        told[_KEY] = key
     if told.get(_KEY):
         told.setdefault(_OWN_KEY, told[_KEY])  # the only one it takes for OpenAI itself
     return told
@@ -140,7 +143,7 @@ class Events:
             case "turn.failed":
                 self.error = str((event.get("error") or {}).get("message") or "the turn failed")
             case "error":
-                self.error = str(event.get("message") or "an error")
+                self.error = _RETRIED.sub(r"\1", str(event.get("message") or "an error"))
                 self.hopeless = self.hopeless or bool(_REFUSED_KEY.search(self.error))
             case _:
                 pass

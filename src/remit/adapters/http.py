@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from remit.adapters import answers
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config, SecretName, Text
 
 _PATIENCE_SECONDS = 5
+_LARGEST_ANSWER = 1 << 20
+_REASONS = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
 def _address(text: str) -> str:
@@ -117,3 +123,69 @@ class Http(Adapter):
                 facts,
             )
         return Check(True, f"Somebody answers at {host}:{port}.", "", facts)
+
+    async def run(self, context: RunContext) -> RunResult:
+        config: HttpConfig = context.config
+        try:
+            status, said = await _post(config, config.url, _announcement(context), context.key())
+            if 200 <= status < 300 and config.mode == "callback":
+                context.log(f"accepted with {status}; waiting for its report")
+                return await context.reported()
+        except asyncio.CancelledError:
+            if config.cancel_url is not None:
+                await _announce_end(config, config.cancel_url, context)
+            raise
+        except OSError as error:
+            sentence = f"The remote agent cannot be reached ({error})."
+            return RunResult(False, reason="unreachable", error=sentence[:500])
+        if status == 202:
+            sentence = 'The remote agent wants to call back; set mode to "callback".'
+            return RunResult(False, reason="protocol", error=sentence)
+        if not 200 <= status < 300:
+            reason = _REASONS.get(status, "redirected" if status < 400 else "remote_error")
+            return RunResult(False, reason=reason, error=f"The remote agent answered {status}.")
+        return answers.result_of(answers.parse(said))
+
+
+def _announcement(context: RunContext) -> dict[str, Any]:
+    return {
+        **context.task(),
+        "remit": {
+            "url": context.url,
+            "mcp": f"{context.url}/mcp",
+            "report": f"{context.url}/api/runs/{context.run_id}/report",
+            "token": context.token,
+        },
+    }
+
+
+async def _post(
+    config: HttpConfig, url: str, document: dict[str, Any], key: str | None
+) -> tuple[int, str]:
+    """To the configured address and nowhere else: nothing is followed, no proxy is taken."""
+    import httpx2
+
+    headers = {**config.headers, "Accept": "application/json"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    patience = httpx2.Timeout(config.timeout_seconds, connect=_PATIENCE_SECONDS * 2)
+    try:
+        async with (
+            httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=patience) as client,
+            client.stream("POST", url, json=document, headers=headers) as response,
+        ):
+            body = b""
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _LARGEST_ANSWER:
+                    raise OSError("its answer is too large")
+            return response.status_code, body.decode(errors="replace")
+    except httpx2.HTTPError as error:
+        raise OSError(f"{type(error).__name__}: {error}"[:300]) from error
+
+
+async def _announce_end(config: HttpConfig, url: str, context: RunContext) -> None:
+    """Best effort: the token ends in any case."""
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await _post(config, url, {"run": context.run_id, "cancelled": True}, context.secret)

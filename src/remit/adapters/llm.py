@@ -9,7 +9,9 @@ from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import credential
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings
+from remit.errors import Unsupported
 
 _LIBRARY = "pydantic-ai-slim"
 Provider = Literal["anthropic", "openai", "google", "groq", "mistral", "openrouter", "compatible"]
@@ -22,6 +24,10 @@ _VARIABLES: dict[Provider, tuple[str, ...]] = {
     "mistral": ("MISTRAL_API_KEY",),
     "openrouter": ("OPENROUTER_API_KEY",),
 }
+
+
+#: For those who name none.
+_MODELS: dict[Provider, str] = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5.5"}
 
 
 class LlmConfig(ModelSettings):
@@ -57,6 +63,7 @@ class Llm(Adapter):
         "of the MCP servers it was granted, and no shell."
     )
     Config = LlmConfig
+    lends = tuple(name for names in _VARIABLES.values() for name in names)
     safety = (
         (
             "The agent can do only what its tools do: there is no shell and no file system besides "
@@ -85,7 +92,7 @@ class Llm(Adapter):
             return Check(
                 False,
                 "The library that drives models is not installed.",
-                f"Install {_LIBRARY}, with the extras mcp and your provider's, on every worker.",
+                "Install remit[llm] on every worker.",
                 {"library": None},
             )
         chosen = [settings.provider] if settings.provider else list(_VARIABLES)
@@ -105,3 +112,26 @@ class Llm(Adapter):
                 facts,
             )
         return Check(True, f"{_LIBRARY} {found} can be used; its key: {source}.", "", facts)
+
+    async def run(self, context: RunContext) -> RunResult:
+        try:
+            from remit.adapters import llm_loop
+        except ImportError as error:
+            raise Unsupported(
+                "The library that drives models is not installed.", "Install remit[llm]."
+            ) from error
+        config: LlmConfig = context.config
+        provider = config.provider or next(
+            (one for one, names in _VARIABLES.items() if set(names) & set(context.credentials)),
+            None,
+        )
+        if provider is None:
+            raise Unsupported(
+                "No key of a provider is there.", "Set provider, and a key for the worker."
+            )
+        model = config.model or _MODELS.get(provider)
+        if model is None:
+            raise Unsupported(f"{provider} has no model of ours.", "Set model.")
+        lent = [context.credentials.get(name) for name in _VARIABLES.get(provider, ())]
+        key = context.key() or next((one for one in lent if one), None)
+        return await llm_loop.run(context, provider, model, key)

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from remit.adapters import answers
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import find_program
-from remit.adapters.running import RunContext, RunResult, Usage
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Program, RunSettings, Text
 
 
@@ -35,6 +36,16 @@ class Process(Adapter):
     )
     Config = ProcessConfig
     safety = (
+        (
+            "Task: one line of JSON with run, agent, instructions, turn and session. Answer: the "
+            "last line printed, a JSON object with ok, text, error, session and usage (tokens_in, "
+            "tokens_out, tokens_cached, cost_micros), all optional; other text is taken as text. "
+            "An exit code other than 0 is a failure."
+        ),
+        (
+            "In the sandbox the program sees the system, its own package or environment, the "
+            "workspace and its home. Scripts that `args` name have to be in one of these."
+        ),
         (
             "The program is code that you trust with everything the agent may do; the sandbox "
             "holds it in its workspace."
@@ -78,52 +89,24 @@ class Process(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         config: ProcessConfig = context.config
-        task = {
-            "run": context.run_id,
-            "agent": {name: context.agent[name] for name in ("id", "name", "role", "title")},
-            "instructions": context.instructions,
-            "turn": context.turn,
-            "session": context.session,
-        }
         child = await context.start(
             [config.command, *config.args],
             env={**context.environment(), **config.env},
             cwd=None if config.cwd is None else Path(config.cwd),
-            stdin=json.dumps(task).encode() + b"\n",
+            stdin=json.dumps(context.task()).encode() + b"\n",
             full_access=config.sandbox == "full",
         )
         last = ""
         async for line in child.lines():
             last = line if line.strip() else last
-        return answer(last, await child.wait())
+        code = await child.wait()
+        return answers.result_of(answers.parse(last), failure=_failure(code, context.complaint))
 
 
-def answer(last: str, code: int) -> RunResult:
-    """What a program said with its last line: a JSON object, or just its text."""
-    try:
-        said = json.loads(last)
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        said = {"text": last}
-    given = said.get("usage")
-    usage = given if isinstance(given, dict) else {}
-    spent = Usage(
-        **{
-            name: value
-            for name, value in usage.items()
-            if name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
-            and isinstance(value, int)
-            and value >= 0
-        }
-    )
-    ok = code == 0 and said.get("ok", True) is not False
-    error = None if ok else str(said.get("error") or f"the program ended with {code}")[:500]
-    return RunResult(
-        ok,
-        text=str(said.get("text") or ""),
-        reason="completed" if ok else "exit",
-        error=error,
-        usage=spent,
-        session=said["session"] if isinstance(said.get("session"), str) else None,
-    )
+def _failure(code: int, complaint: str) -> str | None:
+    if code == 0:
+        return None
+    if code < 0:
+        return f"the program was ended by signal {-code}"
+    last = complaint.splitlines()[-1] if complaint else ""
+    return f"the program ended with {code}{': ' if last else ''}{last}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remit.errors import Unsupported
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -77,6 +79,8 @@ class RunContext(ABC):
     session: str | None
     #: What the worker lends: the key for the model, by variable.
     credentials: Mapping[str, str]
+    #: The value of the secret that `secretRef` of the configuration names.
+    secret: str | None = None
     #: What the run has taken from a model so far, as far as its adapter knows.
     spent: Usage = Usage()
     #: The last that its programs printed on their standard error.
@@ -105,6 +109,26 @@ class RunContext(ABC):
     async def reported(self) -> RunResult:
         """Wait until whoever has the token says how the run ended; for agents elsewhere."""
         raise NotImplementedError
+
+    def key(self) -> str | None:
+        """The key for a model or a remote agent, if the configuration names a secret."""
+        name = getattr(self.config, "secret_ref", None)
+        if name is not None and self.secret is None:
+            raise Unsupported(
+                f"The secret {name!r} is not there.",
+                "Let the board register it with `remit secret set`.",
+            )
+        return self.secret
+
+    def task(self) -> dict[str, Any]:
+        """What a run is about, for programs and agents elsewhere that take it as JSON."""
+        return {
+            "run": self.run_id,
+            "agent": {name: self.agent[name] for name in ("id", "name", "role", "title")},
+            "instructions": self.instructions,
+            "turn": self.turn,
+            "session": self.session,
+        }
 
     def environment(self) -> dict[str, str]:
         """What every program of a run is told about it."""

@@ -18,9 +18,11 @@ from remit.errors import Refused, RemitError
 from remit.runtime import prompt, sandbox
 from remit.runtime.journal import Journal
 from remit.runtime.processes import ChildProcess, end_leftovers
+from remit.runtime.reports import wait_for_report
 from remit.runtime.sessions import resumable
 from remit.runtime.workspace import create_workspace
 from remit.services import inbox, runs
+from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 
 T = TypeVar("T")
@@ -58,6 +60,7 @@ class Context(RunContext):
     session: str | None
     credentials: Mapping[str, str]
     journal: Journal
+    gate: Gate
     may_have_full_access: bool
     #: What is Remit's own; no run sees it.
     hidden: Sequence[Path] = ()
@@ -103,6 +106,9 @@ class Context(RunContext):
         )
         self.children.append(child)
         return child
+
+    async def reported(self) -> RunResult:
+        return await wait_for_report(self.gate, self.run_id)
 
     def _heard(self, text: str, stream: str) -> None:
         if stream == "stderr" and text.strip():
@@ -180,6 +186,7 @@ async def _prepare(
         session=session,
         credentials=lent,
         journal=Journal(app.gate, app.clock, claimed.run_id, (claimed.token, *lent.values())),
+        gate=app.gate,
         may_have_full_access=briefing["full_access"],
         hidden=[app.settings.home],
     )

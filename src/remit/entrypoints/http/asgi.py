@@ -31,6 +31,7 @@ from remit.entrypoints.http import (
     overview,
     pages,
     questions,
+    run_reports,
     runs,
     signin,
     users,
@@ -116,6 +117,7 @@ class Instance:
             mail.router(app),
             questions.router(app),
             runs.router(app, self.announcer),
+            run_reports.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

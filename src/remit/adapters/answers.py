@@ -1,0 +1,64 @@
+"""The answer of a program or of an agent elsewhere: one JSON object.
+
+    {"ok": true, "text": "…", "error": "…", "session": "…",
+     "usage": {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}}
+
+All of it is optional; camelCase names are taken as well. What is of another kind is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.adapters.running import RunResult, Usage
+
+_NAMES = {
+    "tokens_in": "tokensIn",
+    "tokens_out": "tokensOut",
+    "tokens_cached": "tokensCached",
+    "cost_micros": "costMicros",
+}
+LONGEST_ERROR = 500
+LONGEST_SESSION = 200
+_MOST = 1 << 53
+
+
+def parse(text: str) -> Mapping[str, Any]:
+    """A JSON object, or just its text."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = None
+    return said if isinstance(said, dict) else {"text": text}
+
+
+def usage_of(said: Mapping[str, Any]) -> Usage:
+    given = said.get("usage")
+    if not isinstance(given, dict):
+        return Usage()
+    return Usage(
+        **{name: _count(given.get(name, given.get(camel))) for name, camel in _NAMES.items()}
+    )
+
+
+def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResult:
+    """`failure` is why it did not end well, whatever it says."""
+    ok = failure is None and said.get("ok", True) is not False
+    session = said.get("session")
+    text = said.get("text")
+    return RunResult(
+        ok,
+        text=text if isinstance(text, str) else "",
+        reason="completed" if ok else "exit" if failure else "reported",
+        error=None if ok else str(said.get("error") or failure or "it says so")[:LONGEST_ERROR],
+        usage=usage_of(said),
+        session=session[:LONGEST_SESSION] if isinstance(session, str) and session else None,
+    )
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if 0 <= value <= _MOST else 0

@@ -1,0 +1,173 @@
+"""The loop of model and tools, by pydantic-ai. Imported only by a run: it takes seconds."""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai import exceptions as errors
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.models import infer_model
+from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.usage import UsageLimits
+
+from remit.adapters.running import RunContext, RunResult, Usage
+
+_FOLDER = ".llm"
+_LARGEST_HISTORY = 32 << 20
+_LONGEST_NOTE = 500
+#: From the narrow to the wide.
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (errors.ModelAuthenticationError, "auth"),
+    (errors.ModelRateLimitError, "rate_limited"),
+    (errors.ModelQuotaExceededError, "rate_limited"),
+    (errors.ModelOverloadedError, "overloaded"),
+    (errors.ModelContextWindowExceededError, "context_full"),
+    (errors.ModelNotFoundError, "no_such_model"),
+    (errors.UsageLimitExceeded, "max_turns"),
+    (errors.AgentRunError, "api_error"),
+    (errors.UserError, "settings"),
+)
+
+
+async def run(context: RunContext, provider: str, model: str, key: str | None) -> RunResult:
+    tools: Any = MCPToolset(
+        f"{context.url}/mcp",
+        id="remit",
+        headers={"Authorization": f"Bearer {context.token}"},
+        # A refusal is something to read and to act on, not the end.
+        tool_error_behavior="failed",
+    )
+    config = context.config
+    settings: dict[str, Any] = {}
+    if config.temperature is not None:
+        settings["temperature"] = config.temperature
+    if config.max_tokens is not None:
+        settings["max_tokens"] = config.max_tokens
+    if config.reasoning_effort is not None:
+        effort = config.reasoning_effort
+        settings["thinking"] = False if effort == "none" else effort
+    agent: Any = Agent(
+        _model(config, provider, model, key),
+        instructions=context.instructions,
+        model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
+    )
+    try:
+        await tools.__aenter__()
+    except Exception as error:
+        sentence = f"The model could not be given Remit's tools ({type(error).__name__})."
+        return RunResult(False, reason="no_tools", error=sentence)
+    try:
+        return await _talk(context, agent, tools)
+    except errors.AgentRunError as error:
+        return _failed(context, error)
+    except errors.UserError as error:
+        return _failed(context, error)
+    finally:
+        await tools.__aexit__(None, None, None)
+
+
+async def _talk(context: RunContext, agent: Any, tools: Any) -> RunResult:
+    limits = UsageLimits(request_limit=context.config.max_turns)
+    longest = 0
+    async with agent.iter(
+        context.turn,
+        message_history=_history(context),
+        toolsets=[tools],
+        usage_limits=limits,
+    ) as talk:
+        async for node in talk:
+            context.spent = _usage(talk.usage)
+            answer = getattr(node, "model_response", None)
+            if answer is not None:
+                longest = max(longest, int(answer.usage.input_tokens or 0))
+                _note(context, answer)
+        result = talk.result
+    context.spent = _usage(talk.usage)
+    session = None
+    if context.config.session_policy is not None:
+        session = _keep(context, result.all_messages_json())
+    return RunResult(
+        True, str(result.output), "completed", None, context.spent, session, longest or None
+    )
+
+
+def _model(config: Any, provider: str, model: str, key: str | None) -> Any:
+    def factory(name: str) -> Any:
+        given: dict[str, Any] = {"api_key": key or "none"}
+        if config.base_url:
+            given["base_url"] = config.base_url
+        if name.startswith("openai"):
+            from openai import AsyncOpenAI
+
+            client = AsyncOpenAI(max_retries=config.max_retries, **given)
+            return infer_provider_class(name)(openai_client=client)  # type: ignore[call-arg,unused-ignore]
+        if name == "anthropic":
+            from anthropic import AsyncAnthropic
+
+            other = AsyncAnthropic(max_retries=config.max_retries, **given)
+            return infer_provider_class(name)(anthropic_client=other)  # type: ignore[call-arg,unused-ignore]
+        return infer_provider_class(name)(**given)
+
+    family = {"compatible": "openai-chat", "openai": "openai-chat"}.get(provider, provider)
+    return infer_model(f"{family}:{model}", factory)
+
+
+def _note(context: RunContext, answer: Any) -> None:
+    """What the model said and asked for, in the log of the run."""
+    for part in answer.parts:
+        said = getattr(part, "content", None)
+        if hasattr(part, "tool_name"):
+            context.log(f"{part.tool_name} {part.args}"[:_LONGEST_NOTE], "stdout")
+        elif isinstance(said, str) and said:
+            context.log(said[:_LONGEST_NOTE], "stdout")
+
+
+def _usage(usage: Any) -> Usage:
+    taken = usage() if callable(usage) else usage
+    cost = getattr(taken, "cost", None)
+    return Usage(
+        tokens_in=int(taken.input_tokens or 0),
+        tokens_out=int(taken.output_tokens or 0),
+        tokens_cached=int(taken.cache_read_tokens or 0),
+        cost_micros=round(float(cost) * 1_000_000) if cost else 0,
+    )
+
+
+def _failed(context: RunContext, error: Exception) -> RunResult:
+    reason = next((word for kind, word in _REASONS if isinstance(error, kind)), "failed")
+    sentence = f"The model failed ({type(error).__name__.lstrip('_')}): {error}"[:500]
+    return RunResult(False, reason=reason, error=sentence, usage=context.spent)
+
+
+def _history(context: RunContext) -> Any:
+    """The conversation so far; a damaged or missing one is begun anew."""
+    if context.session is None:
+        return None
+    place = context.home / _FOLDER / f"{Path(context.session).name}.json"
+    try:
+        opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(opened, "rb") as file:
+            found = os.fstat(opened)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_HISTORY:
+                raise ValueError("not a history")
+            return ModelMessagesTypeAdapter.validate_json(file.read())
+    except (OSError, ValueError) as error:
+        context.log(f"The conversation is gone ({type(error).__name__}); a new one is begun.")
+        return None
+
+
+def _keep(context: RunContext, history: bytes) -> str:
+    session = context.session or str(uuid.uuid4())
+    folder = context.home / _FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    place = folder / f"{Path(session).name}.json"
+    half = folder / f"{uuid.uuid4()}.new"
+    half.write_bytes(history)
+    half.replace(place)
+    return session

@@ -1,0 +1,90 @@
+"""What an agent that runs elsewhere says about its run: how it ended, and what it took.
+
+It says so once, with the token of the run. The worker that began the run waits for it and ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.errors import BadInput, Conflict, NotFound
+from remit.model.principal import ActorKind
+from remit.model.run import RunStatus
+from remit.services import views
+from remit.services.command import Answer, Context, command, query
+from remit.store import runs as statements
+
+LONGEST_TEXT = 100_000
+LONGEST_ERROR = 500
+LONGEST_SESSION = 200
+MOST = 1 << 53
+FAILED = "reported"
+
+
+@command
+def submit(
+    ctx: Context,
+    *,
+    run: str,
+    ok: bool = True,
+    text: str = "",
+    error: str | None = None,
+    session: str | None = None,
+    tokens_in: int = 0,
+    tokens_out: int = 0,
+    tokens_cached: int = 0,
+    cost_micros: int = 0,
+) -> Answer:
+    """Say how one's own run ended. It is believed as a program's exit code is."""
+    if ctx.actor.run_id is None or ctx.actor.run_id != run:
+        raise NotFound("There is no such run.")
+    ctx.accept_rule(views.OWN)
+    found = ctx.tx.one(statements.RUN, run=ctx.actor.run_id)
+    if found is None or found.status is not RunStatus.RUNNING:
+        raise Conflict("The run has ended already.")
+    if found.exit_reason is not None:
+        raise Conflict("The run was reported already.", "There is nothing more to do.")
+    numbers = {
+        "tokens_in": tokens_in,
+        "tokens_out": tokens_out,
+        "tokens_cached": tokens_cached,
+        "cost_micros": cost_micros,
+    }
+    if not all(0 <= number <= MOST for number in numbers.values()):
+        raise BadInput("What a run took is not below zero.")
+    told: dict[str, Any] = {
+        **numbers,
+        "session_id": session[:LONGEST_SESSION] if session else None,
+        "final_response": text[:LONGEST_TEXT] or None,
+        "context_length": None,
+        "exit_reason": "completed" if ok else FAILED,
+        "error": None if ok else (error or "the agent says that it failed")[:LONGEST_ERROR],
+    }
+    ctx.tx.run(
+        statements.REPORT_RUN, run=found.id, **{f"new_{name}": one for name, one in told.items()}
+    )
+    ctx.record("run.report", f"run:{found.id}", {"ok": ok, "error": told["error"]})
+    return {"id": found.id, "ok": ok}
+
+
+@query
+def read(ctx: Context, *, run: str) -> dict[str, Any] | None:
+    """What was reported, for the worker that waits; None as long as nothing was."""
+    if ctx.actor.kind is not ActorKind.SYSTEM:
+        raise NotFound("There is no such run.")
+    found = ctx.tx.one(statements.RUN, run=run)
+    if found is None:
+        raise NotFound("There is no such run.")
+    if found.exit_reason is None:
+        return None
+    return {
+        "ok": found.exit_reason == "completed",
+        "text": found.final_response or "",
+        "reason": found.exit_reason,
+        "error": found.error,
+        "session": found.session_id,
+        "tokens_in": found.tokens_in,
+        "tokens_out": found.tokens_out,
+        "tokens_cached": found.tokens_cached,
+        "cost_micros": found.cost_micros,
+    }
