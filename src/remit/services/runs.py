@@ -396,12 +396,12 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
 
     if ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
         return "approval", "It waits for an approval that it asked for."
-    for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
-        if outcome.open_prereqs and outcome.status.value == "open":
-            return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
     later = ctx.tx.one(statements.NEXT_DEFERRED_OF, agent=agent.id, now=ctx.now)
     if later is not None:
         return "deferred", f"What it could do was put off until {views.time(later)}."
+    for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
+        if outcome.open_prereqs and outcome.status.value == "open":
+            return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
     return "no_work", "It has no mail and nothing that can be worked on."
 
 

@@ -1,0 +1,538 @@
+"""Runs: one at a time, recorded, given up when their worker is silent; what follows each end."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.clock import HOUR, MINUTE, SECOND, to_iso
+from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
+from remit.model.run import HELD, MOST_FAILURES, MOST_IDLE_RUNS
+from remit.runtime import runs as local_runs
+from remit.services import agents, inbox, mail, outcomes, runs, users
+from remit.services.identity import as_system
+from tests.company import Company, HandClock, Member, Run, opened
+from tests.governance import ask, hire
+from tests.mailing import look, send, take
+from tests.working import (
+    claim,
+    end,
+    held,
+    is_awake,
+    let_sleep,
+    listed,
+    log_of,
+    ready,
+    shown,
+    told,
+    why_idle,
+)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+    with opened(database_url, tmp_path / "home", clock) as company:
+        yield company
+
+
+@pytest.fixture
+def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+    """For rules that no database has a part in."""
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
+        yield company
+
+
+def worker(company: Company, name: str = "dev", boss: str = "ceo", **more: Any) -> Member:
+    given = {"adapter_type": "scripted", "perpetual": True, **more}
+    return company.agent(name, boss, **given)
+
+
+def part(company: Company, member: Member, **more: Any) -> str:
+    made = company.call(member.caller, outcomes.create, parent=member.id, title="part", **more)
+    return str(made["id"])
+
+
+def renew(company: Company, run: Run, epoch: int) -> list[str]:
+    return company.call(as_system(), runs.renew, held=[(run.agent_id, epoch)])
+
+
+def give_up(company: Company, run: Run) -> None:
+    company.call(as_system(), runs.take_over, run=run.id)
+
+
+@pytest.mark.requirement("HB-30")
+def test_of_many_workers_that_want_an_agent_one_gets_it(company: Company) -> None:
+    dev = worker(company)
+    send(company, company.board, "agent:dev")
+
+    async def try_it(number: int) -> Any:
+        return await company.app.gate(
+            as_system(),
+            runs.claim,
+            agent=dev.id,
+            run=company.app.ids.new(),
+            workspace="/w",
+            worker=f"w{number}",
+        )
+
+    answers = company.together([try_it(number) for number in range(20)])
+    won = [answer for answer in answers if isinstance(answer, dict)]
+    assert len(won) == 1
+    assert all(isinstance(answer, (dict, Conflict)) for answer in answers)
+    assert won[0]["epoch"] == held(company, dev).epoch == 1
+    with pytest.raises(Conflict):
+        company.run(dev)
+    assert company.sql("SELECT count(*) FROM runs WHERE status = 'running'") == [(1,)]
+
+
+@pytest.mark.requirement("HB-35", "HB-57", "HB-58", "HB-62")
+def test_the_record_of_a_run_is_complete(company: Company, clock: HandClock) -> None:
+    lead = worker(company, "lead")
+    dev = worker(company, "dev", boss="lead")
+    first, second = (send(company, company.board, f"agent:{dev.id}", str(n)) for n in (1, 2))
+    run = claim(company, dev, worker="here")
+    assert shown(company, run)["status"] == "running"
+    assert [one["id"] for one in take(company, run, 1)] == [first["id"]]
+    take(company, run)
+    clock.advance(MINUTE)
+    end(
+        company,
+        run,
+        final_response="All done.",
+        context_length=1234,
+        tokens_in=10,
+        tokens_out=20,
+        tokens_cached=5,
+        cost_micros=2_500_000,
+        exit_reason="completed",
+        session_id="s-1",
+    )
+    me = company.call(company.board, users.me)["id"]
+    seen = shown(company, run)
+    assert {**seen, "id": 0, "company_id": 0, "started_at": 0, "completed_at": 0} == {
+        "id": 0,
+        "company_id": 0,
+        "agent_id": dev.id,
+        "status": "completed",
+        "why": "mail",
+        "worker": "here",
+        "adapter_type": "scripted",
+        "session_id": "s-1",
+        "started_at": 0,
+        "completed_at": 0,
+        "envelope_ids": [first["id"], second["id"]],
+        "final_response": "All done.",
+        "context_length": 1234,
+        "tokens_in": 10,
+        "tokens_out": 20,
+        "tokens_cached": 5,
+        "cost_usd": 2.5,
+        "exit_reason": "completed",
+        "error": None,
+        "accountable_user_id": me,
+        "log_bytes": 0,
+    }
+    assert seen["started_at"] < seen["completed_at"]
+    send(company, company.board, f"agent:{lead.id}")
+    later = claim(company, lead)
+    assert [one["id"] for one in listed(company)] == [later.id, run.id]
+    assert [one["id"] for one in listed(company, dev)] == [run.id]
+    live = company.call(company.board, runs.listing, company=company.id, live=True)
+    assert [one["id"] for one in live] == [later.id]
+
+
+@pytest.mark.requirement("HB-36")
+def test_a_run_goes_round_again_exactly_when_something_is_left(
+    company: Company, clock: HandClock
+) -> None:
+    dev = worker(company)
+    send(company, company.board, "agent:dev")
+    run = claim(company, dev)
+    take(company, run)
+    send(company, company.board, "agent:dev", "one more")
+    end(company, run)
+    assert is_awake(company, dev)
+    assert held(company, dev).due_at == clock.now()
+    # What came meanwhile was taken up as well, so there is nothing to start it for.
+    run = claim(company, dev)
+    send(company, company.board, "agent:dev", "and one")
+    take(company, run)
+    end(company, run)
+    assert not is_awake(company, dev)
+    assert ready(company) == []
+
+
+def test_what_a_failed_run_had_comes_again_and_a_cancelled_one_keeps_it(
+    company: Company, clock: HandClock
+) -> None:
+    dev = worker(company)
+    send(company, company.board, "agent:dev")
+    run = claim(company, dev)
+    take(company, run)
+    end(company, run, "failed", error="it broke", exit_reason="exit")
+    assert [one["attempt"] for one in look(company, dev)] == [2]
+    assert ready(company) == [company.ceo.id] or dev.id not in ready(company)
+    clock.advance(10 * SECOND)
+    run = claim(company, dev)
+    take(company, run)
+    company.call(company.board, runs.cancel, run=run.id, reason="enough")
+    seen = shown(company, run)
+    assert (seen["status"], seen["error"], seen["exit_reason"]) == (
+        "cancelled",
+        "enough",
+        "cancelled",
+    )
+    assert look(company, dev) == []
+    with pytest.raises(Unauthenticated):
+        company.call(run.caller, users.me)
+    for late in ("completed", "failed", "lost"):
+        with pytest.raises(Conflict):
+            end(company, run, late)
+
+
+@pytest.mark.requirement("HB-60", "HB-61", "HB-59")
+def test_whoever_is_above_ends_a_run_and_nobody_else(small: Company) -> None:
+    lead = worker(small, "lead")
+    dev = worker(small, "dev", boss="lead")
+    peer = worker(small, "peer")
+    small.call(small.board, agents.pause, agent="peer")
+    for caller, verb in (
+        (lead.caller, agents.abort),
+        (small.ceo.caller, agents.stop),
+        (small.board, agents.restart),
+    ):
+        part(small, dev)
+        run = claim(small, dev)
+        for nobody in (peer.caller, dev.caller):
+            with pytest.raises(RemitError):
+                small.call(nobody, verb, agent=dev.id)
+        small.call(caller, verb, agent=dev.id)
+        seen = shown(small, run)
+        assert seen["status"] == "cancelled"
+        assert seen["error"].startswith("ended by ")
+        with pytest.raises(Unauthenticated):
+            small.call(run.caller, users.me)
+        if verb is agents.stop:
+            assert why_idle(small, dev) == "paused"
+            small.call(small.board, agents.start, agent=dev.id)
+    assert is_awake(small, dev)  # a restart begins anew at once
+
+
+@pytest.mark.requirement("HH-12", "HH-27")
+def test_control_is_for_those_above_and_acts_on_who_exists(small: Company) -> None:
+    lead = worker(small, "lead")
+    dev = worker(small, "dev", boss="lead")
+    below = worker(small, "below", boss="dev")
+    verbs = (agents.stop, agents.start, agents.stop, agents.restart)
+    for verb in verbs:
+        for nobody in (below.caller, dev.caller):
+            with pytest.raises((Refused, NotFound)):
+                small.call(nobody, verb, agent=dev.id)
+        small.call(lead.caller, verb, agent=dev.id)
+    with pytest.raises(NotFound):
+        small.call(small.board, agents.stop, agent="nobody")
+    small.call(small.board, agents.terminate, agent=below.id)
+    for verb in verbs:
+        with pytest.raises(RemitError):
+            small.call(small.board, verb, agent=below.id)
+    with pytest.raises(Conflict):
+        small.call(lead.caller, agents.abort, agent=dev.id)
+
+
+@pytest.mark.requirement("HH-15", "HH-29")
+def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
+    lead = worker(small, "lead")
+    dev = worker(small, "dev", boss="lead")
+    other = worker(small, "other")
+    part(small, dev)
+    run = claim(small, dev)
+    pieces = [
+        {"number": n, "at": small.clock.now(), "stream": "stdout", "text": f"line {n}\n"}
+        for n in (1, 2, 3)
+    ]
+    small.call(as_system(), runs.append_log, run=run.id, pieces=pieces)
+    assert log_of(small, run) == "line 1\nline 2\nline 3\n"
+    for caller in (lead.caller, small.ceo.caller, dev.caller):
+        found = small.call(caller, runs.log, run=run.id, after=1)
+        assert [piece["number"] for piece in found["pieces"]] == [2, 3]
+        assert found["live"]
+    with pytest.raises(RemitError):
+        small.call(other.caller, runs.log, run=run.id)
+    with pytest.raises(NotFound):
+        small.call(dev.caller, runs.append_log, run=run.id, pieces=pieces)
+    assert shown(small, run)["log_bytes"] == 21
+
+
+@pytest.mark.requirement("BX-06", "HB-30")
+def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
+    company: Company, clock: HandClock
+) -> None:
+    dev = worker(company)
+    send(company, company.board, "agent:dev")
+    zombie = claim(company, dev, worker="zombie")
+    take(company, zombie)
+    assert company.call(as_system(), runs.expired) == []
+    clock.advance(runs.LEASE_TIME - SECOND)
+    assert renew(company, zombie, 1) == []
+    clock.advance(runs.LEASE_TIME - SECOND)
+    with pytest.raises(Conflict):
+        give_up(company, zombie)
+    clock.advance(2 * SECOND)
+    assert company.call(as_system(), runs.expired) == [zombie.id]
+    give_up(company, zombie)
+    seen = shown(company, zombie)
+    assert (seen["status"], seen["exit_reason"]) == ("lost", "lost")
+    clock.advance(10 * SECOND)
+    fresh = claim(company, dev, worker="fresh")
+    assert [one["attempt"] for one in take(company, fresh)] == [2]
+    # Now it wakes up, and believes that nothing happened.
+    assert renew(company, zombie, 1) == [dev.id]
+    for verb, given in (
+        (users.me, {}),
+        (inbox.take, {}),
+        (inbox.acknowledge, {"ids": shown(company, fresh)["envelope_ids"]}),
+        (mail.send, {"to": "agent:ceo", "body": "late"}),
+        (outcomes.create, {"parent": dev.id, "title": "late"}),
+    ):
+        with pytest.raises(Unauthenticated):
+            company.call(zombie.caller, verb, **given)
+    piece = {"number": 1, "at": clock.now(), "stream": "stdout", "text": "late"}
+    with pytest.raises(Conflict):
+        company.call(as_system(), runs.append_log, run=zombie.id, pieces=[piece])
+    with pytest.raises(Conflict):
+        end(company, zombie, final_response="@human late")
+    session = {"adapter_type": "scripted", "begun_at": 1, "context_tokens": 1}
+    company.call(as_system(), runs.keep_session, run=zombie.id, session_id="late", **session)
+    assert company.sql("SELECT count(*) FROM agent_sessions") == [(0,)]
+    assert company.sql("SELECT count(*) FROM runs WHERE status = 'running'") == [(1,)]
+    assert renew(company, fresh, 2) == []
+    end(company, fresh)
+    assert shown(company, zombie)["status"] == "lost"
+
+
+@pytest.mark.requirement("BX-16")
+def test_runs_that_change_nothing_slow_down_and_stop_the_agent(
+    company: Company, clock: HandClock
+) -> None:
+    lead = worker(company, "lead")
+    dev = worker(company, "dev", boss="lead")
+    part(company, dev)
+    pauses = []
+    for _ in range(MOST_IDLE_RUNS):
+        end(company, claim(company, dev), final_response="@lead Still thinking.")
+        pauses.append(held(company, dev).due_at - clock.now())
+        clock.advance(HOUR)
+    assert pauses[0] < pauses[1] < HOUR
+    assert held(company, dev).due_at == HELD
+    assert ready(company, each=100) == [lead.id]
+    assert why_idle(company, dev) == "stopped"
+    letters = [one["subject"] for one in look(company, lead) if one["sender"] == "system"]
+    assert letters == ["dev was stopped"]
+    # Mail does not start it, somebody has to; then it has all its chances again.
+    send(company, company.board, "agent:dev")
+    assert dev.id not in ready(company)
+    company.call(lead.caller, agents.start, agent="dev")
+    assert dev.id in ready(company)
+    assert held(company, dev).idle_runs == 0
+
+
+@pytest.mark.requirement("BX-16")
+def test_a_run_that_changed_something_or_dealt_with_mail_is_no_idle_one(
+    small: Company, clock: HandClock
+) -> None:
+    dev = worker(small, "dev")
+    part(small, dev)
+    send(small, small.board, "agent:dev")
+    run = claim(small, dev)
+    take(small, run)
+    end(small, run)
+    assert held(small, dev).due_at == clock.now()
+    run = claim(small, dev)
+    small.call(run.caller, agents.submit_log, summary="I looked.")
+    end(small, run)
+    assert held(small, dev).idle_runs == 1
+    clock.advance(HOUR)
+    run = claim(small, dev)
+    small.call(run.caller, outcomes.create, parent=dev.id, title="progress")
+    end(small, run)
+    assert held(small, dev).idle_runs == 0
+
+
+@pytest.mark.requirement("HH-42")
+def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
+    company: Company, clock: HandClock
+) -> None:
+    lead = worker(company, "lead")
+    dev = worker(company, "dev", boss="lead")
+    part(company, dev)
+    pauses = []
+    for cause in ("no key", "no key", "no money", "no key", "no key")[:MOST_FAILURES]:
+        end(company, claim(company, dev), "failed", error=cause)
+        pauses.append(held(company, dev).due_at - clock.now())
+        clock.advance(HOUR)
+    assert pauses[:3] == sorted(pauses[:3])
+    bodies = [one["body"] for one in look(company, lead)]
+    assert [body.partition(":")[2].strip() for body in bodies] == [
+        "no key.",
+        "no money.",
+        "no key.",
+        "5 runs in a row failed, the last one because no key. Resume it later.",
+    ]
+    assert why_idle(company, dev) == "stopped"
+    assert dev.id not in ready(company)
+    # Between good runs one and the same cause is told once; it is news after two good ones.
+    let_sleep(company, lead)
+    company.call(lead.caller, agents.start, agent="dev")
+    for status in ("failed", "completed", "failed", "completed", "completed", "failed"):
+        before = len(look(company, lead))
+        run = claim(company, dev)
+        company.call(run.caller, outcomes.create, parent=dev.id, title="progress")
+        end(company, run, status, **({"error": "again"} if status == "failed" else {}))
+        pauses.append(len(look(company, lead)) - before)
+        clock.advance(HOUR)
+    assert pauses[-6:] == [1, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.requirement("HH-42")
+def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClock) -> None:
+    small.call(small.board, agents.stop, agent="ceo")
+    small.sql("UPDATE agents SET adapter_type = 'scripted' WHERE name = 'ceo'")
+    small.call(small.board, agents.start, agent="ceo")
+    part(small, small.ceo)
+    for _ in range(MOST_FAILURES + 2):
+        run = claim(small, small.ceo)
+        clock.advance(runs.LEASE_TIME)
+        give_up(small, run)
+        clock.advance(HOUR)
+        assert ready(small) == [small.ceo.id]
+    assert told(small) == ["ceo does not get on"]
+
+
+def test_being_shut_down_is_no_failure_of_the_agent(small: Company, clock: HandClock) -> None:
+    dev = worker(small, "dev")
+    part(small, dev)
+    for _ in range(MOST_FAILURES + 1):
+        end(small, claim(small, dev), "lost", exit_reason=runs.WORKER_STOPPED, error="stopped")
+    assert held(small, dev).failures == 0
+    assert held(small, dev).due_at == clock.now()
+    assert not is_awake(small, small.ceo)
+
+
+def test_garbage_about_a_run_is_kept_as_far_as_it_can_be(company: Company) -> None:
+    dev = worker(company, "dev")
+    part(company, dev)
+    run = claim(company, dev)
+    end(
+        company,
+        run,
+        "failed",
+        error="a\0b\ud800",
+        final_response="x" * 1_000_000,
+        tokens_in=1 << 200,
+        tokens_out=-5,
+        exit_reason="exit",
+    )
+    seen = shown(company, run)
+    assert seen["error"] == "a\ufffdb?"
+    assert len(seen["final_response"]) == runs.LONGEST_REPORT
+    assert (seen["tokens_in"], seen["tokens_out"]) == (runs.MOST_COUNTED, 0)
+
+
+def test_a_start_gives_up_the_runs_of_this_instance_only_when_others_work_too(
+    company: Company, clock: HandClock
+) -> None:
+    mine, other, by_hand = (worker(company, name) for name in ("mine", "other", "by-hand"))
+    for member in (mine, other):
+        part(company, member)
+    theirs = claim(company, other, worker="elsewhere")
+    hand = company.run(by_hand)
+    hand.workspace.joinpath("file").write_text("x")
+    workspaces = company.app.settings.workspaces
+    ended = company.wait(local_runs.recover(company.app.gate, workspaces, alone=False))
+    assert ended == 1
+    assert shown(company, hand)["status"] == "lost"
+    assert not hand.workspace.exists()
+    assert shown(company, theirs)["status"] == "running"
+    # Alone on a database, whatever seems to run does not.
+    assert company.wait(local_runs.recover(company.app.gate, workspaces)) == 1
+    seen = shown(company, theirs)
+    assert (seen["status"], seen["error"]) == ("lost", "the instance stopped while it was running")
+
+
+@pytest.mark.requirement("BX-17")
+def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: HandClock) -> None:
+    dev = worker(small, "dev")
+    assert why_idle(small, dev) == "no_work"
+    later = part(small, dev, deferred_until=to_iso(clock.now() + HOUR))
+    assert why_idle(small, dev) == "deferred"
+    small.call(dev.caller, outcomes.close, outcome=later, rationale="no")
+    blocker = part(small, small.ceo)
+    blocked = part(small, dev)
+    version = small.call(small.board, outcomes.show, outcome=blocked)["version"]
+    small.call(small.board, outcomes.change, outcome=blocked, version=version, blocked_by=[blocker])
+    assert why_idle(small, dev) == "blocked"
+    ask(small, dev.caller)
+    assert why_idle(small, dev) == "approval"
+    send(small, small.board, "agent:dev")
+    assert why_idle(small, dev) == "no_slot"
+    run = claim(small, dev)
+    assert why_idle(small, dev) == "running"
+    end(small, run, "failed", error="no key")
+    said = small.call(small.board, runs.why_idle, agent="dev")
+    assert said["reason"] == "backoff"
+    assert "no key" in said["sentence"]
+    small.call(small.board, agents.pause, agent="dev")
+    assert why_idle(small, dev) == "paused"
+    small.call(small.board, agents.resume, agent="dev")
+    small.call(small.board, runs.cancel, run=claim(small, dev).id)
+    assert why_idle(small, dev) == "no_work" or why_idle(small, dev) == "approval"
+    let_sleep(small, dev)
+    part(small, dev)
+    let_sleep(small, dev)
+    assert why_idle(small, dev) == "waking"
+    small.call(small.board, runs.cancel, run=_woken(small, dev).id)
+    assert why_idle(small, dev) == "cancelled"
+    person = small.agent("person")
+    assert why_idle(small, person) == "person"
+    small.sql("UPDATE companies SET require_board_approval_for_new_agents = true")
+    fresh = hire(small, small.ceo.caller, "fresh")["agent"]
+    assert why_idle(small, Member(fresh["id"], "fresh", small.board)) == "approval"
+    small.call(small.board, agents.terminate, agent="person")
+    assert why_idle(small, person) == "terminated"
+    with pytest.raises(RemitError):
+        small.call(person.caller, runs.why_idle, agent="dev")
+
+
+def _woken(company: Company, member: Member) -> Run:
+    company.call(as_system(), runs.sweep, company=company.id)
+    return claim(company, member)
+
+
+def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
+    dev = worker(small, "dev")
+    run = small.run(dev)
+    for caller in (small.board, dev.caller, run.caller):
+        for verb, given in (
+            (runs.ready, {}),
+            (runs.next_ready, {}),
+            (runs.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
+            (runs.renew, {"held": []}),
+            (runs.settle, {"agent": dev.id}),
+            (runs.expired, {}),
+            (runs.take_over, {"run": run.id}),
+            (runs.sweep, {"company": small.id}),
+            (runs.forgotten, {}),
+            (runs.ended, {"runs": []}),
+            (runs.briefing, {"run": run.id}),
+            (runs.append_log, {"run": run.id, "pieces": []}),
+        ):
+            with pytest.raises(NotFound):
+                small.call(caller, verb, **given)  # type: ignore[arg-type]
+    assert json.loads(small.sql("SELECT message_ids FROM runs")[0][0]) == []
