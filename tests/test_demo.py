@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src"
-LONGEST_SECONDS = 20
+LONGEST_SECONDS = 30
 CHAPTERS = [
     "A company of two agents",
     "A wish, by mail",
@@ -26,6 +26,7 @@ CHAPTERS = [
     "Taken back, and verified",
     "The result, by mail",
     "Where it stands",
+    "A program, started by its mail",
     "The record",
 ]
 
@@ -84,6 +85,19 @@ def test_the_story_is_there_as_json_too(tmp_path: Path) -> None:
     assert demo.left_nothing()
 
 
+def test_the_story_is_the_same_on_a_machine_without_a_sandbox(tmp_path: Path) -> None:
+    missing = """
+from remit.runtime import sandbox
+nothing = sandbox.Found(None, "bubblewrap (bwrap) is not installed")
+sandbox.look = lambda: nothing
+"""
+    demo = Demo(tmp_path, "--speed", "fast", sabotage=missing)
+    assert (demo.code, demo.err) == (0, "")
+    (said,) = [line for line in demo.out.splitlines() if "no sandbox here" in line]
+    assert said.endswith("bubblewrap (bwrap) is not installed")
+    assert demo.left_nothing()
+
+
 # ── a demonstration that cannot fail shows nothing ──────────────────────────────────────────────
 
 SABOTAGE = {
@@ -127,6 +141,13 @@ inbox._end = lambda *_, **__: None
     "an answer goes nowhere": """
 from remit.services import answering
 answering.close = lambda ctx, found, *_: found
+""",
+    "nobody is started": """
+from remit.services import waking
+waking.wake = lambda *_, **__: False
+from remit.services import runs
+from remit.services.command import Kind, Verb
+runs.ready = Verb("runs.ready", Kind.QUERY, lambda ctx, **_: [])
 """,
     "a run's token outlives it": """
 from remit.services import runs

@@ -12,6 +12,7 @@ from remit.entrypoints.cli.demo_hiring import Hiring
 from remit.entrypoints.cli.demo_mail import Correspondence
 from remit.entrypoints.cli.demo_stage import Stage, WentWrong, call
 from remit.entrypoints.cli.demo_work import Work
+from remit.entrypoints.cli.demo_worker import Started
 from remit.entrypoints.cli.narrator import Narrator
 from remit.entrypoints.serve import running
 from remit.errors import RemitError
@@ -88,6 +89,7 @@ class Story(Stage):
         await self.finish(writing)
         await Hiring(self, boss["id"]).tell()
         await Work(self, boss["id"], self.facts["id"]).tell()
+        await Started(self).tell()
         with ScriptedAgent(self.url, writing.token) as late:
             await self._check(late)
 

@@ -85,6 +85,12 @@ class Work:
         await self._hire(editor, self.press, "herald", {})
         say("editor", "hires herald for the press")
         say("board", "approves both; only then the work is theirs")
+        news = (await call(editor, "mail_inbox"))["messages"]
+        hired = [letter["subject"] for letter in news]
+        self.stage.expect(sum(title.startswith("Approved: hire ") for title in hired) == len(hired))
+        self.stage.expect(any("scribe" in title for title in hired))
+        await call(editor, "mail_ack", ids=[letter["id"] for letter in news])
+        say("editor", f"finds the decisions in its mail: {len(hired)} of them")
 
     async def _hire(
         self, editor: ScriptedAgent, outcome: dict[str, Any], name: str, files: dict[str, str]
