@@ -1,0 +1,157 @@
+"""What an agent is told: the same bytes while nothing changes, then its memory, then the turn."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from remit.clock import DAY, HOUR, from_iso
+from remit.runtime import prompt
+from remit.runtime.sessions import resumable
+from remit.services import agents, configuration
+from remit.services.identity import as_system
+from remit.services.runs import keep_session
+from tests.company import Company, Member, opened
+from tests.mailing import send
+from tests.working import at_work, claim, listed, over, program
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Iterator[Company]:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
+        yield company
+
+
+#: Keeps what it was told where its next run finds it.
+KEEPS = 'cat > "$HOME/$REMIT_RUN"'
+
+
+def tasks(company: Company, member: Member) -> list[dict[str, Any]]:
+    """What each run of an agent was given, oldest first."""
+    home = company.home / "agents" / member.id
+    runs = [run["id"] for run in reversed(listed(company, member))]
+    return [json.loads((home / run).read_text()) for run in runs]
+
+
+def remember(company: Company, member: Member, text: str) -> None:
+    file = company.call(company.board, agents.show, agent=member.id)["state_file_id"]
+    seen, _ = company.read(member.caller, file)
+    company.write(member.caller, seen, text.encode())
+
+
+@pytest.mark.requirement("AG-75", "AG-82", "AG-119")
+def test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it(
+    company: Company,
+) -> None:
+    dev = program(company, "dev", KEEPS, title="Developer", prompt="Be  kind.\n\nAlways {{so}}.")
+    for number, memory in enumerate(("", "I did one thing.", "I did another thing.")):
+        if memory:
+            remember(company, dev, memory)
+        send(company, company.board, "agent:dev", f"letter {number}")
+        at_work(company, over(company, dev, number + 1))
+    first, second, third = tasks(company, dev)
+    assert first["instructions"] == second["instructions"] == third["instructions"]
+    told = first["instructions"]
+    assert "Be  kind.\n\nAlways {{so}}.\n" in told  # to the byte
+    sections = [line for line in told.splitlines() if line.startswith("# ")]
+    assert sections == ["# Who you are", "# What you can do", "# How to work"]
+    assert "one thing" not in told
+    assert "letter" not in told
+    assert "# Your memory" not in first["turn"]
+    assert second["turn"].startswith("# Your memory\n\nI did one thing.\n\n")
+    assert third["turn"].index("I did another thing.") < third["turn"].index("letter 2")
+    # What is stable and changes, changes it.
+    company.call(company.board, configuration.change, agent="dev", changes={"title": "Engineer"})
+    send(company, company.board, "agent:dev")
+    at_work(company, over(company, dev, 4))
+    assert tasks(company, dev)[3]["instructions"] != told
+
+
+@pytest.mark.requirement("AG-76", "AG-77", "AG-79", "AG-119")
+def test_it_says_how_to_work_and_is_short() -> None:
+    told = prompt.instructions(
+        agent={
+            "id": "0",
+            "name": "dev",
+            "role": "engineer",
+            "title": "",
+            "capabilities": "",
+            "prompt": "",
+        },
+        boss={"kind": "agent", "name": "lead", "outcome": "1"},
+        company={"name": "Acme"},
+        tools=["b", "a"],
+    )
+    assert told.index("Inbox first") < told.index("urgent and important first")
+    assert "No deep work yet." in told
+    assert told.index("When nothing is left") < told.index("When your outcome is reached")
+    for tool in ("kb_write", "log_submit", "mail_send", "capability_request", "delegate"):
+        assert tool in told
+    assert "You also have: a, b." in told
+    assert "Your boss is agent:lead" in told
+    assert len(told.encode()) / 4 < 1200  # tokens, roughly
+
+
+@pytest.mark.requirement("HB-23")
+def test_memory_is_bounded_in_bytes_and_says_where_it_was_cut() -> None:
+    assert prompt.bounded("short") == "short"
+    for letter in ("x", "é", "😀"):
+        cut = prompt.bounded(letter * 10_000, 1000)
+        assert len(cut.encode()) <= 1000
+        assert cut.endswith("state document …]")
+        assert set(cut.partition("\n")[0]) == {letter}
+    assert prompt.turn("mail", mail=True) == "mail"
+    assert prompt.turn("", mail=False).strip().startswith("There is no new mail.")
+
+
+NOW = from_iso("2026-05-01T12:00:00Z")
+
+
+def policy(**given: Any) -> Any:
+    names = ("max_age", "idle_time", "max_context_tokens", "daily_reset_at")
+    return SimpleNamespace(**{name: given.get(name) for name in names})
+
+
+@pytest.mark.requirement("HB-31", "HB-56")
+def test_a_session_goes_on_as_long_as_its_policy_lets_it() -> None:
+    session = {
+        "adapter_type": "claude",
+        "session_id": "s",
+        "begun_at": NOW - 3 * HOUR,
+        "used_at": NOW - HOUR,
+        "context_tokens": 50_000,
+    }
+
+    def goes_on(given: Any, kind: str = "claude") -> bool:
+        return resumable(session, given, kind, NOW)
+
+    assert goes_on(policy())
+    assert not goes_on(None)
+    assert not resumable(None, policy(), "claude", NOW)
+    assert not goes_on(policy(), "codex")
+    for yes, no in (
+        (policy(max_age="3h"), policy(max_age="2h")),
+        (policy(idle_time="60m"), policy(idle_time="3599s")),
+        (policy(max_context_tokens=50_000), policy(max_context_tokens=49_999)),
+        (policy(daily_reset_at="10:59"), policy(daily_reset_at="11:30")),
+        (policy(daily_reset_at="12:01"), policy(daily_reset_at="12:00")),
+    ):
+        assert goes_on(yes)
+        assert not goes_on(no)
+    assert not resumable(session, policy(daily_reset_at="12:01"), "claude", NOW + DAY)
+
+
+@pytest.mark.requirement("HB-31")
+def test_what_a_run_leaves_to_go_on_with_is_kept_and_forgotten(company: Company) -> None:
+    dev = program(company, "dev", "exit 0")
+    send(company, company.board, "agent:dev")
+    run = claim(company, dev)
+    given = {"adapter_type": "process", "begun_at": NOW, "context_tokens": 7}
+    company.call(as_system(), keep_session, run=run.id, session_id="one", **given)
+    company.call(as_system(), keep_session, run=run.id, session_id="two", **given)
+    assert company.sql("SELECT session_id, context_tokens FROM agent_sessions") == [("two", 7)]
+    company.call(as_system(), keep_session, run=run.id, session_id=None, **given)
+    assert company.sql("SELECT count(*) FROM agent_sessions") == [(0,)]

@@ -1,0 +1,275 @@
+"""Whatever is killed or stopped, whenever: nothing is lost, nothing runs twice, nothing is left."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from remit.app import App
+from remit.clock import SystemClock
+from remit.errors import Unauthenticated
+from remit.services import users, waiting
+from remit.services.identity import Caller
+from tests import runtime_stage
+from tests.company import Company, Member, opened, run_sql, settings
+from tests.mailing import send
+from tests.organisation import problems
+from tests.runtime_stage import Life, Stage
+from tests.working import alive, eventually, processes_with, program
+
+#: A lease that is short enough for a test and long enough for a busy machine.
+LEASE = 2.0
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with runtime_stage.opened() as stage:
+        yield stage
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> tuple[str, Path]:
+    return f"sqlite:///{tmp_path}/remit.db", tmp_path / "home"
+
+
+@pytest.fixture
+def postgresql(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    cluster = request.getfixturevalue("postgres_cluster")
+    url = cluster.create_database()
+    yield url, tmp_path / "home"
+    cluster.drop_database(url)
+
+
+def mark(company: Company) -> str:
+    return f"mark-{company.app.ids.new()}"
+
+
+def rows(url: str, member: Member) -> list[tuple[str, str, int]]:
+    found = run_sql(
+        url, "SELECT id, status, epoch FROM runs WHERE agent_id = ? ORDER BY id", member.id
+    )
+    return [(run, status, epoch) for run, status, epoch in found]
+
+
+def is_running(url: str, member: Member, *, epoch: int = 1) -> bool:
+    return any(status == "running" and at >= epoch for _, status, at in rows(url, member))
+
+
+def deliveries(url: str) -> list[tuple[str, int]]:
+    found = run_sql(url, "SELECT status, attempt FROM deliveries WHERE agent_id IS NOT NULL")
+    return [(status, attempt) for status, attempt in found]
+
+
+def letters_to(url: str, team: list[Member]) -> list[str]:
+    """What became of the mail of these agents."""
+    ids = {member.id for member in team}
+    found = run_sql(url, "SELECT agent_id, status FROM deliveries")
+    return [status for agent, status in found if agent in ids]
+
+
+def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    os.kill(pid, number)
+    if number is signal.SIGKILL:
+        eventually(lambda: not alive(pid))
+
+
+@pytest.mark.requirement("BX-06")
+def test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start(
+    stage: Stage, sqlite: tuple[str, Path]
+) -> None:
+    url, home = sqlite
+    with opened(url, home) as company:
+        held, loose = mark(company), mark(company)
+        inside = program(company, "inside", f"(setsid sleep 600 &) ; sleep 600; : {held}")
+        outside = program(
+            company,
+            "outside",
+            f"setsid sh -c 'sleep 600; : {loose}' & sleep 600; : {loose}",
+            config={"sandbox": "full"},
+        )
+        for member in (inside, outside):
+            send(company, company.board, f"agent:{member.id}")
+    life = Life(url, str(home))
+    first = stage.begin(life)
+    eventually(lambda: processes_with(held) and len(processes_with(loose)) >= 2)
+    folders = list((home / "run" / "workspaces").iterdir())
+    assert len(folders) == 2
+    kill(first)
+    eventually(lambda: not processes_with(held))
+    assert processes_with(loose)  # nothing ties this one to us
+    before = processes_with(loose)
+    second = stage.begin(life)
+    assert not any(alive(pid) for pid in before)
+    assert not any(folder.exists() for folder in folders)
+    for member in (inside, outside):
+        assert rows(url, member)[0][1] == "lost"
+        eventually(lambda member=member: is_running(url, member, epoch=2))
+    eventually(lambda: deliveries(url).count(("leased", 2)) == 2)
+    # Asked to stop, it takes everything along.
+    os.kill(second, signal.SIGTERM)
+    eventually(lambda: not alive(second))
+    assert not processes_with(held)
+    assert not processes_with(loose)
+    assert run_sql(url, "SELECT count(*) FROM runs WHERE status = 'running'") == [(0,)]
+    assert not list((home / "run" / "workspaces").iterdir())
+
+
+@pytest.mark.requirement("BX-06", "HB-30")
+def test_a_stopped_worker_that_goes_on_has_lost_its_run(
+    stage: Stage, postgresql: tuple[str, Path]
+) -> None:
+    url, home = postgresql
+    with opened(url, home) as company:
+        here = mark(company)
+        dev = program(company, "dev", f"echo $REMIT_TOKEN > $HOME/token; sleep 600; : {here}")
+        send(company, company.board, "agent:dev")
+    worker = {"alone": False, "lease_seconds": LEASE}
+    zombie = stage.begin(Life(url, str(home), "zombie", **worker))  # type: ignore[arg-type]
+    token_file = home / "agents" / dev.id / "token"
+    eventually(lambda: token_file.exists() and token_file.read_text().strip())
+    token = Caller(token_file.read_text().strip())
+    kill(zombie, signal.SIGSTOP)
+    began = time.monotonic()
+    token_file.unlink()
+    fresh = stage.begin(Life(url, str(home), "fresh", **worker))  # type: ignore[arg-type]
+    eventually(lambda: is_running(url, dev, epoch=2))
+    assert time.monotonic() - began < 15
+    assert [(status, epoch) for _, status, epoch in rows(url, dev)] == [("lost", 1), ("running", 2)]
+    with Beside(url, home) as company, pytest.raises(Unauthenticated):
+        company.call(token, users.me)
+    kill(zombie, signal.SIGCONT)
+    eventually(lambda: token_file.exists())
+    # It notices by itself; what it started ends, what the other started does not.
+    time.sleep(LEASE)
+    eventually(lambda: len(processes_with(f"sleep 600; : {here}")) > 0)
+    assert [(status, epoch) for _, status, epoch in rows(url, dev)] == [("lost", 1), ("running", 2)]
+    owner = run_sql(url, "SELECT worker FROM agent_leases WHERE agent_id = ?", dev.id)
+    assert owner == [("fresh",)]
+    for pid in (zombie, fresh):
+        os.kill(pid, signal.SIGTERM)
+    eventually(lambda: not alive(zombie) and not alive(fresh))
+    assert not processes_with(here)
+
+
+class Beside(Company):
+    """The same company, looked at while workers are at it: nothing is recovered."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self.url, self.home, self.clock = url, home, SystemClock()
+        self._runner = asyncio.Runner()
+        self.app = App(settings(url, home), self.clock)
+        self.board = Caller(self.app.settings.board_token_file.read_text().strip())
+        self.id = str(run_sql(url, "SELECT id FROM companies ORDER BY id LIMIT 1")[0][0])
+
+    def __enter__(self) -> "Beside":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@pytest.mark.requirement("BX-06", "HB-30")
+def test_several_workers_share_a_database_while_some_of_them_are_killed(
+    stage: Stage, postgresql: tuple[str, Path]
+) -> None:
+    url, home = postgresql
+    moments = random.Random(7)
+    with opened(url, home) as company:
+        team = [program(company, f"a{n}", "sleep 0.05") for n in range(8)]
+        here = "sleep 0.05"
+
+    def life(number: int) -> Life:
+        return Life(url, str(home), f"w{number}", alone=False, lease_seconds=LEASE, slots=3)
+
+    workers = {number: stage.begin(life(number)) for number in range(3)}
+    for turn in range(9):
+        with Beside(url, home) as company:
+            for member in team:
+                send(company, company.board, f"agent:{member.id}", f"letter {turn}")
+        time.sleep(moments.random() * 0.4)
+        victim = turn % 3
+        kill(workers[victim], moments.choice([signal.SIGKILL, signal.SIGTERM]))
+        eventually(lambda victim=victim: not alive(workers[victim]))
+        workers[victim] = stage.begin(life(victim))
+        live = run_sql(
+            url, "SELECT agent_id, count(*) FROM runs WHERE status = 'running' GROUP BY agent_id"
+        )
+        assert all(count == 1 for _, count in live)
+
+    def settled() -> bool:
+        with Beside(url, home) as company:
+            for one in company.call(company.board, waiting.needs_you):
+                if one["kind"] == "dead_letter":
+                    company.call(company.board, waiting.revive, message=one["id"])
+        left = [status for status in letters_to(url, team) if status != "done"]
+        running = run_sql(url, "SELECT count(*) FROM runs WHERE status = 'running'")
+        return not left and running == [(0,)]
+
+    eventually(settled, 45)
+    for pid in workers.values():
+        os.kill(pid, signal.SIGTERM)
+    for pid in workers.values():
+        eventually(lambda pid=pid: not alive(pid))
+    # Each lease was given once: the runs of an agent have rising epochs and do not overlap.
+    for member in team:
+        times = run_sql(
+            url,
+            "SELECT started_at, ended_at, epoch FROM runs WHERE agent_id = ? ORDER BY epoch",
+            member.id,
+        )
+        assert [epoch for _, _, epoch in times] == list(range(1, len(times) + 1))
+        assert all(end <= begin for (_, end, _), (begin, _, _) in pairwise(times))
+    with opened(url, home) as company:
+        assert problems(company) == []
+    assert not processes_with(here)
+
+
+@pytest.mark.requirement("BX-06")
+def test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing(
+    stage: Stage, sqlite: tuple[str, Path]
+) -> None:
+    url, home = sqlite
+    moments = random.Random(11)
+    with opened(url, home) as company:
+        team = [program(company, f"a{n}", "sleep 0.02") for n in range(6)]
+        here = "sleep 0.02"
+    sent = 0
+    for _ in range(25):
+        with Beside(url, home) as company:
+            for member in team[:2]:
+                send(company, company.board, f"agent:{member.id}", str(sent))
+                sent += 1
+        pid = stage.begin(Life(url, str(home)))
+        time.sleep(moments.random() * 0.25)
+        kill(pid)
+        running = run_sql(url, "SELECT agent_id FROM runs WHERE status = 'running'")
+        assert len(running) == len(set(running))
+    eventually(lambda: not processes_with(here))
+    # What waited for too long behind failures is started again by hand.
+    run_sql(url, "UPDATE agent_leases SET failures = 0, due_at = 0")
+    run_sql(url, "UPDATE agents SET status = 'idle' WHERE status = 'error'")
+    pid = stage.begin(Life(url, str(home)))
+
+    def settled() -> bool:
+        found = [status for status, _ in deliveries(url)]
+        return not {"queued", "leased"} & set(found)
+
+    eventually(settled, 30)
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: not alive(pid))
+    assert len(letters_to(url, team)) == sent
+    done = run_sql(
+        url,
+        "SELECT count(*) FROM deliveries d JOIN runs r ON r.id = d.run_id"
+        " WHERE d.status = 'done' AND r.status <> 'completed'",
+    )
+    assert done == [(0,)]
+    with opened(url, home) as company:
+        assert problems(company) == []
+        assert not list(company.app.settings.workspaces.iterdir())
