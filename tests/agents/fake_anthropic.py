@@ -65,6 +65,9 @@ class FakeAnthropic:
         self.script = list(script)
         #: Answer everything with this status, or cut the stream in the middle.
         self.fault = fault
+        #: So long an answer takes, at most until the fake is left.
+        self.delay_seconds = 0.0
+        self.left = threading.Event()
         #: Bodies of the requests, oldest first.
         self.requests: list[dict[str, Any]] = []
         #: What went wrong in the script itself, such as an input that could not be computed.
@@ -82,6 +85,7 @@ class FakeAnthropic:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.left.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -126,6 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.split("?")[0] != "/v1/messages":
             return self._send(404, b"{}", "application/json")
         request = json.loads(body)
+        if self.owner.delay_seconds:
+            self.owner.left.wait(self.owner.delay_seconds)
         if isinstance(self.owner.fault, int):
             self.owner.requests.append(request)
             kind = _ERRORS.get(self.owner.fault, "api_error")

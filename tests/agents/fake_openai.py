@@ -27,6 +27,9 @@ class FakeOpenAI:
         self.script = list(script)
         #: Answer everything with this status, or cut the stream in the middle.
         self.fault = fault
+        #: So long an answer takes, at most until the fake is left.
+        self.delay_seconds = 0.0
+        self.left = threading.Event()
         #: Bodies of the requests, oldest first.
         self.requests: list[dict[str, Any]] = []
         #: What went wrong in the script itself.
@@ -44,6 +47,7 @@ class FakeOpenAI:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.left.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -79,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        if self.owner.delay_seconds:
+            self.owner.left.wait(self.owner.delay_seconds)
         if isinstance(self.owner.fault, int):
             self.owner.requests.append(request)
             return self._refuse(self.owner.fault, "as the test wants it")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Literal
 
@@ -115,7 +117,8 @@ class Llm(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         try:
-            from remit.adapters import llm_loop
+            # It takes seconds, in which others are not to wait.
+            loop = await asyncio.to_thread(importlib.import_module, "remit.adapters.llm_loop")
         except ImportError as error:
             raise Unsupported(
                 "The library that drives models is not installed.", "Install remit[llm]."
@@ -134,4 +137,5 @@ class Llm(Adapter):
             raise Unsupported(f"{provider} has no model of ours.", "Set model.")
         lent = [context.credentials.get(name) for name in _VARIABLES.get(provider, ())]
         key = context.key() or next((one for one in lent if one), None)
-        return await llm_loop.run(context, provider, model, key)
+        result: RunResult = await loop.run(context, provider, model, key)
+        return result

@@ -128,8 +128,7 @@ def _note(context: RunContext, answer: Any) -> None:
             context.log(said[:_LONGEST_NOTE], "stdout")
 
 
-def _usage(usage: Any) -> Usage:
-    taken = usage() if callable(usage) else usage
+def _usage(taken: Any) -> Usage:
     cost = getattr(taken, "cost", None)
     return Usage(
         tokens_in=int(taken.input_tokens or 0),

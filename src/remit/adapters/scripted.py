@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -59,16 +60,22 @@ class Scripted(Adapter):
         return Check(True, "It can be used.")
 
     async def run(self, context: RunContext) -> RunResult:
-        return await asyncio.to_thread(_follow, context)
+        over = threading.Event()
+        try:
+            return await asyncio.to_thread(_follow, context, over)
+        finally:
+            over.set()
 
 
-def _follow(context: RunContext) -> RunResult:
+def _follow(context: RunContext, over: threading.Event) -> RunResult:
     from remit.testing import ScriptedAgent, ToolRefused
 
     steps = [(step.tool, step.arguments) for step in context.config.script]
     with ScriptedAgent(context.url, context.token) as agent:
         try:
             for tool, arguments in steps:
+                if over.is_set():
+                    return RunResult(False, reason="cancelled")
                 context.log(f"{tool} {arguments}")
                 agent.call(tool, **arguments)
             mail = [message["id"] for message in agent.call("mail_inbox")["messages"]]

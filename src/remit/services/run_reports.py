@@ -10,7 +10,7 @@ from typing import Any
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.principal import ActorKind
 from remit.model.run import RunStatus
-from remit.services import views
+from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import runs as statements
 
@@ -38,6 +38,7 @@ def submit(
     """Say how one's own run ended. It is believed as a program's exit code is."""
     if ctx.actor.run_id is None or ctx.actor.run_id != run:
         raise NotFound("There is no such run.")
+    lookup.company_of_caller(ctx, None)
     ctx.accept_rule(views.OWN)
     found = ctx.tx.one(statements.RUN, run=ctx.actor.run_id)
     if found is None or found.status is not RunStatus.RUNNING:

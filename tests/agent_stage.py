@@ -1,0 +1,102 @@
+"""A whole instance with a worker, on which an agent of any adapter can be put to work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remit.app import App
+from remit.entrypoints.serve import running
+from remit.runtime.worker import Worker
+from remit.services import agents, configuration, runs, threads
+from remit.services.identity import Caller
+from remit.settings import Settings, load
+
+Answer = dict[str, Any]
+SECONDS = 60.0
+
+
+@dataclass
+class Stage:
+    app: App
+    url: str
+    board: Caller
+    settings: Settings
+
+    async def cast(self, adapter: str, config: Mapping[str, Any], agent: str = "ceo") -> None:
+        """Let an agent be run by this adapter."""
+        await self.app.gate(
+            self.board,
+            configuration.change,
+            agent=agent,
+            changes={"adapterType": adapter, "adapterConfig": dict(config)},
+        )
+
+    async def hire(self, name: str, adapter: str, config: Mapping[str, Any]) -> Answer:
+        companies = await self.app.gate(self.board, agents.listing, company=None)
+        return await self.app.gate(
+            self.board,
+            agents.create,
+            company=companies[0]["company_id"],
+            name=name,
+            role="engineer",
+            reports_to="agent:ceo",
+            adapter_type=adapter,
+            adapter_config=dict(config),
+        )
+
+    async def send(self, body: str, to: str = "agent:ceo") -> None:
+        await self.app.library.send(self.board, body=body, to=to)
+
+    async def runs(self) -> list[Answer]:
+        """Of everybody, the oldest first."""
+        found = await self.app.gate(self.board, runs.listing, company=None)
+        return list(reversed(found))
+
+    async def over(self, count: int = 1, seconds: float = SECONDS) -> list[Answer]:
+        async with asyncio.timeout(seconds):
+            while True:
+                found = await self.runs()
+                if len(found) >= count and all(one["status"] != "running" for one in found):
+                    return found
+                await asyncio.sleep(0.05)
+
+    async def begun(self) -> Answer:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                for one in await self.runs():
+                    if one["status"] == "running":
+                        return one
+                await asyncio.sleep(0.02)
+
+    async def log(self, run: Answer) -> str:
+        found = await self.app.gate(self.board, runs.log, run=run["id"])
+        return "".join(piece["text"] for piece in found["pieces"])
+
+    async def mail(self) -> list[str]:
+        """What the board has not read."""
+        found = await self.app.gate(self.board, threads.own_inbox, company=None)
+        return [one["body"] for one in found]
+
+
+async def until(condition: Callable[[], object], seconds: float = 15) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  # it is outside, and announces nothing
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def stage(home: Path) -> AsyncIterator[Stage]:
+    settings = load({"REMIT_HOME": str(home)})
+    async with running(settings) as (app, url):
+        worker = Worker(app, url)
+        worker.start()
+        try:
+            board = Caller(settings.board_token_file.read_text().strip())
+            yield Stage(app, url, board, settings)
+        finally:
+            await worker.stop()
