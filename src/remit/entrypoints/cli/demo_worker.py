@@ -64,6 +64,7 @@ class Started:
             company=self.stage.company,
             name="counter",
             purpose="Count words",
+            perpetual=True,  # so that nothing but mail is work for it
             adapter_type="process" if as_process else "scripted",
             adapter_config={"command": "/bin/sh", "args": ["-c", _PROGRAM]}
             if as_process
