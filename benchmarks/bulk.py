@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -96,6 +97,43 @@ def fill_tree(here: Office, bosses: Sequence[int | None]) -> list[str]:
             )
         _count_prereqs(connection, here)
     return ids
+
+
+def make_programs(here: Office, command: str) -> None:
+    """All those agents are a program from now on, each with something to do."""
+    config = json.dumps({"command": command})
+    with _connected(here) as connection:
+        connection.execute(
+            text(
+                "UPDATE agents SET adapter_type = 'process', adapter_config = :config"
+                " WHERE name LIKE 'idle-%'"
+            ),
+            {"config": config},
+        )
+
+
+def fill_leases(here: Office, agents: Sequence[str], awake: int) -> None:
+    """All have been at work before; the first of them have something to do again."""
+    rows = [
+        {
+            "agent_id": agent,
+            "company_id": here.company,
+            "wake_seq": 2 if number < awake else 1,
+            "done_seq": 1,
+            "epoch": 1,
+            "lease_until": None,
+            "worker": None,
+            "due_at": 1,
+            "why": "mail",
+            "idle_runs": 0,
+            "failures": 0,
+            "told": None,
+        }
+        for number, agent in enumerate(agents)
+    ]
+    with _connected(here) as connection:
+        for start in range(0, len(rows), _AT_ONCE):
+            connection.execute(insert(tables.agent_leases), rows[start : start + _AT_ONCE])
 
 
 def fill_outcomes(here: Office, parent: str, count: int, wide: int = 10) -> list[str]:
@@ -267,7 +305,7 @@ def _agent(here: Office, number: int, own: str, boss: str, state: str, log: str)
         "status": "idle",
         "boss_id": boss,
         "boss_user_id": None,
-        "adapter_type": "scripted",
+        "adapter_type": "human",  # so that no worker starts them
         "adapter_config": "{}",
         "seat_user_id": None,
         "prompt": "",

@@ -55,6 +55,20 @@ def test_mail_is_measured_through_all_that_it_goes_through() -> None:
         assert name in rows
 
 
+def test_runs_are_measured_from_the_wake_to_the_end() -> None:
+    done = bench("runtime", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = "\n".join(done.stdout.splitlines()[4:-2])
+    for name in (
+        "from the message to the running program",
+        "runs of /bin/true, 4 slots",
+        "100 agents woken at once",
+        "who is ready: 100 of 10,000 agents",
+        "a worker with 1,000 idle agents",
+    ):
+        assert name in rows
+
+
 def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:
     done = bench("nonsense")
     assert done.returncode == 2

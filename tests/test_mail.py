@@ -872,7 +872,7 @@ def test_mail_waits_for_a_paused_agent_and_is_refused_for_one_not_hired_yet(
     with pytest.raises(RemitError) as caught:
         send(company, company.ceo.caller, "agent:newcomer")
     assert caught.value.reason == "conflict"
-    assert "approved" in caught.value.step
+    assert "taken on" in caught.value.step
     assert company.sql("SELECT count(*) FROM outcomes WHERE kind = 'inbox'") == [(1,)]
 
 
@@ -994,7 +994,7 @@ def test_only_what_one_may_read_can_be_attached(company: Company) -> None:
     for file, reason in (
         (hidden, "not_found"),
         (known, "no_capability"),
-        (gated, "needs_approval"),
+        (gated, "pending_approval"),
     ):
         assert refused(company, worker.caller, "agent:ceo", attachments=[file["id"]]) == reason
     assert (

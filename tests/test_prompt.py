@@ -149,7 +149,7 @@ def test_what_a_run_leaves_to_go_on_with_is_kept_and_forgotten(company: Company)
     dev = program(company, "dev", "exit 0")
     send(company, company.board, "agent:dev")
     run = claim(company, dev)
-    given = {"adapter_type": "process", "begun_at": NOW, "context_tokens": 7}
+    given: dict[str, Any] = {"adapter_type": "process", "begun_at": NOW, "context_tokens": 7}
     company.call(as_system(), keep_session, run=run.id, session_id="one", **given)
     company.call(as_system(), keep_session, run=run.id, session_id="two", **given)
     assert company.sql("SELECT session_id, context_tokens FROM agent_sessions") == [("two", 7)]

@@ -12,6 +12,7 @@ from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticate
 from remit.model.run import HELD, MOST_FAILURES, MOST_IDLE_RUNS
 from remit.runtime import runs as local_runs
 from remit.services import agents, inbox, mail, outcomes, runs, users
+from remit.services.command import Verb
 from remit.services.identity import as_system
 from tests.company import Company, HandClock, Member, Run, opened
 from tests.governance import ask, hire
@@ -308,7 +309,7 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
         company.call(as_system(), runs.append_log, run=zombie.id, pieces=[piece])
     with pytest.raises(Conflict):
         end(company, zombie, final_response="@human late")
-    session = {"adapter_type": "scripted", "begun_at": 1, "context_tokens": 1}
+    session: dict[str, Any] = {"adapter_type": "scripted", "begun_at": 1, "context_tokens": 1}
     company.call(as_system(), runs.keep_session, run=zombie.id, session_id="late", **session)
     assert company.sql("SELECT count(*) FROM agent_sessions") == [(0,)]
     assert company.sql("SELECT count(*) FROM runs WHERE status = 'running'") == [(1,)]
@@ -518,21 +519,22 @@ def _woken(company: Company, member: Member) -> Run:
 def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
     dev = worker(small, "dev")
     run = small.run(dev)
+    verbs: tuple[tuple[Verb[..., Any], dict[str, Any]], ...] = (
+        (runs.ready, {}),
+        (runs.next_ready, {}),
+        (runs.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
+        (runs.renew, {"held": []}),
+        (runs.settle, {"agent": dev.id}),
+        (runs.expired, {}),
+        (runs.take_over, {"run": run.id}),
+        (runs.sweep, {"company": small.id}),
+        (runs.forgotten, {}),
+        (runs.over, {"runs": []}),
+        (runs.briefing, {"run": run.id}),
+        (runs.append_log, {"run": run.id, "pieces": []}),
+    )
     for caller in (small.board, dev.caller, run.caller):
-        for verb, given in (
-            (runs.ready, {}),
-            (runs.next_ready, {}),
-            (runs.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
-            (runs.renew, {"held": []}),
-            (runs.settle, {"agent": dev.id}),
-            (runs.expired, {}),
-            (runs.take_over, {"run": run.id}),
-            (runs.sweep, {"company": small.id}),
-            (runs.forgotten, {}),
-            (runs.ended, {"runs": []}),
-            (runs.briefing, {"run": run.id}),
-            (runs.append_log, {"run": run.id, "pieces": []}),
-        ):
+        for verb, given in verbs:
             with pytest.raises(NotFound):
-                small.call(caller, verb, **given)  # type: ignore[arg-type]
+                small.call(caller, verb, **given)
     assert json.loads(small.sql("SELECT message_ids FROM runs")[0][0]) == []

@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,6 +74,10 @@ def letters_to(url: str, team: list[Member]) -> list[str]:
     return [status for agent, status in found if agent in ids]
 
 
+def is_gone(pid: int) -> bool:
+    return not alive(pid)
+
+
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     os.kill(pid, number)
     if number is signal.SIGKILL:
@@ -109,7 +114,7 @@ def test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_sta
     assert not any(folder.exists() for folder in folders)
     for member in (inside, outside):
         assert rows(url, member)[0][1] == "lost"
-        eventually(lambda member=member: is_running(url, member, epoch=2))
+        eventually(partial(is_running, url, member, epoch=2))
     eventually(lambda: deliveries(url).count(("leased", 2)) == 2)
     # Asked to stop, it takes everything along.
     os.kill(second, signal.SIGTERM)
@@ -195,7 +200,7 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
         time.sleep(moments.random() * 0.4)
         victim = turn % 3
         kill(workers[victim], moments.choice([signal.SIGKILL, signal.SIGTERM]))
-        eventually(lambda victim=victim: not alive(workers[victim]))
+        eventually(partial(is_gone, workers[victim]))
         workers[victim] = stage.begin(life(victim))
         live = run_sql(
             url, "SELECT agent_id, count(*) FROM runs WHERE status = 'running' GROUP BY agent_id"
@@ -215,7 +220,7 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
     for pid in workers.values():
         os.kill(pid, signal.SIGTERM)
     for pid in workers.values():
-        eventually(lambda pid=pid: not alive(pid))
+        eventually(partial(is_gone, pid))
     # Each lease was given once: the runs of an agent have rising epochs and do not overlap.
     for member in team:
         times = run_sql(

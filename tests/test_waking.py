@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,18 +62,18 @@ def named(company: Company, name: str) -> str:
     return f"{name}-{company.app.ids.new()[-6:]}"
 
 
-def worker(company: Company, name: str = "dev", boss: str = "ceo", **more: object) -> Member:
+def worker(company: Company, name: str = "dev", boss: str = "ceo", **more: Any) -> Member:
     """An agent with a standing task: without mail and parts it has nothing to do."""
     made = company.agent(named(company, name), boss, perpetual=True, **{**KIND, **more})
     let_sleep(company, made)
     return made
 
 
-def part(company: Company, member: Member, title: str = "part", **more: object) -> Answer:
+def part(company: Company, member: Member, title: str = "part", **more: Any) -> Answer:
     return company.call(member.caller, outcomes.create, parent=member.id, title=title, **more)
 
 
-def change(company: Company, by: Member, outcome: Answer, **more: object) -> None:
+def change(company: Company, by: Member, outcome: Answer, **more: Any) -> None:
     now = company.call(company.board, outcomes.show, outcome=outcome["id"])
     company.call(by.caller, outcomes.change, outcome=now["id"], version=now["version"], **more)
 

@@ -12,7 +12,7 @@ import pytest
 
 from remit.clock import SECOND
 from remit.errors import StorageFull
-from remit.runtime import execution, journal, processes
+from remit.runtime import execution, journal, processes, workspace
 from remit.runtime.worker import Worker
 from remit.services import agents, runs
 from remit.services.command import Context, logged
@@ -289,7 +289,7 @@ def test_no_room_for_a_workspace_fails_the_run_and_nothing_else(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dev, other = program(company, "dev", "exit 0"), program(company, "other", "exit 0")
-    create = execution.create_workspace
+    create = workspace.create_workspace
     calls: list[str] = []
 
     def full(root: Path, run: str) -> Path:
@@ -312,10 +312,10 @@ def test_no_room_for_a_log_leaves_the_run_alone(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @logged
-    def full(ctx: Context, **_: object) -> None:
+    def full(ctx: Context, *, run: str, pieces: object) -> None:
         raise StorageFull("There is no room left to record this.")
 
-    monkeypatch.setattr(journal.runs, "append_log", full)
+    monkeypatch.setattr(runs, "append_log", full)
     dev = program(company, "dev", "echo something")
     send(company, company.board, "agent:dev")
     at_work(company, over(company, dev))

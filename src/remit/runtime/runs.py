@@ -84,7 +84,7 @@ def _is_by_hand(run: dict[str, Any], workspaces: Path | None) -> bool:
 async def _tidy(gate: Gate, workspaces: Path) -> None:
     """Folders of runs that ended and could not take them along."""
     folders = await asyncio.to_thread(_folders, workspaces)
-    for run in await gate(as_system(), runs.ended, runs=sorted(folders)):
+    for run in await gate(as_system(), runs.over, runs=sorted(folders)):
         _remove(folders[run])
 
 

@@ -281,7 +281,7 @@ class Worker:
     async def _end_cancelled(self) -> None:
         """Runs that somebody ended in the database end on the machine, too."""
         here = [one.claimed.run_id for one in self._running.values()]
-        for run in await self._app.gate(as_system(), runs.ended, runs=here):
+        for run in await self._app.gate(as_system(), runs.over, runs=here):
             self.cancel(run)
 
 

@@ -234,7 +234,7 @@ def forgotten(ctx: Context) -> list[str]:
 
 
 @query
-def ended(ctx: Context, *, runs: Sequence[str]) -> list[str]:
+def over(ctx: Context, *, runs: Sequence[str]) -> list[str]:
     """Which of these runs are known and over; for their worker."""
     _system_only(ctx)
     found = [ctx.tx.one(statements.RUN, run=run) for run in runs]
