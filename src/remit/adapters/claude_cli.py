@@ -44,6 +44,8 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
         *("--append-system-prompt", context.instructions),
         # Otherwise a resumed conversation keeps the prompt of its first run.
         *("--system-prompt-snapshot", "off"),
+        # What differs from run to run comes after the prompt, so that the provider's cache hits.
+        "--exclude-dynamic-system-prompt-sections",
     ]
     if config.tools is not None:
         command += ["--tools", ",".join(config.tools)]
@@ -72,6 +74,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
+        # An agent's memory is in the knowledge base, where its boss can read it.
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         "CLAUDE_CODE_MAX_RETRIES": str(config.max_retries),
         # Inside the sandbox it may be root; it is not on the machine.
         "IS_SANDBOX": "1",

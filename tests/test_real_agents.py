@@ -1,0 +1,277 @@
+"""Real agents work complete stories: mail in, tools, mail back; in new and resumed conversations.
+
+The programs are the real Claude Code and Codex, and the loop of the extra `llm`; only the model
+behind them is a script on loopback. Each story has an instance, a worker and a home of its own.
+Where a program is not installed that is said, and skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.runtime import sandbox
+from tests.agent_stage import Answer, Stage, stage
+from tests.agents import ClientMissing, program
+from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, ToolResult, Use
+from tests.agents.fake_openai import FakeOpenAI
+
+KINDS = ["claude", "codex", "llm"]
+KEY = "sk-fake-0123456789abcdef"
+RESUMED = {"sessionPolicy": {"maxAge": "1h"}}
+Fake = FakeAnthropic | FakeOpenAI
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not sandbox.look().usable:
+        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox.look().reason}")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def command(kind: str) -> str:
+    if kind == "llm" and find_spec("pydantic_ai") is None:
+        pytest.skip("THE LOOP OF llm IS NOT TESTED: install the extra llm")
+    if kind == "llm":
+        return ""
+    try:
+        return str(program(kind))
+    except ClientMissing as missing:
+        sentence = str(missing)
+    pytest.skip(f"THE REAL {kind.upper()} IS NOT TESTED: {sentence}")
+
+
+def model(kind: str, script: list[Step], **more: Any) -> AbstractContextManager[Fake]:
+    return FakeAnthropic(script, **more) if kind == "claude" else FakeOpenAI(script, **more)
+
+
+def config(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
+    given = {"command": command(kind), "baseUrl": fake.url, "model": "claude-sonnet-4-5", **more}
+    if kind == "claude":
+        return {"tools": [], **given}
+    if kind == "llm":
+        del given["command"]
+        return {**given, "provider": "compatible", "model": "a-model"}
+    return {**given, "model": "a-model"}
+
+
+def tool(kind: str, name: str) -> str:
+    return name if kind == "llm" else f"mcp__remit__{name}"
+
+
+def story_of(kind: str, answer: str) -> list[Step]:
+    """Read the mail, acknowledge it, keep a file, attach it to an answer, and sum up."""
+
+    def acknowledge(inbox: ToolResult) -> dict[str, Any]:
+        return {"ids": [one["id"] for one in inbox.json()["messages"]]}
+
+    def reply(created: ToolResult) -> dict[str, Any]:
+        attached = [created.json()["id"]]
+        return {"to": "board", "subject": "Done", "body": answer, "attachments": attached}
+
+    return [
+        Use(tool(kind, "mail_inbox"), {}),
+        Use(tool(kind, "mail_ack"), acknowledge),
+        Use(tool(kind, "kb_create"), {"description": "A result", "content": answer}),
+        Use(tool(kind, "mail_send"), reply),
+        Say(f"I am done: {answer}"),
+    ]
+
+
+def prompt_of(request: dict[str, Any]) -> str:
+    """Everything that a model was told before the conversation."""
+    if "system" in request:
+        return json.dumps(request["system"])
+    told = request.get("input") or request["messages"]
+    return json.dumps([one for one in told if one.get("role") in ("developer", "system")])
+
+
+def said_to(request: dict[str, Any]) -> str:
+    return json.dumps(request.get("input") or request["messages"])
+
+
+async def worked(at: Stage, count: int) -> Answer:
+    found = await at.over(count)
+    run = found[count - 1]
+    assert run["status"] == "completed", (run["error"], await at.log(run))
+    return run
+
+
+@pytest.mark.requirement("HB-13", "HB-15", "HB-21", "AG-81")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command(kind)
+        with model(kind, story_of(kind, "It is green.")) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast(kind, config(kind, fake))
+                await at.send("What colour is grass?")
+                run = await worked(at, 1)
+                assert fake.failures == []
+                assert "It is green." in await at.mail()
+                assert run["final_response"] == "I am done: It is green."
+                assert run["tokens_in"] > 0
+                assert run["tokens_out"] > 0
+                assert run["session_id"] or kind == "llm"
+                assert KEY not in await at.log(run)
+        assert "ceo" in prompt_of(fake.requests[0])
+        assert "What colour is grass?" in said_to(fake.requests[0])
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("HB-21")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_conversation_goes_on_in_the_next_run_and_each_run_counts_for_itself(
+    kind: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        command(kind)
+        script = [*story_of(kind, "It is green."), *story_of(kind, "It is blue.")]
+        with model(kind, script) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast(kind, config(kind, fake, **RESUMED))
+                await at.send("What colour is grass?")
+                first = await worked(at, 1)
+                await at.send("And the sky?")
+                second = await worked(at, 2)
+                assert fake.failures == []
+                assert set(await at.mail()) >= {"It is green.", "It is blue."}
+        heard = said_to(fake.requests[-1])
+        assert "What colour is grass?" in heard
+        assert "And the sky?" in heard
+        assert first["session_id"].split("/")[0] == second["session_id"].split("/")[0]
+        for counted in ("tokens_in", "tokens_out", "tokens_cached", "cost_usd"):
+            assert first[counted] == second[counted], counted
+        # Byte for byte, so that the provider's cache hits; Codex adds to it in each run.
+        assert prompt_of(fake.requests[-1]).startswith(prompt_of(fake.requests[0])[:-1])
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_a_lost_conversation_is_begun_anew(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command(kind)
+        with model(kind, [Say("first")]) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast(kind, config(kind, fake, **RESUMED))
+                await at.send("One.")
+                run = await worked(at, 1)
+                records = list((at.settings.home / "agents" / run["agent_id"]).rglob("*.jsonl"))
+                assert records
+                for record in records:
+                    record.unlink()
+                for other in (at.settings.home / "agents" / run["agent_id"]).rglob("*.sqlite*"):
+                    other.unlink()
+                await at.send("Two.")
+                again = await worked(at, 2)
+                assert again["final_response"] == "first"
+                assert again["session_id"].split("/")[0] != run["session_id"].split("/")[0]
+
+    asyncio.run(story())
+
+
+FAULTS: list[tuple[int | str, str]] = [
+    (401, "auth"),
+    (403, "auth"),
+    (429, "rate_limited"),
+    (500, "api_error"),
+    ("cut", "api_error"),
+]
+
+
+@pytest.mark.parametrize(("fault", "reason"), FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
+    kind: str, fault: Any, reason: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        command(kind)
+        if kind == "llm" and fault == "cut":
+            pytest.skip("the loop asks for whole answers, not for a stream")
+        with model(kind, [Say("never heard")], fault=fault) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast(kind, config(kind, fake, maxRetries=1))
+                await at.send("Please do it.")
+                await at.begun()
+                (run, *_) = await at.over(seconds=30)
+                asked, begun = len(fake.requests), len(await at.runs())
+                assert run["status"] == "failed"
+                expected = {reason, "overloaded"} if fault == 500 else {reason}
+                assert run["exit_reason"] in expected, run["error"]
+                assert run["error"]
+                most = 1 if fault in (401, 403) else 12
+                assert 1 <= asked <= most * begun
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"), [({"maxTurns": 2}, "max_turns"), ({"maxBudgetUsd": 0.0001}, "budget")]
+)
+def test_claude_is_held_by_its_limits(more: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command("claude")
+        with model("claude", story_of("claude", "x")) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast("claude", config("claude", fake, **more))
+                await at.send("Please do it.")
+                await at.begun()
+                (run, *_) = await at.over()
+                assert (run["status"], run["exit_reason"]) == ("failed", reason)
+                assert run["tokens_in"] > 0
+                assert run["cost_usd"] > 0
+
+    asyncio.run(story())
+
+
+def test_claude_has_all_tools_the_skills_and_no_questions_in_its_sandbox(tmp_path: Path) -> None:
+    async def story() -> None:
+        command("claude")
+        outside = tmp_path / "outside"
+        script: list[Step] = [
+            Use("Bash", {"command": "touch inside && touch /etc/x; id -u; ls", "description": "x"}),
+            Use("Write", {"file_path": str(outside), "content": "x"}),
+            Say("done"),
+        ]
+        more = {"tools": None, "permissionMode": "bypassPermissions", "reasoningEffort": "low"}
+        with model("claude", script) as fake:
+            async with stage(tmp_path / "home") as at:
+                await at.cast("claude", config("claude", fake, **more))
+                await at.send("Please do it.")
+                await worked(at, 1)
+            shell, written = fake.results()
+            assert "inside" in shell.text
+            assert "Read-only file system" in shell.text
+            assert not outside.exists()
+            del written  # what it wrote is nowhere, whatever it was told
+            assert "remit-create-agent" in said_to(fake.requests[0])
+            assert "Skill" in fake.tools()  # type: ignore[union-attr]
+
+    asyncio.run(story())
+
+
+def test_codex_runs_commands_in_our_sandbox(tmp_path: Path) -> None:
+    async def story() -> None:
+        command("codex")
+        call = {"cmd": "touch inside && ls && touch /etc/x"}
+        with model("codex", [Use("exec_command", call), Say("done")]) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast("codex", config("codex", fake))
+                await at.send("Please do it.")
+                await worked(at, 1)
+            (shell,) = fake.results()
+            assert "inside" in shell.text
+            assert "Read-only file system" in shell.text
+            assert "remit-create-agent" in said_to(fake.requests[0])
+
+    asyncio.run(story())
