@@ -235,6 +235,7 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/agents/{id}/permissions": {"canCreateAgents": True},
         "/api/agents/{id}/permission-level": {"permissionLevel": "boss"},
         "/api/approvals/{id}/comments": {"body": "Why?"},
+        "/api/runs/{id}/report": {"ok": True},
     }
     return bodies.get(template)
 
