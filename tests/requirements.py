@@ -1155,17 +1155,68 @@ ROWS = (
         "an agent has at most one live run",
         tests=("tests/test_organisation.py::test_an_agent_has_at_most_one_live_run",),
     ),
-    Row("AG-72", "an actionable outcome without a live run starts one", deferred=RUNTIME),
-    Row("AG-73", "a run's workspace is destroyed with it", deferred=RUNTIME),
-    Row("AG-74", "what a run did not save is gone", deferred=RUNTIME),
-    Row("AG-75", "the runs of an agent share a cacheable prompt", deferred=RUNTIME),
-    Row("AG-76", "a run handles mail, then the most urgent outcome, then mail", deferred=RUNTIME),
-    Row("AG-77", "a run ends when nothing is left, after saving its state", deferred=RUNTIME),
+    Row(
+        "AG-72",
+        "an actionable outcome without a live run starts one",
+        tests=(
+            "tests/test_waking.py::test_whatever_gives_an_agent_something_to_do_wakes_it",
+            "tests/test_waking.py::test_what_is_refused_wakes_nobody",
+            "tests/test_waking.py::test_the_sweep_wakes_whom_everybody_forgot",
+            "tests/test_worker.py::test_mail_starts_a_program_and_everything_of_its_run_ends_with_it",
+        ),
+    ),
+    Row(
+        "AG-73",
+        "a run's workspace is destroyed with it",
+        tests=(
+            "tests/test_worker.py::test_mail_starts_a_program_and_everything_of_its_run_ends_with_it",
+        ),
+    ),
+    Row(
+        "AG-74",
+        "what a run did not save is gone",
+        tests=(
+            "tests/test_worker.py::test_mail_starts_a_program_and_everything_of_its_run_ends_with_it",
+        ),
+    ),
+    Row(
+        "AG-75",
+        "the runs of an agent share a cacheable prompt",
+        tests=(
+            "tests/test_prompt.py::test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it",
+        ),
+    ),
+    Row(
+        "AG-76",
+        "a run handles mail, then the most urgent outcome, then mail",
+        tests=(
+            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
+        ),
+    ),
+    Row(
+        "AG-77",
+        "a run ends when nothing is left, after saving its state",
+        tests=(
+            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
+        ),
+    ),
     Row("AG-78", "a full context ends a run properly and starts another", deferred=RUNTIME),
-    Row("AG-79", "processing the inbox only sorts it", deferred=RUNTIME),
+    Row(
+        "AG-79",
+        "processing the inbox only sorts it",
+        tests=(
+            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
+        ),
+    ),
     Row("AG-80", "every run has the base tools", deferred=RUNTIME),
     Row("AG-81", "a run's settings hold workspace, base tools, granted servers", deferred=RUNTIME),
-    Row("AG-82", "the state document is read first and saved last", deferred=RUNTIME),
+    Row(
+        "AG-82",
+        "the state document is read first and saved last",
+        tests=(
+            "tests/test_prompt.py::test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it",
+        ),
+    ),
     Row("AG-83", "the state document is short; history rebuilds the rest", deferred=RUNTIME),
     Row("AG-84", "Remit alone appends to the activity log", deferred=RUNTIME),
     Row(
@@ -1449,7 +1500,14 @@ ROWS = (
             "tests/test_organisation.py::test_an_agent_that_left_is_kept_with_all_that_it_was",
         ),
     ),
-    Row("AG-119", "one prompt template covers tools, work and completion", deferred=RUNTIME),
+    Row(
+        "AG-119",
+        "one prompt template covers tools, work and completion",
+        tests=(
+            "tests/test_prompt.py::test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it",
+            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
+        ),
+    ),
     Row("AG-120", "signs that delegation is due; mail between siblings", deferred=RUNTIME),
     Row(
         "AG-121",
@@ -1728,7 +1786,11 @@ ROWS = (
     Row(
         "HH-12",
         "any ancestor starts, stops and restarts an agent",
-        tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
+        tests=(
+            "tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",
+            "tests/test_http_runs.py::test_an_ancestor_stops_starts_restarts_and_aborts_and_nobody_else",
+            "tests/test_mcp_governance.py::test_an_ancestor_stops_starts_and_restarts_and_nothing_else_is_offered",
+        ),
     ),
     Row(
         "HH-13",
@@ -1753,6 +1815,8 @@ ROWS = (
         tests=(
             "tests/test_organisation.py::test_a_state_document_is_written_by_its_agent_and_read_by_its_bosses",
             "tests/test_organisation.py::test_an_activity_log_is_appended_by_submitting_and_by_nothing_else",
+            "tests/test_http_runs.py::test_a_log_is_for_the_agent_itself_and_for_those_above",
+            "tests/test_mcp_governance.py::test_an_ancestor_reads_the_end_of_what_a_run_printed",
         ),
     ),
     Row(
@@ -1842,9 +1906,21 @@ ROWS = (
         ),
     ),
     Row("HH-26", "the old way to ask for an agent remains, deprecated", deferred=GOVERNANCE),
-    Row("HH-27", "control operations act on an existing agent", deferred=RUNTIME),
+    Row(
+        "HH-27",
+        "control operations act on an existing agent",
+        tests=(
+            "tests/test_runs.py::test_control_is_for_those_above_and_acts_on_who_exists",
+        ),
+    ),
     Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
-    Row("HH-29", "a report's output can be read", deferred=RUNTIME),
+    Row(
+        "HH-29",
+        "a report's output can be read",
+        tests=(
+            "tests/test_runs.py::test_what_a_run_printed_is_read_by_those_above",
+        ),
+    ),
     Row(
         "HH-30",
         "every agent can wake itself",
@@ -1912,7 +1988,14 @@ ROWS = (
         "an agent removes descendants, never itself or above",
         tests=("tests/test_organisation.py::test_any_ancestor_and_nobody_else_controls_an_agent",),
     ),
-    Row("HH-42", "crashed agents are noticed; the root agent restarts", deferred=RUNTIME),
+    Row(
+        "HH-42",
+        "crashed agents are noticed; the root agent restarts",
+        tests=(
+            "tests/test_runs.py::test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop",
+            "tests/test_runs.py::test_remit_itself_goes_on_with_the_root_agent",
+        ),
+    ),
     Row("HH-43", "an agent may use lightweight temporary helpers", deferred=RUNTIME),
     Row("HH-44", "what temporary helpers inherit and share is settled", deferred=RUNTIME),
     Row(
@@ -2040,15 +2123,45 @@ ROWS = (
     Row("HB-20", "the documentation says what a workspace does not protect", deferred=RUNTIME),
     Row("HB-21", "a script checks real providers in a folder of its own", deferred=RUNTIME),
     Row("HB-22", "a persona file exists and is not in the prompt", deferred=RUNTIME),
-    Row("HB-23", "memory enters each new session, shortened", deferred=RUNTIME),
+    Row(
+        "HB-23",
+        "memory enters each new session, shortened",
+        tests=(
+            "tests/test_prompt.py::test_memory_is_bounded_in_bytes_and_says_where_it_was_cut",
+        ),
+    ),
     Row("HB-24", "daily notes can enter a session, shortened", deferred=RUNTIME),
     Row("HB-25", "an agent's home can be made, found and removed", deferred=RUNTIME),
     Row("HB-26", "instructions are made anew for each session", deferred=RUNTIME),
     Row("HB-27", "no other persona file enters the prompt", deferred=RUNTIME),
     Row("HB-28", "prompts are templates with documented variables", deferred=RUNTIME),
-    Row("HB-29", "mail, a due time and a start with work left wake an agent", deferred=RUNTIME),
-    Row("HB-30", "two runs of one agent never overlap", deferred=RUNTIME),
-    Row("HB-31", "a run continues or opens a session", deferred=RUNTIME),
+    Row(
+        "HB-29",
+        "mail, a due time and a start with work left wake an agent",
+        tests=(
+            "tests/test_waking.py::test_whatever_gives_an_agent_something_to_do_wakes_it",
+            "tests/test_waking.py::test_what_was_put_off_is_begun_when_its_time_comes",
+            "tests/test_waking.py::test_a_start_finds_what_was_left",
+        ),
+    ),
+    Row(
+        "HB-30",
+        "two runs of one agent never overlap",
+        tests=(
+            "tests/test_runs.py::test_of_many_workers_that_want_an_agent_one_gets_it",
+            "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
+            "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
+            "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
+        ),
+    ),
+    Row(
+        "HB-31",
+        "a run continues or opens a session",
+        tests=(
+            "tests/test_prompt.py::test_a_session_goes_on_as_long_as_its_policy_lets_it",
+            "tests/test_prompt.py::test_what_a_run_leaves_to_go_on_with_is_kept_and_forgotten",
+        ),
+    ),
     Row(
         "HB-32",
         "a turn takes a bounded number of messages",
@@ -2076,8 +2189,21 @@ ROWS = (
             "tests/test_mail_delivery.py::test_the_same_on_a_server",
         ),
     ),
-    Row("HB-35", "every run is recorded", deferred=RUNTIME),
-    Row("HB-36", "messages left over cause another turn at once", deferred=RUNTIME),
+    Row(
+        "HB-35",
+        "every run is recorded",
+        tests=(
+            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
+        ),
+    ),
+    Row(
+        "HB-36",
+        "messages left over cause another turn at once",
+        tests=(
+            "tests/test_runs.py::test_a_run_goes_round_again_exactly_when_something_is_left",
+            "tests/test_worker.py::test_more_mail_than_fits_a_turn_causes_another_at_once",
+        ),
+    ),
     Row(
         "HB-37",
         "a turn's text has a fixed form",
@@ -2115,13 +2241,57 @@ ROWS = (
     Row("HB-53", "a channel's token has one binding", deferred=FEDERATION),
     Row("HB-54", "an agent has one binding per kind of channel", deferred=FEDERATION),
     Row("HB-55", "sending to a channel needs a binding", deferred=FEDERATION),
-    Row("HB-56", "a policy says when a session is renewed", deferred=RUNTIME),
-    Row("HB-57", "a run's record has times, messages, result and error", deferred=RUNTIME),
-    Row("HB-58", "a run has one of four states", deferred=RUNTIME),
-    Row("HB-59", "a failed or cancelled run has an error", deferred=RUNTIME),
-    Row("HB-60", "a user can cancel a run", deferred=RUNTIME),
-    Row("HB-61", "a cancelled run is final", deferred=RUNTIME),
-    Row("HB-62", "runs can be listed, newest first", deferred=RUNTIME),
+    Row(
+        "HB-56",
+        "a policy says when a session is renewed",
+        tests=(
+            "tests/test_prompt.py::test_a_session_goes_on_as_long_as_its_policy_lets_it",
+        ),
+    ),
+    Row(
+        "HB-57",
+        "a run's record has times, messages, result and error",
+        tests=(
+            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
+        ),
+    ),
+    Row(
+        "HB-58",
+        "a run has one of four states",
+        tests=(
+            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
+        ),
+    ),
+    Row(
+        "HB-59",
+        "a failed or cancelled run has an error",
+        tests=(
+            "tests/test_runs.py::test_whoever_is_above_ends_a_run_and_nobody_else",
+        ),
+    ),
+    Row(
+        "HB-60",
+        "a user can cancel a run",
+        tests=(
+            "tests/test_runs.py::test_whoever_is_above_ends_a_run_and_nobody_else",
+            "tests/test_worker.py::test_a_cancelled_run_ends_with_all_that_it_started",
+        ),
+    ),
+    Row(
+        "HB-61",
+        "a cancelled run is final",
+        tests=(
+            "tests/test_runs.py::test_whoever_is_above_ends_a_run_and_nobody_else",
+            "tests/test_waking.py::test_the_sweep_leaves_alone_whom_somebody_stopped",
+        ),
+    ),
+    Row(
+        "HB-62",
+        "runs can be listed, newest first",
+        tests=(
+            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
+        ),
+    ),
     Row(
         "BX-01",
         "no grant exceeds its source, and none outlives it",
@@ -2208,7 +2378,17 @@ ROWS = (
             "tests/test_governance_concurrency.py::test_a_process_killed_anywhere_in_a_decision_has_decided_nothing_or_everything",
         ),
     ),
-    Row("BX-06", "killing any process loses and repeats nothing", deferred=RUNTIME),
+    Row(
+        "BX-06",
+        "killing any process loses and repeats nothing",
+        tests=(
+            "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
+            "tests/test_runtime_crash.py::test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start",
+            "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
+            "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
+            "tests/test_runtime_crash.py::test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing",
+        ),
+    ),
     Row(
         "BX-07",
         "a person can take any seat in the tree",
@@ -2280,9 +2460,31 @@ ROWS = (
             "tests/test_turn.py::test_only_what_a_person_sent_is_from_the_board",
         ),
     ),
-    Row("BX-15", "an idle company runs nothing", deferred=RUNTIME),
-    Row("BX-16", "runs that change nothing slow down and stop", deferred=RUNTIME),
-    Row("BX-17", "one command says why an agent is not running", deferred=RUNTIME),
+    Row(
+        "BX-15",
+        "an idle company runs nothing",
+        tests=(
+            "tests/test_waking.py::test_nobody_is_started_who_cannot_be",
+            "tests/test_waking.py::test_who_was_woken_for_nothing_is_let_sleep",
+            "tests/test_waking.py::test_with_nothing_to_do_nothing_is_started",
+        ),
+    ),
+    Row(
+        "BX-16",
+        "runs that change nothing slow down and stop",
+        tests=(
+            "tests/test_runs.py::test_runs_that_change_nothing_slow_down_and_stop_the_agent",
+            "tests/test_runs.py::test_a_run_that_changed_something_or_dealt_with_mail_is_no_idle_one",
+            "tests/test_waking.py::test_new_mail_ends_the_pause_after_idleness_but_not_after_failures",
+        ),
+    ),
+    Row(
+        "BX-17",
+        "one command says why an agent is not running",
+        tests=(
+            "tests/test_runs.py::test_why_an_agent_does_not_run_has_one_reason_each",
+        ),
+    ),
     Row(
         "BX-18",
         "one list shows all that awaits a person",

@@ -8,13 +8,14 @@ import os
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from remit.adapters import registry
 from remit.adapters.contract import Adapter
 from remit.adapters.running import Child, RunContext, RunResult, Usage
-from remit.app import App
+from remit.clock import Clock
 from remit.errors import Refused, RemitError
+from remit.ids import Ids
 from remit.runtime import prompt, sandbox
 from remit.runtime.journal import Journal
 from remit.runtime.processes import ChildProcess, end_leftovers
@@ -24,6 +25,8 @@ from remit.runtime.workspace import create_workspace
 from remit.services import inbox, runs
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
+from remit.services.library import Library
+from remit.settings import Settings
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -31,6 +34,16 @@ log = logging.getLogger(__name__)
 DEFAULT_TIMEOUT = 3600
 #: A conversation in which so many runs failed is not gone on with: it may be what is wrong.
 MOST_FAILURES_OF_SESSION = 2
+
+
+class Instance(Protocol):
+    """What a worker needs of the instance it works for."""
+
+    settings: Settings
+    clock: Clock
+    ids: Ids
+    gate: Gate
+    library: Library
 
 
 @dataclass(frozen=True)
@@ -126,7 +139,7 @@ class Context(RunContext):
         await self.journal.close()
 
 
-async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
+async def execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     """Carry a run out and say how it ended; only being cancelled is not an end like others."""
     try:
         return await _execute(app, url, claimed)
@@ -140,7 +153,7 @@ async def execute(app: App, url: str, claimed: Claimed) -> RunResult:
         return RunResult(False, reason="internal", error=f"Remit failed ({error!r})"[:500])
 
 
-async def _execute(app: App, url: str, claimed: Claimed) -> RunResult:
+async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     create_workspace(claimed.workspace.parent, claimed.workspace.name)
     briefing = await app.gate(as_system(), runs.briefing, run=claimed.run_id)
     adapter = registry.get(briefing["agent"]["adapter_type"])
@@ -154,7 +167,7 @@ async def _execute(app: App, url: str, claimed: Claimed) -> RunResult:
 
 
 async def _prepare(
-    app: App, url: str, claimed: Claimed, briefing: Mapping[str, Any], adapter: Adapter
+    app: Instance, url: str, claimed: Claimed, briefing: Mapping[str, Any], adapter: Adapter
 ) -> Context:
     agent = briefing["agent"]
     config = registry.read(agent["adapter_type"], agent["adapter_config"])
@@ -208,7 +221,7 @@ async def _call(adapter: Adapter, context: Context) -> RunResult:
     return RunResult(False, reason=reason, error=sentence, usage=context.spent)
 
 
-async def _memory(app: App, caller: Caller, agent: Mapping[str, Any]) -> str:
+async def _memory(app: Instance, caller: Caller, agent: Mapping[str, Any]) -> str:
     """The agent's state document, as it left it."""
     try:
         _, content = await app.library.read(caller, file=agent["state_file_id"])
@@ -218,7 +231,7 @@ async def _memory(app: App, caller: Caller, agent: Mapping[str, Any]) -> str:
 
 
 async def _keep_session(
-    app: App, briefing: Mapping[str, Any], context: Context, result: RunResult
+    app: Instance, briefing: Mapping[str, Any], context: Context, result: RunResult
 ) -> None:
     if getattr(context.config, "session_policy", None) is None:
         return

@@ -9,11 +9,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from remit.adapters.running import RunResult
-from remit.app import App
 from remit.clock import SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import CompanyId
-from remit.runtime.execution import Claimed, execute, report, uninterrupted
+from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.workspace import destroy_workspace
 from remit.services import runs
@@ -49,7 +48,7 @@ class Worker:
 
     def __init__(
         self,
-        app: App,
+        app: Instance,
         url: str,
         *,
         name: str = "local",
