@@ -45,6 +45,38 @@ def test_the_welcome_says_what_to_do_next(home: Home) -> None:
     assert shown.count("  remit ") == 3
 
 
+def test_what_is_missing_for_real_work_is_one_sentence(home: Home, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "claude").write_text("#!/bin/sh\necho 2.0.1\n")
+    (programs / "claude").chmod(0o755)
+    plain = {"PATH": f"{programs}:/usr/bin:/bin"}
+    for number, (more, type_, sentence) in enumerate(
+        [
+            ({"PATH": "/usr/bin:/bin"}, "scripted", "neither claude nor codex is installed."),
+            (plain, "scripted", "no key for it is configured."),
+            ({**plain, "ANTHROPIC_API_KEY": "k"}, "claude", "ceo works with claude"),
+        ]
+    ):
+        other = Home(tmp_path / str(number), more)
+        try:
+            said = other("up", "--detach", "--port", "0", "--slots", "0", "--json").answer
+            assert sentence in said["sentence"]
+            assert said["sentence"].count(". ") == 0
+            assert said["can_work"] is (type_ == "claude")
+            assert other.json("agent", "show", "ceo")["adapter_type"] == type_
+        finally:
+            other("down")
+
+
+def test_without_slots_nobody_is_started(home: Home) -> None:
+    assert home("up", "--detach", "--port", "0", "--slots", "0").code == 0
+    home("send", "ceo", "hello")
+    assert home.json("agent", "why-idle", "ceo")["reason"] == "no_slot"
+    assert home.json("status")["runs"] == 0
+    assert home.json("run", "list") == []
+
+
 def test_an_instance_that_cannot_start_says_why(home: Home) -> None:
     url = home("up", "--detach", "--port", "0", "--json").answer["url"]
     other = Home(home.folder.parent / "other")
