@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -18,8 +17,8 @@ from remit.errors import RemitError
 from remit.settings import Settings
 
 OLDEST_PYTHON = (3, 11)
-AGENT_PROGRAMS = ("claude", "codex")
-EXTRAS = {"postgres": "psycopg", "s3": "obstore"}
+EXTRAS = {"llm": "pydantic_ai", "postgres": "psycopg", "s3": "obstore"}
+_ABOUT_THE_REST = "Run only agents that you trust with it."
 
 
 class Finding(NamedTuple):
@@ -158,22 +157,35 @@ def _instance(session: Session) -> Iterator[Finding]:
 
 
 def _sandbox(_: Session) -> Iterator[Finding]:
-    found = shutil.which("bwrap")
-    what = f"bubblewrap is at {found}" if found else "bubblewrap is not installed"
-    yield Finding(
-        "sandbox",
-        "warn",
-        f"{what}; no sandbox is enforced yet",
-        "Run only agents that you trust with this machine.",
-    )
+    """What holds the programs of runs here, tried and not guessed, and what does not."""
+    from remit.runtime import sandbox
+
+    found = sandbox.look()
+    if not found.usable:
+        yield Finding(
+            "sandbox",
+            "warn",
+            f"{found.reason}; programs of agents are refused, except with full_access",
+            "Install bubblewrap.",
+        )
+        return
+    yield Finding("sandbox", "ok", f"{found.bubblewrap} holds the programs of runs")
+    for held in found.enforced:
+        yield Finding("sandbox holds", "ok", held)
+    for free in found.not_enforced:
+        yield Finding("sandbox does not hold", "warn", free, _ABOUT_THE_REST)
 
 
-def _agent_programs(_: Session) -> Iterator[Finding]:
-    for program in AGENT_PROGRAMS:
-        if place := shutil.which(program):
-            yield Finding(program, "ok", place)
-        else:
-            yield Finding(program, "warn", "not on PATH", "Install it to run such agents.")
+def _adapters(_: Session) -> Iterator[Finding]:
+    """Which agents can be run by a worker with this environment."""
+    from remit.adapters import registry
+
+    for type_ in registry.types():
+        found = registry.check(type_)
+        state = "ok" if found.usable else "warn"
+        yield Finding(f"adapter {type_}", state, found.sentence, found.next_step)
+    for name, reason in registry.problems().items():
+        yield Finding(f"adapter plugin {name}", "warn", reason, "Look at the plugin.")
 
 
 def _extras(_: Session) -> Iterator[Finding]:
@@ -195,6 +207,6 @@ CHECKS = (
     _blobs,
     _instance,
     _sandbox,
-    _agent_programs,
+    _adapters,
     _extras,
 )
