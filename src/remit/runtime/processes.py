@@ -146,6 +146,9 @@ class ChildProcess(Child):
         _, late = await asyncio.wait(self._readers, timeout=DRAIN_SECONDS)
         for task in (*late, gone, *([self._feeder] if self._feeder else ())):
             task.cancel()
+        if late:
+            # Somebody who got away holds the other end; we let go of ours.
+            self._process._transport.close()  # type: ignore[attr-defined]
         if self._unwanted:
             return
         if late:
