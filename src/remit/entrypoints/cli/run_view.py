@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.client import Unreachable, server_sent, with_query
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import NotFound, Refused
 from remit.ids import is_id
@@ -91,15 +90,14 @@ def draw(session: Session, one: dict[str, Any]) -> None:
 
 
 def took(run: dict[str, Any]) -> str:
-    from datetime import UTC, datetime
-
-    began = datetime.fromisoformat(run["startedAt"])
-    ended = datetime.fromisoformat(run["completedAt"]) if run["completedAt"] else datetime.now(UTC)
-    seconds = max(0.0, (ended - began).total_seconds())
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes = int(seconds // 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    """How long it took, or has taken so far."""
+    ended = from_iso(run["completedAt"]) if run["completedAt"] else SystemClock().now()
+    passed = max(0, ended - from_iso(run["startedAt"]))
+    if passed < MINUTE:
+        return f"{passed / SECOND:.1f} s"
+    if passed < 2 * HOUR:
+        return f"{passed // MINUTE} min"
+    return f"{passed // HOUR} h {passed % HOUR // MINUTE} min"
 
 
 def tokens(run: dict[str, Any]) -> str:
@@ -111,9 +109,14 @@ def money(usd: float | None) -> str:
     return f"${usd:.4f}" if usd else ""
 
 
-def follow(session: Session, run: str, *, whole: bool = True) -> Iterator[dict[str, Any]]:
+def follow(session: Session, run: str) -> Iterator[dict[str, Any]]:
     """Every piece of a log, each once, whatever happens to the connection; until the run ends."""
-    last = 0 if whole else _newest(session, run)
+    # Imported here, because every command about agents imports this module.
+    from http.client import HTTPException
+
+    from remit.entrypoints.cli.client import Unreachable, server_sent, with_query
+
+    last = 0
     target = with_query(path("runs", run, "log"), {"follow": "1"})
     stream = session.connect(session.token)
     contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
@@ -129,7 +132,7 @@ def follow(session: Session, run: str, *, whole: bool = True) -> Iterator[dict[s
                     return
                 last = message.data["number"]
                 yield message.data
-        except (Unreachable, OSError, http.client.HTTPException):
+        except (Unreachable, OSError, HTTPException):
             if time.monotonic() - contact > GIVE_UP_SECONDS:
                 raise
         stream.close()
@@ -138,13 +141,6 @@ def follow(session: Session, run: str, *, whole: bool = True) -> Iterator[dict[s
             noted = True
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-def _newest(session: Session, run: str) -> int:
-    last = 0
-    for piece in session.client.each(path("runs", run, "log")):
-        last = piece["number"]
-    return last
 
 
 def tail(session: Session, run: str, *, go_on: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from remit.clock import SystemClock, to_iso
 from remit.entrypoints.cli import output, run_view
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Command, Session, pass_session
@@ -101,9 +102,7 @@ def _doing(session: Session) -> dict[str, str]:
 
 def _today(session: Session) -> dict[str, Any]:
     """What the runs of this day (UTC) used; those that still run are counted when they end."""
-    from datetime import UTC, datetime
-
-    midnight = datetime.now(UTC).strftime("%Y-%m-%d")
+    midnight = to_iso(SystemClock().now())[:10]
     sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
     for run in session.client.each(session.under_company("runs")):
         if run["startedAt"] < midnight:
