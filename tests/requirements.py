@@ -1780,7 +1780,13 @@ ROWS = (
         "reconciling keeps the places a user chose",
         tests=("tests/test_organisation.py::test_a_second_start_finds_the_tree_as_it_was",),
     ),
-    Row("HH-09", "a run learns its boss from the environment", deferred=RUNTIME),
+    Row(
+        "HH-09",
+        "a run learns its boss from the environment",
+        tests=(
+            "tests/test_adapter_conformance.py::test_a_run_ends_says_what_it_took_and_leaves_nothing",
+        ),
+    ),
     Row("HH-10", "an agent's view shows its boss and stays current", deferred=DASHBOARD),
     Row("HH-11", "the dashboard draws the tree and moves agents", deferred=DASHBOARD),
     Row(
@@ -2091,9 +2097,21 @@ ROWS = (
             "tests/test_turn.py::test_only_what_a_person_sent_is_from_the_board",
         ),
     ),
-    Row("HB-13", "Claude and Codex run through their CLIs", deferred=RUNTIME),
+    Row(
+        "HB-13",
+        "Claude and Codex run through their CLIs",
+        tests=(
+            "tests/test_real_agents.py::test_a_wish_is_worked_on_and_answered_in_a_new_conversation",
+        ),
+    ),
     Row("HB-14", "providers use their shared homes", deferred=RUNTIME),
-    Row("HB-15", "the system prompt is passed by flag", deferred=RUNTIME),
+    Row(
+        "HB-15",
+        "the system prompt is passed by flag",
+        tests=(
+            "tests/test_real_agents.py::test_a_wish_is_worked_on_and_answered_in_a_new_conversation",
+        ),
+    ),
     Row(
         "HB-16",
         "without a model the provider's default is used",
@@ -2121,7 +2139,14 @@ ROWS = (
     ),
     Row("HB-19", "full access to the machine is a named mode", deferred=RUNTIME),
     Row("HB-20", "the documentation says what a workspace does not protect", deferred=RUNTIME),
-    Row("HB-21", "a script checks real providers in a folder of its own", deferred=RUNTIME),
+    Row(
+        "HB-21",
+        "a script checks real providers in a folder of its own",
+        tests=(
+            "tests/test_real_agents.py::test_a_wish_is_worked_on_and_answered_in_a_new_conversation",
+            "tests/test_real_agents.py::test_a_conversation_goes_on_in_the_next_run_and_each_run_counts_for_itself",
+        ),
+    ),
     Row("HB-22", "a persona file exists and is not in the prompt", deferred=RUNTIME),
     Row(
         "HB-23",

@@ -245,7 +245,7 @@ def assert_nothing_is_left(at: Stage, run: Answer) -> None:
     assert not (at.settings.workspaces / run["id"]).exists() or run["status"] == "failed"
 
 
-@pytest.mark.requirement("AG-73", "HH-09")
+@pytest.mark.requirement("HH-09")
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_ends_says_what_it_took_and_leaves_nothing(
     name: str, tmp_path: Path, stack: ExitStack, seen: Seen

@@ -563,8 +563,8 @@ def test_doctor_finds_this_installation_well(remit: Home) -> None:
     findings = {finding["check"]: finding for finding in remit.json("doctor")}
     well = ("python", "sqlite", "home", "board token", "database", "blobs", "instance")
     assert {findings[check]["state"] for check in well} == {"ok"}
-    assert "no sandbox is enforced" in findings["sandbox"]["found"]
-    assert {"claude", "codex", "postgres extra", "s3 extra"} <= set(findings)
+    assert "programs of" in findings["sandbox"]["found"]
+    assert {"adapter claude", "adapter codex", "postgres extra", "s3 extra"} <= set(findings)
     assert all(finding["next_step"] for finding in findings.values() if finding["state"] != "ok")
 
 

@@ -105,7 +105,7 @@ async def worked(at: Stage, count: int) -> Answer:
     return run
 
 
-@pytest.mark.requirement("HB-13", "HB-15", "HB-21", "AG-81")
+@pytest.mark.requirement("HB-13", "HB-15", "HB-21")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_path: Path) -> None:
     async def story() -> None:

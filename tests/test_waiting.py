@@ -204,3 +204,17 @@ def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: Ha
     assert (shown["status"], shown["version"]) == ("open", 1)
     company.call(company.board, agents.terminate, agent="worker")
     assert company.call(company.board, events.verify, company=company.id)["ok"]
+
+
+def test_mail_for_a_seat_awaits_the_person_who_holds_it(company: Company) -> None:
+    person = company.user("sam", "observer")
+    desk = company.agent("desk", adapter_type="human")
+    other = company.agent("other", adapter_type="human")
+    ((sam,),) = company.sql("SELECT id FROM users WHERE name = 'sam'")
+    company.sql("UPDATE agents SET seat_user_id = ? WHERE id = ?", sam, desk.id)
+    send(company, company.board, "agent:desk", "text", subject="For the desk")
+    send(company, company.board, "agent:other", "text", subject="For the other")
+    assert needs(company, person) == [("mail", "For the desk")]
+    ack(company, desk.caller, *look(company, desk))
+    assert needs(company, person) == []
+    assert look(company, other)

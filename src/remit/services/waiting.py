@@ -68,6 +68,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         )
         if not _is_question(ctx, delivery)
     ]
+    items += _mail_of_seats(ctx)
     if membership.role is not UserRole.BOARD:
         return items
     items += [
@@ -100,6 +101,17 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         if _in_reach(ctx, run.agent_id)
     ]
     return items
+
+
+def _mail_of_seats(ctx: Context) -> list[dict[str, Any]]:
+    """No program is started for a person, so what waits for their seat is shown to them."""
+    return [
+        _item(ctx, "mail", delivery.message_id, _subject(ctx, delivery), delivery)
+        for seat in ctx.tx.all(agent_statements.SEATS_OF, company=ctx.company, user=ctx.actor.id)
+        for delivery in ctx.tx.all(
+            statements.WAITING_FOR_AGENT, agent=seat, any_run=True, run="", limit=MOST
+        )
+    ]
 
 
 def _to_decide(ctx: Context) -> list[Approval]:
