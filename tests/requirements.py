@@ -2110,6 +2110,7 @@ ROWS = (
         "the system prompt is passed by flag",
         tests=(
             "tests/test_real_agents.py::test_a_wish_is_worked_on_and_answered_in_a_new_conversation",
+            "tests/test_adapter_runs.py::test_the_system_prompt_is_given_by_flag",
         ),
     ),
     Row(

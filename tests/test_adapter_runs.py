@@ -1,0 +1,204 @@
+"""How adapters put a run to a program, and how they read what it says; without the programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.adapters import answers, claude_cli, codex_cli, registry
+from remit.adapters.looking import login_file, path_with
+from remit.adapters.running import Child, RunContext, Usage
+from remit.errors import Unsupported
+
+
+class Silent(Child):
+    """Prints what a test wants, and ends."""
+
+    pid = 0
+
+    def __init__(self, lines: Sequence[str], code: int) -> None:
+        self._lines, self._code = lines, code
+
+    async def lines(self) -> AsyncIterator[str]:
+        for line in self._lines:
+            yield line
+
+    async def wait(self) -> int:
+        return self._code
+
+    async def end(self) -> None:
+        self._code = -15
+
+
+class Paper(RunContext):
+    """A run that starts nothing."""
+
+    def __init__(self, adapter: str, tmp_path: Path, **config: Any) -> None:
+        self.config = registry.read(adapter, config)
+        self.agent = {"id": "a", "name": "ada", "role": "engineer", "title": "", "reports_to": "b"}
+        self.run_id, self.url, self.token = "r", "http://127.0.0.1:1", "rmt_run_x"
+        self.workspace, self.home = tmp_path / "w", tmp_path / "h"
+        self.workspace.mkdir()
+        self.home.mkdir()
+        self.instructions, self.turn, self.session = "be good", "do it", None
+        self.credentials: Mapping[str, str] = {}
+        self.started: list[dict[str, Any]] = []
+        self.printed: list[str] = []
+        self.code = 0
+
+    async def start(self, argv: Sequence[str], **more: Any) -> Child:
+        self.started.append({"argv": list(argv), **more})
+        return Silent(self.printed, self.code)
+
+    def log(self, text: str, stream: str = "remit") -> None:
+        return
+
+
+def after(argv: Sequence[str], flag: str) -> str:
+    return argv[list(argv).index(flag) + 1]
+
+
+@pytest.mark.requirement("HB-15")
+def test_the_system_prompt_is_given_by_flag(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    claude = claude_cli.command_line(Paper("claude", tmp_path / "1"), "claude", None)
+    assert after(claude, "--append-system-prompt") == "be good"
+    codex = codex_cli.command_line(Paper("codex", tmp_path / "2"), "codex", None)
+    assert 'developer_instructions="be good"' in codex
+
+
+def test_no_token_and_no_key_is_in_a_command_line(tmp_path: Path) -> None:
+    for number, (kind, cli) in enumerate((("claude", claude_cli), ("codex", codex_cli))):
+        (tmp_path / str(number)).mkdir()
+        context = Paper(kind, tmp_path / str(number), secretRef="mine")
+        context.secret = "sk-secret"
+        session = None
+        argv = cli.command_line(context, kind, session)
+        assert "rmt_run_x" not in " ".join(argv)
+        assert "sk-secret" not in " ".join(argv)
+        assert "sk-secret" in cli.environment(context, kind).values()
+
+
+def test_a_secret_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="mine"):
+        claude_cli.environment(Paper("claude", tmp_path, secretRef="mine"), "claude")
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({"is_error": True, "subtype": "success", "api_error_status": 401}, "auth"),
+        ({"is_error": True, "api_error_status": 529}, "overloaded"),
+        ({"is_error": True, "subtype": "error_max_turns"}, "max_turns"),
+        ({"is_error": True, "subtype": "error_max_budget_usd"}, "budget"),
+        ({"is_error": True, "terminal_reason": "prompt_too_long"}, "context_full"),
+        ({"is_error": True, "result": "Not logged in"}, "auth"),
+        (
+            {"is_error": True, "errors": ["No conversation found with session ID: x"]},
+            "session_lost",
+        ),
+        ({"is_error": True, "terminal_reason": "api_error"}, "api_error"),
+        ({"is_error": False, "result": "done"}, "completed"),
+    ],
+)
+def test_claude_is_judged_by_its_result_and_not_by_its_exit_code(
+    event: dict[str, Any], reason: str
+) -> None:
+    events = claude_cli.Events()
+    events.read(json.dumps({"type": "result", **event}))
+    for code in (0, 1):
+        result = events.outcome(code)
+        assert (result.reason, result.ok) == (reason, reason == "completed")
+        assert bool(result.error) is not result.ok
+
+
+def test_claude_without_a_result_has_crashed_and_what_it_took_still_counts() -> None:
+    events = claude_cli.Events()
+    usage = {"input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 1}
+    for _ in range(2):  # two parts of one message
+        message = {"id": "m", "usage": usage}
+        events.read(json.dumps({"type": "assistant", "message": message}))
+    for noise in ("", "no json", "[]", "3", '{"type": 5}', '{"type": "system"}'):
+        events.read(noise)
+    result = events.outcome(143)
+    assert (result.ok, result.reason) == (False, "crashed")
+    assert result.usage == Usage(tokens_in=10, tokens_out=1, tokens_cached=3)
+
+
+@pytest.mark.parametrize("status", ["failed", "pending", "needs-auth"])
+def test_claude_without_our_tools_is_not_let_run(status: str) -> None:
+    events = claude_cli.Events()
+    servers = [{"name": "remit", "status": status}]
+    init = {"type": "system", "subtype": "init", "session_id": "s", "mcp_servers": servers}
+    events.read(json.dumps(init))
+    assert events.hopeless
+    assert events.outcome(143).reason == "no_tools"
+
+
+def test_codex_counts_a_thread_and_we_count_runs() -> None:
+    first = codex_cli.Events()
+    first.read('{"type": "thread.started", "thread_id": "t"}')
+    first.read('{"type": "turn.completed", "usage": {"input_tokens": 20, "output_tokens": 5}}')
+    done = first.outcome(0)
+    assert (done.ok, done.usage.tokens_in, done.session) == (True, 20, "t/20/5/0")
+    second = codex_cli.Events(codex_cli.Session.read(done.session))
+    second.read('{"type": "turn.completed", "usage": {"input_tokens": 50, "output_tokens": 9}}')
+    assert second.outcome(0).usage == Usage(tokens_in=30, tokens_out=4)
+    assert second.outcome(0).session == "t/50/9/0"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "reason"),
+    [
+        ("unexpected status 401 Unauthorized: no", "auth"),
+        ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
+        ("We're currently experiencing high demand", "overloaded"),
+        ("stream disconnected before completion", "api_error"),
+        ("Codex ran out of room in the model's context window", "context_full"),
+        ("no rollout found for thread id x", "session_lost"),
+        ("Error: required MCP servers failed to initialize: remit", "no_tools"),
+        ("", "crashed"),
+    ],
+)
+def test_what_codex_complains_about_has_a_name(complaint: str, reason: str) -> None:
+    result = codex_cli.Events().outcome(1, complaint)
+    assert (result.ok, result.reason) == (False, reason)
+
+
+@pytest.mark.parametrize(
+    ("said", "usage", "ok"),
+    [
+        ('{"text": "a", "usage": {"tokens_in": 3}}', Usage(tokens_in=3), True),
+        ('{"usage": {"tokensOut": 4, "costMicros": 5}}', Usage(tokens_out=4, cost_micros=5), True),
+        ('{"usage": {"tokens_in": -3, "tokens_out": true, "tokens_cached": "9"}}', Usage(), True),
+        ('{"ok": false, "error": "no"}', Usage(), False),
+        ('{"usage": [], "session": 5, "text": {}}', Usage(), True),
+        ("plain words", Usage(), True),
+        ("", Usage(), True),
+        ("[" * 100_000, Usage(), True),
+    ],
+)
+def test_answers_are_taken_as_far_as_they_make_sense(said: str, usage: Usage, ok: bool) -> None:
+    result = answers.result_of(answers.parse(said))
+    assert (result.usage, result.ok) == (usage, ok)
+    assert result.session is None
+    assert answers.result_of(answers.parse(said), failure="it fell").ok is False
+
+
+def test_a_login_is_found_by_name_and_never_read(tmp_path: Path) -> None:
+    files = {"CLAUDE_CONFIG_DIR": ".credentials.json", "HOME": ".claude/.credentials.json"}
+    assert login_file({"HOME": str(tmp_path)}, files) is None
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / ".credentials.json").touch(mode=0o000)
+    found = login_file({"HOME": str(tmp_path)}, files)
+    assert found == tmp_path / ".claude" / ".credentials.json"
+
+
+def test_what_lies_beside_a_program_is_found() -> None:
+    assert path_with("/opt/node/bin/codex", "/usr/bin:/bin") == "/opt/node/bin:/usr/bin:/bin"
+    assert path_with("/usr/bin/codex", "/usr/bin:/bin") == "/usr/bin:/bin"
