@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import uuid
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +53,22 @@ async def run(context: RunContext, provider: str, model: str, key: str | None) -
     if config.reasoning_effort is not None:
         effort = config.reasoning_effort
         settings["thinking"] = False if effort == "none" else effort
-    agent: Any = Agent(
-        _model(config, provider, model, key),
-        instructions=context.instructions,
-        model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
-    )
-    try:
-        await tools.__aenter__()
-    except Exception as error:
-        sentence = f"The model could not be given Remit's tools ({type(error).__name__})."
-        return RunResult(False, reason="no_tools", error=sentence)
-    try:
-        return await _talk(context, agent, tools)
-    except errors.AgentRunError as error:
-        return _failed(context, error)
-    except errors.UserError as error:
-        return _failed(context, error)
-    finally:
-        await tools.__aexit__(None, None, None)
+    async with AsyncExitStack() as opened:
+        agent: Any = Agent(
+            _model(config, provider, model, key, opened),
+            instructions=context.instructions,
+            model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
+        )
+        try:
+            await opened.enter_async_context(tools)
+        except Exception as error:
+            sentence = f"The model could not be given Remit's tools ({type(error).__name__})."
+            return RunResult(False, reason="no_tools", error=sentence)
+        try:
+            return await _talk(context, agent, tools)
+        except (errors.AgentRunError, errors.UserError) as error:
+            return _failed(context, error)
+    raise AssertionError("the stack holds nothing back")
 
 
 async def _talk(context: RunContext, agent: Any, tools: Any) -> RunResult:
@@ -97,7 +96,9 @@ async def _talk(context: RunContext, agent: Any, tools: Any) -> RunResult:
     )
 
 
-def _model(config: Any, provider: str, model: str, key: str | None) -> Any:
+def _model(config: Any, provider: str, model: str, key: str | None, clients: AsyncExitStack) -> Any:
+    """The model as the library has it; what is opened for it is closed with `clients`."""
+
     def factory(name: str) -> Any:
         given: dict[str, Any] = {"api_key": key or "none"}
         if config.base_url:
@@ -106,11 +107,13 @@ def _model(config: Any, provider: str, model: str, key: str | None) -> Any:
             from openai import AsyncOpenAI
 
             client = AsyncOpenAI(max_retries=config.max_retries, **given)
+            clients.push_async_callback(client.close)
             return infer_provider_class(name)(openai_client=client)  # type: ignore[call-arg,unused-ignore]
         if name == "anthropic":
             from anthropic import AsyncAnthropic
 
             other = AsyncAnthropic(max_retries=config.max_retries, **given)
+            clients.push_async_callback(other.close)
             return infer_provider_class(name)(anthropic_client=other)  # type: ignore[call-arg,unused-ignore]
         return infer_provider_class(name)(**given)
 
