@@ -84,7 +84,7 @@ def test_a_role_is_one_bounded_line_whatever_it_says() -> None:
     ]
     assert clean_role("ab " * 10_000) == ("ab " * 10_000)[:LONGEST_ROLE].strip()
     assert len(clean_role("y" * 10**6)) == LONGEST_ROLE
-    for wrong in (7, ["a"], {}):
+    for wrong in (7, ["a"], {"a": 1}):
         with pytest.raises(BadInput):
             clean_role(wrong)
 

@@ -20,9 +20,9 @@ from remit.model.mail import Messaging
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
 from remit.model.permission import PermissionLevel
 from remit.model.text import clean_line, clean_text
-from remit.services.posts import LONGEST_PROMPT, adapter, document
 from remit.services.archive import layout, tar
 from remit.services.archive.text import load, split_prose
+from remit.services.posts import LONGEST_PROMPT, adapter, document
 from remit.store.agents import Place
 
 T = TypeVar("T")
