@@ -994,7 +994,7 @@ def test_only_what_one_may_read_can_be_attached(company: Company) -> None:
     for file, reason in (
         (hidden, "not_found"),
         (known, "no_capability"),
-        (gated, "needs_approval"),
+        (gated, "pending_approval"),
     ):
         assert refused(company, worker.caller, "agent:ceo", attachments=[file["id"]]) == reason
     assert (

@@ -21,6 +21,7 @@ from tests.test_mcp_tools import (
     ABSENT,
     BASE_TOOLS,
     EVERY_TOOL,
+    FOR_BOSSES,
     MODES,
     Member,
     Site,
@@ -280,7 +281,7 @@ def test_what_was_asked_for_is_given_in_one_step(
 def test_tools_for_loose_ends_are_listed_for_those_who_have_them(
     above: ScriptedAgent, below: ScriptedAgent
 ) -> None:
-    assert above.tools() == EVERY_TOOL
+    assert above.tools() == [*EVERY_TOOL, *FOR_BOSSES]
     assert below.tools() == BASE_TOOLS
     planned = below.call("remind", body="Look again.", cron="0 9 * * 1-5", timezone="Europe/Zurich")
     assert below.tools() == EVERY_TOOL

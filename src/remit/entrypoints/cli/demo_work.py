@@ -85,6 +85,7 @@ class Work:
         await self._hire(editor, self.press, "herald", {})
         say("editor", "hires herald for the press")
         say("board", "approves both; only then the work is theirs")
+        await self._read_decisions(editor)
 
     async def _hire(
         self, editor: ScriptedAgent, outcome: dict[str, Any], name: str, files: dict[str, str]
@@ -100,6 +101,13 @@ class Work:
         self.stage.expect(answer["agent"]["id"] == outcome["id"])
         self.stage.expect(answer["outcome"]["owner_id"] == self.boss)
         await approve(self.stage, answer["approval"])
+
+    async def _read_decisions(self, editor: ScriptedAgent) -> None:
+        letters = (await call(editor, "mail_inbox"))["messages"]
+        decided = [letter["subject"] for letter in letters if "hire" in letter["subject"]]
+        self.stage.expect(any("herald" in subject for subject in decided))
+        await call(editor, "mail_ack", ids=[letter["id"] for letter in letters])
+        self.narrator.say("editor", "was told of each decision by mail")
 
     async def _check_facts(self, scribe: ScriptedAgent) -> None:
         say = self.narrator.say
