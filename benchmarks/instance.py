@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.app import App
     from remit.entrypoints.mcp.registry import Tool
 
-    Build = Callable[[App], Callable[[str], Awaitable[Sequence[Tool]]]]
+    Build = Callable[..., Callable[[str], Awaitable[Sequence[Tool]]]]
 
 ROOT = Path(__file__).resolve().parent.parent
 NOOP = "noop"
@@ -99,7 +99,7 @@ def main() -> int:
     from remit.settings import load
 
     # The endpoint imports it when it is built.
-    tools.build_tools = _with_noop(tools.build_tools)  # type: ignore[assignment]  # only renamed
+    tools.build_tools = _with_noop(tools.build_tools)
     return serve.run(
         load(),
         host="127.0.0.1",
@@ -118,8 +118,8 @@ def _with_noop(build: Build) -> Build:
 
     extra = Tool(NOOP, "Do nothing.", Arguments, noop)
 
-    def build_with_noop(app: App) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-        real = build(app)
+    def build_with_noop(app: App, *more: Any) -> Callable[[str], Awaitable[Sequence[Tool]]]:
+        real = build(app, *more)
 
         async def tools(token: str) -> Sequence[Tool]:
             return (*await real(token), extra)
