@@ -1189,24 +1189,18 @@ ROWS = (
     Row(
         "AG-76",
         "a run handles mail, then the most urgent outcome, then mail",
-        tests=(
-            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
-        ),
+        tests=("tests/test_prompt.py::test_it_says_how_to_work_and_is_short",),
     ),
     Row(
         "AG-77",
         "a run ends when nothing is left, after saving its state",
-        tests=(
-            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
-        ),
+        tests=("tests/test_prompt.py::test_it_says_how_to_work_and_is_short",),
     ),
     Row("AG-78", "a full context ends a run properly and starts another", deferred=RUNTIME),
     Row(
         "AG-79",
         "processing the inbox only sorts it",
-        tests=(
-            "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
-        ),
+        tests=("tests/test_prompt.py::test_it_says_how_to_work_and_is_short",),
     ),
     Row("AG-80", "every run has the base tools", deferred=RUNTIME),
     Row("AG-81", "a run's settings hold workspace, base tools, granted servers", deferred=RUNTIME),
@@ -1915,17 +1909,13 @@ ROWS = (
     Row(
         "HH-27",
         "control operations act on an existing agent",
-        tests=(
-            "tests/test_runs.py::test_control_is_for_those_above_and_acts_on_who_exists",
-        ),
+        tests=("tests/test_runs.py::test_control_is_for_those_above_and_acts_on_who_exists",),
     ),
     Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
     Row(
         "HH-29",
         "a report's output can be read",
-        tests=(
-            "tests/test_runs.py::test_what_a_run_printed_is_read_by_those_above",
-        ),
+        tests=("tests/test_runs.py::test_what_a_run_printed_is_read_by_those_above",),
     ),
     Row(
         "HH-30",
@@ -2152,9 +2142,7 @@ ROWS = (
     Row(
         "HB-23",
         "memory enters each new session, shortened",
-        tests=(
-            "tests/test_prompt.py::test_memory_is_bounded_in_bytes_and_says_where_it_was_cut",
-        ),
+        tests=("tests/test_prompt.py::test_memory_is_bounded_in_bytes_and_says_where_it_was_cut",),
     ),
     Row("HB-24", "daily notes can enter a session, shortened", deferred=RUNTIME),
     Row("HB-25", "an agent's home can be made, found and removed", deferred=RUNTIME),
@@ -2218,9 +2206,7 @@ ROWS = (
     Row(
         "HB-35",
         "every run is recorded",
-        tests=(
-            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
-        ),
+        tests=("tests/test_runs.py::test_the_record_of_a_run_is_complete",),
     ),
     Row(
         "HB-36",
@@ -2270,30 +2256,22 @@ ROWS = (
     Row(
         "HB-56",
         "a policy says when a session is renewed",
-        tests=(
-            "tests/test_prompt.py::test_a_session_goes_on_as_long_as_its_policy_lets_it",
-        ),
+        tests=("tests/test_prompt.py::test_a_session_goes_on_as_long_as_its_policy_lets_it",),
     ),
     Row(
         "HB-57",
         "a run's record has times, messages, result and error",
-        tests=(
-            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
-        ),
+        tests=("tests/test_runs.py::test_the_record_of_a_run_is_complete",),
     ),
     Row(
         "HB-58",
         "a run has one of four states",
-        tests=(
-            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
-        ),
+        tests=("tests/test_runs.py::test_the_record_of_a_run_is_complete",),
     ),
     Row(
         "HB-59",
         "a failed or cancelled run has an error",
-        tests=(
-            "tests/test_runs.py::test_whoever_is_above_ends_a_run_and_nobody_else",
-        ),
+        tests=("tests/test_runs.py::test_whoever_is_above_ends_a_run_and_nobody_else",),
     ),
     Row(
         "HB-60",
@@ -2314,9 +2292,7 @@ ROWS = (
     Row(
         "HB-62",
         "runs can be listed, newest first",
-        tests=(
-            "tests/test_runs.py::test_the_record_of_a_run_is_complete",
-        ),
+        tests=("tests/test_runs.py::test_the_record_of_a_run_is_complete",),
     ),
     Row(
         "BX-01",
@@ -2507,9 +2483,7 @@ ROWS = (
     Row(
         "BX-17",
         "one command says why an agent is not running",
-        tests=(
-            "tests/test_runs.py::test_why_an_agent_does_not_run_has_one_reason_each",
-        ),
+        tests=("tests/test_runs.py::test_why_an_agent_does_not_run_has_one_reason_each",),
     ),
     Row(
         "BX-18",

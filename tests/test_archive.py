@@ -18,14 +18,18 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, R
 from remit.ids import is_id
 from remit.services import (
     agents,
+    approvals,
     companies,
+    configuration,
     delegation,
     events,
     files,
     grants,
+    hiring,
     inbox,
     mail,
     outcomes,
+    permissions,
     questions,
     reorganise,
     runs,
@@ -193,6 +197,7 @@ def build(company: Company) -> Built:
     _reorganise_much(company, made["id"])
     company.user("second")
     write_mail(company, engineer, writer, made["id"])
+    govern(company, engineer)
     run = company.run(engineer)
     taken = company.call(run.caller, inbox.take)["messages"]
     assert [one["subject"] for one in taken] == ["Attached", "Only once"]
@@ -206,6 +211,38 @@ def build(company: Company) -> Built:
         observer.token,
     )
     return Built(engineer, writer, made["id"], shipped, waiting, tokens)
+
+
+def govern(company: Company, engineer: Member) -> None:
+    """A hire that was sent back and awaits a decision, a decided one, levels and settings."""
+    ceo, board = company.ceo.caller, company.board
+    company.call(
+        board,
+        companies.change,
+        company=company.id,
+        require_board_approval_for_new_agents=True,
+        chat_llm_model="small",
+    )
+    waiting = company.call(
+        ceo,
+        hiring.hire,
+        company=None,
+        name="hopeful",
+        adapter_type="process",
+        adapter_config={"command": "run", "env": {"API_KEY": CANARIES["layer"]}},
+        capabilities="Draws",
+        budget_monthly_cents=500,
+        metadata={"team": "é"},
+    )["approval"]["id"]
+    company.call(board, approvals.request_revision, approval=waiting, note="Draws what?")
+    said = company.call(ceo, approvals.comment, approval=waiting, body="Maps.")
+    company.call(board, approvals.comment, approval=waiting, body="Good.", reply_to=said["id"])
+    company.call(ceo, approvals.resubmit, approval=waiting, payload={"title": "Of maps"})
+    refused = company.call(ceo, hiring.hire, company=None, name="never", adapter_type="scripted")[
+        "approval"
+    ]["id"]
+    company.call(board, approvals.reject, approval=refused, note="No")
+    company.call(board, permissions.change, agent=engineer.id, level="privileged")
 
 
 def write_mail(company: Company, engineer: Member, writer: Member, file: str) -> None:
@@ -634,6 +671,7 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
         for one in other.call(other.board, waiting.needs_you, company=company_id)
     }
     assert waits == {
+        ("approval", "hire hopeful as general"),
         ("mail", "For the board"),
         ("mail", "For one of them"),
         ("question", "And now?"),
@@ -677,6 +715,7 @@ def test_an_export_from_before_there_was_mail_is_imported(other: Company, tmp_pa
         archive = unpacked(export(company))
     for path in ("mail.jsonl", "questions.jsonl", "schedules.jsonl"):
         assert archive.pop(path) == b""
+    _before_governance(archive)
     about = archive["company.toml"]
     archive["company.toml"] = about.replace(b"format = 2", b"format = 1").replace(
         b'messaging = "chain"\n', b""
@@ -687,6 +726,45 @@ def test_an_export_from_before_there_was_mail_is_imported(other: Company, tmp_pa
     assert shown["messaging"] == "chain"
     key = other.call(other.board, agents.create_key, agent=company.ceo.id)["token"]
     send_to(other, company_id, Caller(key), "agent:lead", "It works")
+
+
+def _before_governance(archive: Folder) -> None:
+    """As an export was before there were approvals."""
+    del archive["approvals.jsonl"], archive["configurations.jsonl"]
+    older = re.compile(
+        rb"^(require_\w+|chat_\w+|permission_level|config_revision|can_create_agents) = .*\n", re.M
+    )
+    for path, content in archive.items():
+        if path.startswith("agents/") or path == "company.toml":
+            archive[path] = older.sub(b"", content)
+    archive["company.toml"] = archive["company.toml"].replace(b"format = 3", b"format = 2")
+
+
+def test_an_export_from_before_there_were_approvals_is_imported(
+    other: Company, tmp_path: Path
+) -> None:
+    home = tmp_path / "first"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        lead = company.agent("lead", prompt="Lead.")
+        archive = unpacked(export(company))
+    _before_governance(archive)
+    company_id = import_(other, packed(archive))["id"]
+    shown = other.call(other.board, companies.show, company=company_id)
+    assert shown["require_board_approval_for_new_agents"] is True
+    (first,) = other.call(other.board, configuration.revisions, agent=lead.id)
+    assert (first["number"], first["configuration"]["prompt"]) == (1, "Lead.")
+
+
+def test_what_awaits_a_decision_travels_and_is_decided_there(sample: bytes, other: Company) -> None:
+    company_id = import_(other, sample)["id"]
+    (waiting,) = other.call(other.board, approvals.listing, company=company_id, status="pending")
+    seen = other.call(other.board, approvals.show, approval=waiting["id"])
+    assert [one["number"] for one in seen["revisions"]] == [1, 2]
+    assert [one["body"] for one in seen["comments"]] == ["Draws what?", "Maps.", "Good."]
+    other.call(other.board, approvals.approve, approval=waiting["id"], expected_revision=2)
+    taken_on = other.call(other.board, agents.show, agent=waiting["agent_id"])
+    assert (taken_on["status"], taken_on["title"]) == ("idle", "Of maps")
+    assert other.call(other.board, events.verify, company=company_id)["ok"]
 
 
 # What is not an export
@@ -815,6 +893,13 @@ def _delivered(subject: str, **changed: Any) -> Change:
     )
 
 
+_NOW = "2026-05-01T09:00:00.000000+00:00"
+
+
+def _with_status(rows: Rows, status: str) -> dict[str, Any]:
+    return next(row for row in rows if row["status"] == status)
+
+
 def _first(path: str, **changed: Any) -> Change:
     return _lines(path, lambda rows: rows[0].update(changed))
 
@@ -839,7 +924,7 @@ def _derived(rows: list[dict[str, Any]]) -> dict[str, Any]:
 DAMAGES: dict[str, tuple[Change, str]] = {
     "no company": (drop("company.toml"), "company.toml: is missing"),
     "no grants": (drop("grants.jsonl"), "grants.jsonl: is missing"),
-    "another format": (swap("company", "format = 2", "format = 3"), "format must be"),
+    "another format": (swap("company", "format = 3", "format = 4"), "format must be"),
     "company id": (swap("company", 'id = "[^"]+"', 'id = "../x"'), "id must be an id"),
     "company name": (swap("company", 'name = "[^"]+"', 'name = "a\\\\u0007b"'), "name is refused"),
     "not toml": (swap("company", "format", "= ="), "company.toml: is not TOML"),
@@ -993,12 +1078,50 @@ DAMAGES: dict[str, tuple[Change, str]] = {
         lambda folder: _finish_scope(folder),
         "its scope is finished",
     ),
+    "no approvals": (drop("approvals.jsonl"), "approvals.jsonl: is missing"),
+    "approval twice": (
+        _lines("approvals.jsonl", lambda rows: rows.append(rows[0])),
+        "has the id of",
+    ),
+    "approval status": (_first("approvals.jsonl", status="pending"), "decided_at belongs"),
+    "approval of nobody": (_first("approvals.jsonl", agent=_uuid("0")), "agent,.*is not here"),
+    "requested by nobody": (_first("approvals.jsonl", requested_by=None), "must be person or"),
+    "revision lost": (_first("approvals.jsonl", revision=7), "revisions must be all of them"),
+    "payload": (
+        _lines("approvals.jsonl", lambda rows: rows[0]["revisions"][0].update(payload=[])),
+        "payload must be an object",
+    ),
+    "used though rejected": (
+        _lines("approvals.jsonl", lambda rows: _with_status(rows, "rejected").update(used_at=_NOW)),
+        "used_at belongs",
+    ),
+    "hired by nobody": (
+        _lines("approvals.jsonl", lambda rows: rows.remove(_with_status(rows, "pending"))),
+        "approval,.*is not here|has a hire that awaits it",
+    ),
+    "configuration twice": (
+        _lines(
+            "configurations.jsonl", lambda rows: rows[1].update(number=1, agent=rows[0]["agent"])
+        ),
+        "is there twice",
+    ),
+    "configuration keys": (_first("configurations.jsonl", configuration={}), "must have exactly"),
+    "changed keys": (_first("configurations.jsonl", changed=["soul"]), "does not have"),
+    "configuration of nobody": (
+        _first("configurations.jsonl", agent=_uuid("0")),
+        "agent,.*is not here",
+    ),
+    "level": (swap("agents/engineer.md", '"privileged"', '"root"'), "permission_level must be"),
+    "hiring": (
+        swap("agents/engineer.md", "can_create_agents = true", "can_create_agents = 1"),
+        "must be true or false",
+    ),
     "no mail": (drop("mail.jsonl"), "mail.jsonl: is missing"),
     "no questions": (drop("questions.jsonl"), "questions.jsonl: is missing"),
     "no schedules": (drop("schedules.jsonl"), "schedules.jsonl: is missing"),
     "messaging": (swap("company", '"subtree"', '"all"'), "messaging must be one of"),
     "mail in an older export": (
-        swap("company", "format = 2", "format = 1"),
+        swap("company", "format = 3", "format = 1"),
         "mail.jsonl: is not part",
     ),
     "letter twice": (_lines("mail.jsonl", lambda rows: rows.append(rows[0])), "has the id of"),

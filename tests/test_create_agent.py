@@ -45,31 +45,28 @@ FORM = "\n\nAlways respond in exactly this structure:\n@%s\n{Your response}"
 # ── the prompt ──────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("AW-16", "AW-17", "AW-18")
-@pytest.mark.parametrize(
-    ("given", "prompt"),
-    [
-        ({"name": "scout"}, f"You are agent scout.{FORM % 'human'}"),
-        (
-            {"name": "scout", "role": "a reviewer of code"},
-            f"You are agent scout. Your role is a reviewer of code.{FORM % 'human'}",
-        ),
-        ({"name": "scout", "next_agent": "lead"}, f"You are agent scout.{FORM % 'lead'}"),
-        (
-            {"name": "scout", "role": "Reviews code.", "next_agent": "lead"},
-            f"You are agent scout. Your role is Reviews code.{FORM % 'lead'}",
-        ),
-    ],
+PROMPTS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"name": "one"}, f"You are agent one.{FORM % 'human'}"),
+    (
+        {"name": "two", "role": "a reviewer of code"},
+        f"You are agent two. Your role is a reviewer of code.{FORM % 'human'}",
+    ),
+    ({"name": "three", "next_agent": "lead"}, f"You are agent three.{FORM % 'lead'}"),
+    (
+        {"name": "four", "role": "Reviews code.", "next_agent": "lead"},
+        f"You are agent four. Your role is Reviews code.{FORM % 'lead'}",
+    ),
 )
-def test_the_prompt_is_the_same_byte_for_byte(
-    company: Company, given: dict[str, Any], prompt: str
-) -> None:
-    made = approve(company, asked(company, **given))["result"]
-    assert made["prompt"] == prompt
-    assert company.sql("SELECT prompt FROM agents WHERE name = 'scout'") == [(prompt,)]
-    assert prompt_for("scout", clean_role(given.get("role")), given.get("next_agent", "human")) == (
-        prompt
-    )
+
+
+@pytest.mark.requirement("AW-16", "AW-17", "AW-18")
+def test_the_prompt_is_the_same_byte_for_byte(company: Company) -> None:
+    for given, prompt in PROMPTS:
+        made = approve(company, asked(company, **given))["result"]
+        assert made["prompt"] == prompt
+        name, role = given["name"], clean_role(given.get("role"))
+        assert company.sql("SELECT prompt FROM agents WHERE name = ?", name) == [(prompt,)]
+        assert prompt_for(name, role, given.get("next_agent", "human")) == prompt
 
 
 @pytest.mark.requirement("AW-26")
@@ -87,8 +84,7 @@ def test_a_role_is_one_bounded_line_whatever_it_says() -> None:
     ]
     assert clean_role("ab " * 10_000) == ("ab " * 10_000)[:LONGEST_ROLE].strip()
     assert len(clean_role("y" * 10**6)) == LONGEST_ROLE
-    odd: list[Any] = [7, ["a"], {}]
-    for wrong in odd:
+    for wrong in (7, ["a"], {"a": 1}):
         with pytest.raises(BadInput):
             clean_role(wrong)
 
@@ -205,26 +201,26 @@ def test_timed_out_means_not_created(company: Company, clock: HandClock) -> None
     assert count(company, "agents") == before
 
 
-@pytest.mark.requirement("AW-08", "AW-02")
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": None},
-        {"name": ""},
-        {"name": "two words"},
-        {"name": "human"},
-        {"name": "x" * 65},
-        {"name": "scout", "role": 7},
-        {"name": "scout", "auto_reply": "yes"},
-        {"name": "scout", "next_agent": ""},
-        {"name": "scout", "next_agent": "a" * 101},
-        {"name": "scout", "next_agent": None},
-    ],
+WRONG: tuple[dict[str, Any], ...] = (
+    {"name": None},
+    {"name": ""},
+    {"name": "two words"},
+    {"name": "human"},
+    {"name": "x" * 65},
+    {"name": "scout", "role": 7},
+    {"name": "scout", "auto_reply": "yes"},
+    {"name": "scout", "next_agent": ""},
+    {"name": "scout", "next_agent": "a" * 101},
+    {"name": "scout", "next_agent": None},
 )
-def test_wrong_arguments_ask_nobody(company: Company, wrong: dict[str, Any]) -> None:
+
+
+@pytest.mark.requirement("AW-08", "AW-02")
+def test_wrong_arguments_ask_nobody(company: Company) -> None:
     before = dump(company)
-    with pytest.raises(BadInput):
-        create(company, **wrong)
+    for wrong in WRONG:
+        reason = refusal(company, company.ceo.caller, hiring.create_agent, **wrong)
+        assert reason == "invalid", wrong
     assert dump(company) == before
 
 

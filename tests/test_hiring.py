@@ -23,7 +23,7 @@ from remit.services import (
     users,
 )
 from remit.store.migrate import is_sqlite
-from tests.company import Answer, Company, HandClock, Member, opened
+from tests.company import Answer, Company, HandClock, opened
 from tests.governance import (
     approve,
     count,
@@ -67,8 +67,8 @@ def delegated(company: Company, outcome: str, name: str = "taker", **more: Any) 
     )
 
 
-def status(company: Company, agent: Answer | Member | str) -> str:
-    which = str(agent["id"] if isinstance(agent, dict) else getattr(agent, "id", agent))
+def status(company: Company, agent: Answer | str) -> str:
+    which = agent if isinstance(agent, str) else agent["id"]
     return str(company.call(company.board, agents.show, agent=which)["status"])
 
 
@@ -89,8 +89,7 @@ def test_a_new_company_wants_to_be_asked_until_it_says_otherwise(company: Compan
             name="Never asks",
             require_board_approval_for_new_agents=False,
         )
-    odd: list[Any] = ["no", 0, []]
-    for wrong in odd:
+    for wrong in ("no", 0, [True]):
         with pytest.raises(BadInput):
             company.call(
                 company.board,

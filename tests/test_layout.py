@@ -33,8 +33,14 @@ MAY_IMPORT = {
     "app": EVERYTHING - {"testing"},
     "testing": EVERYTHING,
 }
-# The demonstration is a company of scripted agents.
-MAY_ALSO_IMPORT = {"entrypoints.cli": {"testing"}}
+MAY_ALSO_IMPORT = {
+    # The demonstration is a company of scripted agents.
+    "entrypoints.cli": {"testing"},
+    # An adapter checks its own settings, and says itself how it is configured.
+    "services.posts": {"adapters"},
+    "entrypoints.http.overview": {"adapters"},
+    "entrypoints.mcp.governance_tools": {"adapters"},
+}
 
 DATABASE = {"store"}
 WEB = {"entrypoints"}

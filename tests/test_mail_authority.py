@@ -312,7 +312,7 @@ def test_a_message_capability_opens_one_pair_in_one_direction(company: Company) 
 
 @pytest.mark.requirement("AG-61")
 @pytest.mark.parametrize(
-    ("mode", "reason"), [("deny", "denied_by_grant"), ("ask", "needs_approval")]
+    ("mode", "reason"), [("deny", "denied_by_grant"), ("ask", "pending_approval")]
 )
 @rules
 def test_what_was_said_explicitly_goes_before_the_tree(

@@ -51,6 +51,7 @@ def parked(attempt: Any) -> Answer:
     with pytest.raises(AwaitsApproval) as waits:
         attempt()
     assert waits.value.details["status"] in ("pending", "revision_requested")
+    assert waits.value.details["decision"]["effect"] == "ask"
     return {"id": waits.value.details["approval_id"]}
 
 
@@ -115,6 +116,7 @@ def test_what_was_rejected_is_refused_for_a_day_without_asking_again(
             send(company, lead.caller)
         assert refused.value.reason == "rejected"
         assert "No chatter." in refused.value.sentence
+        assert refused.value.details["decision"]["basis"] == f"approval:{waiting['id']}"
     assert count(company, "approvals") == asked
     clock.advance(DAY - HOUR)
     with pytest.raises(Refused, match="rejected"):

@@ -238,7 +238,9 @@ def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
     if receiver.status is AgentStatus.TERMINATED:
         raise Conflict(f"{receiver.name} is terminated.", "Write to its boss.")
     if receiver.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(f"{receiver.name} awaits approval.", "Write once it was taken on.")
+        raise Conflict(
+            f"{receiver.name} awaits approval.", "Write to it when its hire is approved."
+        )
     me = _myself(ctx)
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None

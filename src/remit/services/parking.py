@@ -45,7 +45,7 @@ class CallsAwaitingApproval:
         digest = _digest(call)
         before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
         ctx.accept_rule(_ASKING)
-        answer = _answer_that_holds(ctx, before) if before is not None else None
+        answer = _answer_that_holds(ctx, before, decision) if before is not None else None
         if answer is not None:
             return answer
         if call.vet is not None:
@@ -67,7 +67,7 @@ class CallsAwaitingApproval:
             call_digest=digest,
             blob=_blob(call.given),
         )
-        return _pending(approval)
+        return _pending(approval, decision)
 
     def used(self, ctx: Context, ticket: Ticket) -> None:
         if not ctx.tx.run(
@@ -78,11 +78,13 @@ class CallsAwaitingApproval:
         ctx.record("approval.use", f"approval:{ticket.approval}", None, approved(ticket.approval))
 
 
-def _answer_that_holds(ctx: Context, before: Approval) -> Ticket | Answer | Refused | None:
+def _answer_that_holds(
+    ctx: Context, before: Approval, decision: Decision
+) -> Ticket | Answer | Refused | None:
     """What the same call, made before, came to, as long as that is of use."""
     if before.status in OPEN and not before.expired(ctx.now):
         ctx.record("approval.remind", f"approval:{before.id}")
-        return _pending(before)
+        return _pending(before, decision)
     recent = ctx.now < (before.decided_at or 0) + ANSWER_HOLDS
     if before.status is ApprovalStatus.REJECTED and recent:
         return _rejected(ctx, before)
@@ -122,10 +124,14 @@ def _collect(ctx: Context, approval: Approval) -> Answer:
     return answer
 
 
-def _pending(approval: Approval) -> AwaitsApproval:
+def _pending(approval: Approval, decision: Decision) -> AwaitsApproval:
     return AwaitsApproval(
         f"It needs approval, which approval:{approval.id} asks for. Nothing was done.",
-        details={"approval_id": approval.id, "status": approval.status.value},
+        details={
+            "approval_id": approval.id,
+            "status": approval.status.value,
+            "decision": decision.as_dict(),
+        },
     )
 
 
@@ -139,7 +145,11 @@ def _rejected(ctx: Context, approval: Approval) -> Refused:
         refusal.sentence,
         "Ask for something else, or talk to your boss.",
         code="rejected",
-        details={"approval_id": approval.id, "status": approval.status.value},
+        details={
+            "approval_id": approval.id,
+            "status": approval.status.value,
+            "decision": refusal.as_dict(),
+        },
     )
 
 

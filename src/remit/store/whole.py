@@ -11,6 +11,8 @@ from sqlalchemy import bindparam as bind
 
 from remit.ids import OutcomeId
 from remit.model.agent import Agent
+from remit.model.approval import Approval
+from remit.model.configuration import ConfigRevision
 from remit.model.file import File, Version
 from remit.model.grant import Grant
 from remit.model.mail import Message
@@ -23,6 +25,9 @@ from remit.store.statement import Statement, columns, into, scalar
 from remit.store.tables import (
     agent_places,
     agents,
+    approval_comments,
+    approvals,
+    config_revisions,
     deliveries,
     file_versions,
     files,
@@ -55,6 +60,8 @@ FILES = _page(files, File)
 MESSAGES = _page(messages, Message)
 QUESTIONS = _page(questions, Question)
 SCHEDULES = _page(schedules, Schedule)
+APPROVALS = _page(approvals, Approval)
+CONFIGURATIONS = _page(config_revisions, ConfigRevision)
 #: Who has mail to deal with once no run has any of it: what is tried only once has been tried.
 AGENTS_WITH_MAIL = Statement(
     select(deliveries.c.agent_id)
@@ -149,3 +156,12 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
     while page := transaction.all(statement, after=after, limit=PAGE, **parameters):
         yield from page
         after = page[-1].id  # type: ignore[attr-defined]  # what is paged has an id
+
+
+APPROVAL_TAKEN = Statement(select(approvals.c.id).where(approvals.c.id == bind("id")), scalar)
+COMMENT_TAKEN = Statement(
+    select(approval_comments.c.id).where(approval_comments.c.id == bind("id")), scalar
+)
+CONFIGURATION_TAKEN = Statement(
+    select(config_revisions.c.id).where(config_revisions.c.id == bind("id")), scalar
+)

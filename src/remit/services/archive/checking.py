@@ -17,7 +17,7 @@ from remit.model.file import FileKind
 from remit.model.grant import Grant, Mode, ResourceKind
 from remit.model.outcome import OutcomeStatus
 from remit.model.text import name_key
-from remit.services.archive import checking_mail
+from remit.services.archive import checking_mail, governance
 from remit.services.archive.layout import meta_path, outcome_path
 from remit.services.archive.plan import Plan
 from remit.services.archive.references import in_order, known
@@ -30,6 +30,7 @@ def check(plan: Plan, now: Micros) -> None:
     _check_files(plan)
     _check_grants(plan, now)
     checking_mail.check(plan)
+    governance.check(plan)
     _count_prerequisites(plan)
 
 

@@ -22,7 +22,7 @@ from remit.model.event import Event
 from remit.model.file import FileKind
 from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup
-from remit.services.archive import layout, mail, tar
+from remit.services.archive import governance, layout, mail, tar
 from remit.services.archive.text import dump, line, with_prose
 from remit.services.command import Answer, Context, command, query
 from remit.services.library import PIECE
@@ -30,6 +30,7 @@ from remit.store import events as event_log
 from remit.store import people, whole
 from remit.store.blobs import BlobStore
 from remit.store.files import FILE
+from remit.store.governance import COMMENTS, REVISIONS
 from remit.store.mail import DELIVERIES_OF
 from remit.store.outcomes import OUTCOME
 
@@ -101,6 +102,14 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     outline.lines(layout.QUESTIONS, (line(mail.question(one)) for one in questions))
     schedules = whole.each(ctx.tx, whole.SCHEDULES, **here)
     outline.lines(layout.SCHEDULES, (line(mail.schedule(one)) for one in schedules))
+    written = {
+        one.id for one in whole.each(ctx.tx, whole.APPROVALS, **here) if governance.travels(one)
+    }
+    outline.lines(layout.APPROVALS, _approvals(ctx))
+    configs = whole.each(ctx.tx, whole.CONFIGURATIONS, **here)
+    outline.lines(
+        layout.CONFIGURATIONS, (line(governance.configuration(one, written)) for one in configs)
+    )
     outline.lines(layout.EVENTS, (line(layout.event(event)) for event in _events(ctx)))
     outline.end()
 
@@ -118,6 +127,14 @@ def _mail(ctx: Context) -> Iterator[bytes]:
     for message in whole.each(ctx.tx, whole.MESSAGES, company=ctx.company):
         deliveries = ctx.tx.all(DELIVERIES_OF, message=message.id)
         yield line(mail.message(message, deliveries))
+
+
+def _approvals(ctx: Context) -> Iterator[bytes]:
+    for approval in whole.each(ctx.tx, whole.APPROVALS, company=ctx.company):
+        if governance.travels(approval):
+            revisions = ctx.tx.all(REVISIONS, approval=approval.id)
+            comments = ctx.tx.all(COMMENTS, approval=approval.id, after="", limit=1 << 30)
+            yield line(governance.approval(approval, revisions, comments))
 
 
 def _events(ctx: Context) -> Iterator[Event]:

@@ -10,21 +10,22 @@ from remit.authority import Action
 from remit.errors import AlreadyExists, Conflict, NotFound
 from remit.ids import FileId, UserId
 from remit.model.company import company_name
+from remit.model.configuration import RevisionSource
 from remit.model.event import GENESIS
 from remit.model.file import FileKind
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.model.user import UserRole
-from remit.services import companies, files, views
+from remit.services import companies, configuration, files, views
 from remit.services.archive import checking, checking_mail, layout
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
+from remit.store import governance, people, whole
 from remit.store import grants as grant_statements
 from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
-from remit.store import people, whole
 from remit.store.statement import Statement, row
 
 
@@ -73,6 +74,7 @@ def create(
         _insert_file(ctx, stored, new_contents)
     _insert_grants(ctx, plan)
     _insert_mail(ctx, plan)
+    _insert_governance(ctx, plan)
     counted = {
         "agents": len(plan.agents),
         "outcomes": len(plan.outcomes),
@@ -81,6 +83,7 @@ def create(
         "messages": len(plan.messages),
         "questions": len(plan.questions),
         "schedules": len(plan.schedules),
+        "approvals": len(plan.approvals),
     }
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
     ctx.record("company.import", f"company:{company.id}", details)
@@ -114,6 +117,9 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
         (whole.MESSAGE_TAKEN, plan.messages),
         (whole.QUESTION_TAKEN, plan.questions),
         (whole.SCHEDULE_TAKEN, plan.schedules),
+        (whole.APPROVAL_TAKEN, plan.approvals),
+        (whole.COMMENT_TAKEN, plan.comments),
+        (whole.CONFIGURATION_TAKEN, plan.configurations),
     ):
         _check_ids(ctx, statement, ids, lambda one: plan.where[one])
     return wanted
@@ -178,6 +184,21 @@ def _insert_mail(ctx: Context, plan: Plan) -> None:
         ctx.tx.run(mail_statements.INSERT_DELIVERY, **values)
     for schedule in plan.schedules.values():
         ctx.tx.run(mail_statements.INSERT_SCHEDULE, **row(schedule))
+
+
+def _insert_governance(ctx: Context, plan: Plan) -> None:
+    for approval in plan.approvals.values():
+        ctx.tx.run(governance.INSERT_APPROVAL, **row(approval))
+    for revision in plan.approval_revisions:
+        ctx.tx.run(governance.INSERT_REVISION, **row(revision))
+    for comment in plan.comments.values():
+        ctx.tx.run(governance.INSERT_COMMENT, **row(comment))
+    for config in plan.configurations.values():
+        ctx.tx.run(governance.INSERT_CONFIG, **row(config))
+    known = {config.agent_id for config in plan.configurations.values()}
+    for agent in plan.agents.values():
+        if agent.id not in known:  # from before there were revisions
+            configuration.keep(ctx, agent, RevisionSource.CREATE)
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:

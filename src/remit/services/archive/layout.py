@@ -17,15 +17,18 @@ from remit.model.event import Event
 from remit.model.file import File, FileKind, Version
 from remit.model.grant import Grant
 from remit.model.outcome import Outcome, OutcomeKind
+from remit.model.permission import can_create_agents
 from remit.services.archive.text import Noted
 from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.agents import Place
 from remit.store.people import Member
 from remit.store.whole import Named
 
-FORMAT = 2
+FORMAT = 3
 #: Before there was mail.
 WITHOUT_MAIL = 1
+#: The first with approvals and configurations.
+WITH_GOVERNANCE = 3
 PERSON = "person"
 
 COMPANY = "company.toml"
@@ -33,6 +36,8 @@ GRANTS = "grants.jsonl"
 MAIL = "mail.jsonl"
 QUESTIONS = "questions.jsonl"
 SCHEDULES = "schedules.jsonl"
+APPROVALS = "approvals.jsonl"
+CONFIGURATIONS = "configurations.jsonl"
 EVENTS = "events.jsonl"
 README = "README.txt"
 #: Git must keep every byte, also of what looks like text.
@@ -51,6 +56,8 @@ grants.jsonl      the capabilities in force
 mail.jsonl        who wrote to whom, and what became of it; each body is a file
 questions.jsonl   what agents asked, and the answers
 schedules.jsonl   what agents send at set times
+approvals.jsonl   what was asked of people, how it was decided, and what was said about it
+configurations.jsonl  how agents were configured, revision by revision
 events.jsonl      what happened, for reading
 
 There are no tokens, passwords or keys in what Remit itself keeps: settings that look like one
@@ -90,6 +97,10 @@ def company(value: Company, members: Sequence[Member], seats: Mapping[str, str])
         "id": value.id,
         "name": value.name,
         "messaging": value.messaging.value,
+        "require_board_approval_for_new_agents": value.require_board_approval_for_new_agents,
+        "require_approval_for_config_changes": value.require_approval_for_config_changes,
+        "chat_llm_provider": value.chat_llm_provider,
+        "chat_llm_model": value.chat_llm_model,
         "created_at": to_iso(value.created_at),
         "people": [
             {
@@ -108,6 +119,16 @@ def agent(
 ) -> tuple[dict[str, Any], str]:
     """The head of an agent's document, and its prompt; `mandate` is that outcome's title."""
     config, removed = without_secrets(json.loads(value.adapter_config))
+    documents: dict[str, str | None] = {}
+    for name, text in (
+        ("runtime_config", value.runtime_config),
+        ("metadata", value.metadata),
+    ):
+        clean, paths = without_secrets(json.loads(text))
+        documents[name] = json.dumps(clean, indent=2) if clean else None
+        removed += [f"{name}.{path}" for path in paths]
+    capabilities, told = text_without_secrets(value.capabilities)
+    removed += ["capabilities"] if told else []
     prompt, cut = text_without_secrets(value.prompt)
     removed += ["prompt"] if cut else []
     running = value.status is AgentStatus.RUNNING
@@ -122,6 +143,12 @@ def agent(
         "mandate": Noted(value.id, mandate),
         "adapter_type": value.adapter_type,
         "adapter_config": json.dumps(config, indent=2) if config else None,
+        **documents,
+        "capabilities": capabilities or None,
+        "can_create_agents": can_create_agents(value.permissions),
+        "permission_level": value.permission_level.value,
+        "budget_monthly_cents": value.budget_monthly_cents,
+        "config_revision": value.config_revision,
         "removed": removed,
         "state_file": value.state_file_id,
         "log_file": value.log_file_id,

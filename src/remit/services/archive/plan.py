@@ -6,9 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remit.errors import BadInput
-from remit.ids import AgentId, FileId, GrantId, MessageId, OutcomeId, QuestionId, ScheduleId, UserId
+from remit.ids import (
+    AgentId,
+    ApprovalId,
+    CommentId,
+    FileId,
+    GrantId,
+    MessageId,
+    OutcomeId,
+    QuestionId,
+    RevisionId,
+    ScheduleId,
+    UserId,
+)
 from remit.model.agent import Agent
+from remit.model.approval import Approval, Comment, Revision
 from remit.model.company import Company
+from remit.model.configuration import ConfigRevision
 from remit.model.file import File, Version
 from remit.model.grant import Grant
 from remit.model.mail import Delivery, Message
@@ -46,6 +60,10 @@ class Plan:
     deliveries: list[Delivery] = field(default_factory=list)
     questions: dict[QuestionId, Question] = field(default_factory=dict)
     schedules: dict[ScheduleId, Schedule] = field(default_factory=dict)
+    approvals: dict[ApprovalId, Approval] = field(default_factory=dict)
+    approval_revisions: list[Revision] = field(default_factory=list)
+    comments: dict[CommentId, Comment] = field(default_factory=dict)
+    configurations: dict[RevisionId, ConfigRevision] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
     #: Settings that were taken out, by agent.
     removed: dict[str, list[str]] = field(default_factory=dict)

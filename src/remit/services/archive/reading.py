@@ -15,14 +15,21 @@ from remit.model.file import LONGEST_DESCRIPTION, File, FileKind, Version
 from remit.model.grant import Grant, parse_level, parse_mode, parse_resource
 from remit.model.mail import Messaging
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
-from remit.model.permission import PermissionLevel
+from remit.model.permission import CAN_CREATE_AGENTS as _HIRING
+from remit.model.permission import PermissionLevel, permissions
 from remit.model.text import clean_line, clean_text
-from remit.services.archive import layout, mail
+from remit.services.archive import governance, layout, mail
 from remit.services.archive.fields import Fields
 from remit.services.archive.folder import Folder, Piece
 from remit.services.archive.plan import Plan, Stored
 from remit.services.archive.text import load, split_prose
-from remit.services.posts import LONGEST_PROMPT, adapter, document
+from remit.services.posts import (
+    LONGEST_CAPABILITIES,
+    LONGEST_PROMPT,
+    adapter,
+    budget,
+    document,
+)
 from remit.store.agents import Place
 
 T = TypeVar("T")
@@ -45,6 +52,8 @@ def read(folder: Folder, importer: UserId) -> Plan:
         _grant(plan, Fields(where, row))
     if about["format"] != layout.WITHOUT_MAIL:
         mail.read(plan, folder)
+    if about["format"] >= layout.WITH_GOVERNANCE:
+        governance.read(plan, folder)
     folder.check_all_taken(layout.README, layout.ATTRIBUTES, layout.EVENTS)
     return plan
 
@@ -58,12 +67,25 @@ def _company(fields: Fields) -> Company:
         messaging=Messaging.CHAIN
         if written == layout.WITHOUT_MAIL
         else fields.one_of("messaging", Messaging),
-        require_board_approval_for_new_agents=True,
-        require_approval_for_config_changes=True,
-        chat_llm_provider=None,
-        chat_llm_model=None,
+        require_board_approval_for_new_agents=_said(
+            fields, "require_board_approval_for_new_agents", written
+        ),
+        require_approval_for_config_changes=_said(
+            fields, "require_approval_for_config_changes", written
+        ),
+        chat_llm_provider=_default(fields, "chat_llm_provider"),
+        chat_llm_model=_default(fields, "chat_llm_model"),
         created_at=fields.time("created_at"),
     )
+
+
+def _said(fields: Fields, name: str, written: int) -> bool:
+    """People want to be asked, where an older export does not say."""
+    return fields.flag(name) or (written < layout.WITH_GOVERNANCE and fields.get(name) is None)
+
+
+def _default(fields: Fields, name: str) -> str | None:
+    return fields.maybe(name, lambda text: clean_line(text, name, longest=100))
 
 
 def _agent(plan: Plan, folder: Folder, path: str) -> None:
@@ -83,16 +105,20 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
         boss_id=boss,
         boss_user_id=None if boss else plan.importer,
         adapter_type=fields.clean("adapter_type", adapter),
-        adapter_config=_config(fields),
+        adapter_config=_config(fields, "adapter_config"),
         seat_user_id=None,
         prompt=_prompt(fields, prose),
-        capabilities="",
-        permissions="{}",
-        permission_level=PermissionLevel.STANDARD,
-        runtime_config="{}",
-        budget_monthly_cents=None,
-        metadata="{}",
-        config_revision=1,
+        capabilities=_capabilities(fields),
+        permissions=_permissions(fields),
+        permission_level=PermissionLevel.STANDARD
+        if fields.get("permission_level") is None
+        else fields.one_of("permission_level", PermissionLevel),
+        runtime_config=_config(fields, "runtime_config"),
+        budget_monthly_cents=fields.maybe("budget_monthly_cents", budget),
+        metadata=_config(fields, "metadata"),
+        config_revision=1
+        if fields.get("config_revision") is None
+        else fields.number("config_revision"),
         state_file_id=FileId(fields.id("state_file")),
         log_file_id=FileId(fields.id("log_file")),
         created_at=fields.time("created_at"),
@@ -113,20 +139,35 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
     plan.add(plan.agents, agent.id, agent, path)
 
 
-def _config(fields: Fields) -> str:
-    text = fields.get("adapter_config")
+def _permissions(fields: Fields) -> str:
+    said = fields.get("can_create_agents")
+    return permissions({_HIRING: None if said is None else fields.flag("can_create_agents")})
+
+
+def _capabilities(fields: Fields) -> str:
+    return (
+        fields.maybe(
+            "capabilities",
+            lambda text: clean_text(text, "capabilities", longest=LONGEST_CAPABILITIES),
+        )
+        or ""
+    )
+
+
+def _config(fields: Fields, name: str) -> str:
+    text = fields.get(name)
     if text is None:
-        return document({}, "adapter_config")
+        return document({}, name)
     try:
         config = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
-        raise fields.wrong("adapter_config", "must be a JSON object")
+        raise fields.wrong(name, "must be a JSON object")
     try:
-        return document(config, "adapter_config")
+        return document(config, name)
     except BadInput as error:
-        raise fields.wrong("adapter_config", f"is refused: {error.sentence}") from None
+        raise fields.wrong(name, f"is refused: {error.sentence}") from None
 
 
 def _refuse(_: str) -> None:
