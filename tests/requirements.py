@@ -6,8 +6,6 @@ keeps the table and the tests in agreement.
 
 from dataclasses import dataclass
 
-MAIL = "arrives with mail"
-GOVERNANCE = "arrives with hiring, approvals and configuration"
 RUNTIME = "arrives with runs of real agents"
 DASHBOARD = "arrives with the web pages"
 SIMULATION = "arrives with simulated companies"
@@ -1905,7 +1903,11 @@ ROWS = (
             "tests/test_configuration.py::test_any_ancestor_proposes_and_the_board_decides",
         ),
     ),
-    Row("HH-26", "the old way to ask for an agent remains, deprecated", deferred=GOVERNANCE),
+    Row(
+        "HH-26",
+        "an agent can still be asked for without a configuration, as a hire like any other",
+        tests=("tests/test_hiring.py::test_what_is_not_said_is_as_at_the_boss",),
+    ),
     Row(
         "HH-27",
         "control operations act on an existing agent",
@@ -1943,7 +1945,11 @@ ROWS = (
         ),
     ),
     Row("HH-35", "state has one place for every agent", deferred=RUNTIME),
-    Row("HH-36", "one prompt is rendered from the capabilities", deferred=GOVERNANCE),
+    Row(
+        "HH-36",
+        "one prompt is rendered from the capabilities",
+        tests=("tests/test_prompt.py::test_it_is_rendered_from_what_the_agent_may",),
+    ),
     Row(
         "HH-37",
         "an agent sees the tools of its capabilities",

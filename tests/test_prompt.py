@@ -11,7 +11,7 @@ import pytest
 from remit.clock import DAY, HOUR, from_iso
 from remit.runtime import prompt
 from remit.runtime.sessions import resumable
-from remit.services import agents, configuration
+from remit.services import agents, configuration, permissions
 from remit.services.identity import as_system
 from remit.services.runs import keep_session
 from tests.company import Company, Member, opened
@@ -83,16 +83,37 @@ def test_it_says_how_to_work_and_is_short() -> None:
         },
         boss={"kind": "agent", "name": "lead", "outcome": "1"},
         company={"name": "Acme"},
-        tools=["b", "a"],
     )
     assert told.index("Inbox first") < told.index("urgent and important first")
     assert "No deep work yet." in told
     assert told.index("When nothing is left") < told.index("When your outcome is reached")
     for tool in ("kb_write", "log_submit", "mail_send", "capability_request", "delegate"):
         assert tool in told
-    assert "You also have: a, b." in told
     assert "Your boss is agent:lead" in told
     assert len(told.encode()) / 4 < 1200  # tokens, roughly
+
+
+@pytest.mark.requirement("HH-36")
+def test_it_is_rendered_from_what_the_agent_may(company: Company) -> None:
+    lead = program(company, "lead", KEEPS)
+    special = {
+        *("hire_agent", "create_agent", "agent_configurations"),
+        *("agent_control", "approval_decide"),
+    }
+
+    def told(run: int) -> set[str]:
+        send(company, company.board, "agent:lead", "go on")
+        at_work(company, over(company, lead, run))
+        text = tasks(company, lead)[-1]["instructions"]
+        return {tool for tool in special if tool in text}
+
+    assert told(1) == set()
+    company.agent("worker", boss="lead", adapter_type="human")
+    assert told(2) == {"agent_control"}
+    company.call(company.board, permissions.change, agent=lead.id, can_create=True)
+    assert told(3) == special - {"approval_decide"}
+    company.call(company.board, permissions.change, agent=lead.id, level="boss")
+    assert told(4) == special
 
 
 @pytest.mark.requirement("HB-23")

@@ -22,7 +22,7 @@ from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.sessions import resumable
 from remit.runtime.workspace import create_workspace
-from remit.services import inbox, runs
+from remit.services import inbox, overview, runs
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
@@ -193,7 +193,10 @@ async def _prepare(
         workspace=claimed.workspace,
         home=home,
         instructions=prompt.instructions(
-            agent=agent, boss=briefing["boss"], company=briefing["company"]
+            agent=agent,
+            boss=briefing["boss"],
+            company=briefing["company"],
+            can=await app.gate(caller, overview.offered),
         ),
         turn=prompt.turn(taken["text"], mail=bool(taken["ids"]), memory=memory),
         session=session,

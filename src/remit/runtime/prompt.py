@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -31,10 +31,11 @@ def instructions(
     agent: Mapping[str, Any],
     boss: Mapping[str, Any],
     company: Mapping[str, Any],
-    tools: Sequence[str] = (),
+    can: Collection[str] = (),
 ) -> str:
-    """The same bytes for the same agent, whatever the run is about."""
-    return _template().render(agent=agent, boss=boss, company=company, tools=sorted(tools))
+    """The same bytes for the same agent, whatever the run is about; `can` says what it may besides
+    what every agent may."""
+    return _template().render(agent=agent, boss=boss, company=company, can=frozenset(can))
 
 
 def turn(text: str, *, mail: bool, memory: str = "") -> str:
