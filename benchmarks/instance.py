@@ -72,9 +72,10 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def started(home: Path) -> Iterator[Instance]:
+def started(home: Path, *, slots: int = 0) -> Iterator[Instance]:
+    """An instance in its own process; it starts no agents unless it is given slots for them."""
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.instance"],
+        [sys.executable, "-m", "benchmarks.instance", str(slots)],
         env=environment(home),
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -104,6 +105,7 @@ def main() -> int:
         load(),
         host="127.0.0.1",
         port=0,
+        slots=int(sys.argv[1]),
         ready=lambda url: print(url, flush=True),
         log_to_stderr=False,
     )

@@ -54,7 +54,7 @@ def _idle(plan: Plan) -> Iterator[Row]:
     home = plan.home("idle")
     with office.opened(home) as here:
         fill_agents(here, AGENTS)
-    with started(home) as instance:
+    with started(home, slots=4) as instance:
         listed = _tool_list(instance)
         time.sleep(0.5)
         before = _cpu_seconds(instance.pid)

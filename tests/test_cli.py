@@ -87,7 +87,8 @@ def remit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """A home whose instance is running."""
     home = Home(tmp_path_factory.mktemp("home"))
     with subprocess.Popen(
-        home.command("up", "--port", "0", "--json", warnings=False),
+        # No agent is started: these tests play the agents themselves.
+        home.command("up", "--port", "0", "--slots", "0", "--json", warnings=False),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

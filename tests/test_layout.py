@@ -36,6 +36,8 @@ MAY_IMPORT = {
 MAY_ALSO_IMPORT = {
     # The demonstration is a company of scripted agents.
     "entrypoints.cli": {"testing"},
+    # A scripted agent is one of those that tests play with.
+    "adapters.scripted": {"testing"},
     # An adapter checks its own settings, and says itself how it is configured.
     "services.posts": {"adapters"},
     "entrypoints.http.overview": {"adapters"},

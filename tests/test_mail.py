@@ -872,7 +872,7 @@ def test_mail_waits_for_a_paused_agent_and_is_refused_for_one_not_hired_yet(
     with pytest.raises(RemitError) as caught:
         send(company, company.ceo.caller, "agent:newcomer")
     assert caught.value.reason == "conflict"
-    assert "taken on" in caught.value.step
+    assert "approved" in caught.value.step
     assert company.sql("SELECT count(*) FROM outcomes WHERE kind = 'inbox'") == [(1,)]
 
 

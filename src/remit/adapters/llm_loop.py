@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import uuid
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.usage import UsageLimits
 
 from remit.adapters.running import RunContext, RunResult, Usage
+from remit.ids import random_name
 
 _FOLDER = ".llm"
 _LARGEST_HISTORY = 32 << 20
@@ -165,11 +165,11 @@ def _history(context: RunContext) -> Any:
 
 
 def _keep(context: RunContext, history: bytes) -> str:
-    session = context.session or str(uuid.uuid4())
+    session = context.session or random_name()
     folder = context.home / _FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     place = folder / f"{Path(session).name}.json"
-    half = folder / f"{uuid.uuid4()}.new"
+    half = folder / f"{random_name()}.new"
     half.write_bytes(history)
     half.replace(place)
     return session

@@ -173,6 +173,7 @@ async def _prepare(
     config = registry.read(agent["adapter_type"], agent["adapter_config"])
     caller = Caller(claimed.token)
     taken = await app.gate(caller, inbox.turn)
+    offers = await app.gate(caller, overview.offered)
     policy = getattr(config, "session_policy", None)
     session = None
     if briefing["failures"] < MOST_FAILURES_OF_SESSION and resumable(
@@ -196,7 +197,7 @@ async def _prepare(
             agent=agent,
             boss=briefing["boss"],
             company=briefing["company"],
-            can=await app.gate(caller, overview.offered),
+            can=offers,
         ),
         turn=prompt.turn(taken["text"], mail=bool(taken["ids"]), memory=memory),
         session=session,
