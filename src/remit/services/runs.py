@@ -650,16 +650,16 @@ def _entered(ctx: Context, run: str) -> Run:
     if not is_id(run):
         raise BadInput(f"{run[:60]!r} is not the id of a run.", "List the runs.")
     found = ctx.tx.one(statements.RUN, run=RunId(run))
+    try:
+        if found is not None:
+            ctx.enter(found.company_id)
+            # Entering may have waited for another command that changed it.
+            found = ctx.tx.one(statements.RUN, run=RunId(run))
+    except NotFound:
+        found = None  # of another company: as if there were none
     if found is None:
         raise NotFound("There is no such run.")
-    ctx.enter(found.company_id)
-    again = ctx.tx.one(statements.RUN, run=RunId(run))
-    assert again is not None
-    return again
-
-
-def lease_of(ctx: Context, agent: str) -> Lease | None:
-    return ctx.tx.one(statements.LEASE, agent=agent)
+    return found
 
 
 @query

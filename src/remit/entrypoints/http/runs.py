@@ -13,7 +13,7 @@ from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import camel, reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
-from remit.entrypoints.http.paging import LARGEST, Paged, View, by_id
+from remit.entrypoints.http.paging import LARGEST, Paged, by_id
 from remit.entrypoints.http.stream import (
     EVENT_STREAM,
     KEEP_ALIVE_SECONDS,
@@ -21,9 +21,8 @@ from remit.entrypoints.http.stream import (
     message,
     resume_at,
 )
-from remit.errors import NotFound, RemitError
+from remit.errors import RemitError
 from remit.services import runs
-from remit.services.command import Verb
 from remit.services.identity import Caller
 
 #: What a run prints is not announced; so it is looked for.
@@ -37,13 +36,6 @@ class CancelBody(Body):
 
 def router(app: App, announcer: Announcer) -> APIRouter:
     routes = new_router("runs", "/api")
-
-    async def _about(who: Caller, verb: Verb[..., View], run: str, **more: object) -> View:
-        """A run of another company is told of like one that does not exist."""
-        try:
-            return await app.gate(who, verb, run=run, **more)
-        except NotFound:
-            raise NotFound("There is no such run.") from None
 
     @routes.get("/companies/{companyId}/runs")
     async def list_runs(
@@ -67,7 +59,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
 
     @routes.get("/runs/{id}")
     async def show_run(request: Request, run: Id) -> Response:
-        return reply(await _about(caller(request), runs.show, run))
+        return reply(await app.gate(caller(request), runs.show, run=run))
 
     @routes.get(
         "/runs/{id}/log",
@@ -88,14 +80,14 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         who = caller(request)
         if follow:
             seen = resume_at(request.headers.get("last-event-id"), after) or 0
-            found = await _about(who, runs.show, run)
+            found = await app.gate(who, runs.show, run=run)
             return StreamingResponse(
                 _follow(app, announcer, who, found["id"], found["company_id"], seen),
                 media_type=EVENT_STREAM,
                 headers={"X-Accel-Buffering": "no"},
             )
         begin = page.before_number(0) if page.cursor is not None else after or 0
-        answer = await _about(who, runs.log, run, after=begin, limit=page.limit)
+        answer = await app.gate(who, runs.log, run=run, after=begin, limit=page.limit)
         return page.reply(answer["pieces"], lambda piece: piece["number"])
 
     @routes.post("/runs/{id}/cancel")
@@ -103,8 +95,8 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         """End it. Its token dies at once, its program as soon as its worker sees that."""
         reason = body.reason if body is not None else None
         who = caller(request)
-        done = await _about(who, runs.cancel, run, reason=reason or "")
-        return reply(await _about(Caller(who.token), runs.show, done["id"]))
+        done = await app.gate(who, runs.cancel, run=run, reason=reason or "")
+        return reply(await app.gate(Caller(who.token), runs.show, run=done["id"]))
 
     @routes.get("/agents/{id}/why-idle")
     async def explain_idleness(request: Request, agent: Id) -> Response:
