@@ -83,12 +83,15 @@ class Home:
 
 
 @pytest.fixture(scope="module")
-def remit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """A home whose instance is running."""
+def remit(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Home]:
+    """A home whose instance is running. It starts agents for modules that give it slots; the
+    others play the agents themselves."""
+    slots = str(getattr(request.module, "SLOTS", 0))
     home = Home(tmp_path_factory.mktemp("home"))
     with subprocess.Popen(
-        # No agent is started: these tests play the agents themselves.
-        home.command("up", "--port", "0", "--slots", "0", "--json", warnings=False),
+        home.command("up", "--port", "0", "--slots", slots, "--json", warnings=False),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

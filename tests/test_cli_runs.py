@@ -28,6 +28,9 @@ SECONDS = 30.0
 if not sandbox.look().usable:  # pragma: no cover  says it where people look
     pytest.skip(f"no program can be started: {sandbox.look().reason}", allow_module_level=True)
 
+#: Agents are really started here.
+SLOTS = 4
+
 
 def until(look: Callable[[], T | None], what: str) -> T:
     """Wait for something that has to come about by itself."""
