@@ -11,7 +11,7 @@ import pytest
 
 from remit.adapters import answers, claude_cli, codex_cli, registry
 from remit.adapters.looking import login_file, path_with
-from remit.adapters.running import Child, RunContext, Usage
+from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.errors import Unsupported
 
 
@@ -56,6 +56,9 @@ class Paper(RunContext):
 
     def log(self, text: str, stream: str = "remit") -> None:
         return
+
+    async def reported(self) -> RunResult:
+        raise AssertionError("nobody reports about a paper")
 
 
 def after(argv: Sequence[str], flag: str) -> str:

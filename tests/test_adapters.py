@@ -15,6 +15,7 @@ from pydantic import BaseModel, field_validator
 from remit.adapters import reflection, registry
 from remit.adapters.contract import Adapter, Check, NotAnAdapter, adopt, looked
 from remit.adapters.documentation import configuration_doc
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.validation import validate
 from remit.errors import BadInput, NotFound
 from remit.services.redaction import without_secrets
@@ -387,6 +388,9 @@ class Free:
     def check(self) -> bool:
         return True
 
+    async def run(self, context: RunContext) -> RunResult:
+        return RunResult(True, text=f"{context.config.sides}")
+
 
 def test_any_class_with_the_right_parts_is_an_adapter() -> None:
     adapter = adopt(Free)
@@ -405,6 +409,7 @@ def test_any_class_with_the_right_parts_is_an_adapter() -> None:
         ({"type": "x", "check": Free.check}, "no `Config`"),
         ({"type": "x", "Config": dict, "check": Free.check}, "no `Config`"),
         ({"type": "x", "Config": Free.Config}, "no `check"),
+        ({"type": "x", "Config": Free.Config, "check": Free.check}, "no `run"),
     ],
 )
 def test_a_class_without_them_is_none(parts: dict[str, Any], why: str) -> None:

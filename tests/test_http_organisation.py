@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -328,7 +329,7 @@ def test_an_agent_is_paused_and_resumed(world: World) -> None:
 def test_an_agents_log_is_for_it_and_those_above(world: World, running: Running) -> None:
     for number in range(3):
         caller = Caller(world.worker_client.token or "")
-        running.app.gate.blocking(caller, agents.submit_log, summary=f"Step {number}")
+        asyncio.run(running.app.gate(caller, agents.submit_log, summary=f"Step {number}"))
     path = f"/api/agents/{world.worker}/log"
     first = world.boss_client("GET", f"{path}?limit=2")
     assert [one["summary"] for one in first.json] == ["Step 2", "Step 1"]

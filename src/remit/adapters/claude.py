@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from remit.adapters import claude_cli
 from remit.adapters.contract import Adapter, Check, Environment
-from remit.adapters.looking import credential, find_program, login_file, version_of
+from remit.adapters.looking import CommandLineAgent
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName
 
@@ -21,6 +20,14 @@ _VARIABLES = (
     "CLAUDE_CODE_USE_VERTEX",
 )
 _FILES = {"CLAUDE_CONFIG_DIR": ".credentials.json", "HOME": ".claude/.credentials.json"}
+_PROGRAM = CommandLineAgent(
+    name="Claude Code",
+    command="claude",
+    variables=_VARIABLES,
+    files=_FILES,
+    install="Install Claude Code on every worker, or set `command`.",
+    log_in="Set ANTHROPIC_API_KEY for the worker, log in with `claude`, or set secretRef.",
+)
 
 
 class ClaudeConfig(ModelSettings, RunSettings):
@@ -103,36 +110,8 @@ class Claude(Adapter):
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None
     ) -> Check:
-        settings, around = config or ClaudeConfig(), environment or {}
-        program = find_program(settings.command, around)
-        if program is None:
-            return Check(
-                False,
-                "The program claude is not installed, or is not on the PATH.",
-                "Install Claude Code on every worker, or set `command`.",
-                {"program": None},
-            )
-        version = version_of(program, around)
-        source = settings.secret_ref or credential({**around, **settings.env}, _VARIABLES, _FILES)
-        facts = {"program": program, "version": version, "credential": source}
-        if version is None:
-            sentence = "claude is there but does not answer to --version."
-            return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
-        if source is None:
-            return Check(
-                False,
-                f"Claude Code {version} is there, but no key for it is configured.",
-                "Set ANTHROPIC_API_KEY for the worker, log in with `claude`, or set secretRef.",
-                facts,
-            )
-        return Check(True, f"Claude Code {version} can be used; its key: {source}.", "", facts)
+        return _PROGRAM.check(config or ClaudeConfig(), environment or {})
 
     async def run(self, context: RunContext) -> RunResult:
-        keyed = (
-            context.config.secret_ref
-            or context.credentials
-            or set(_VARIABLES).intersection(context.config.env)
-        )
-        login = None if keyed else login_file(os.environ, _FILES)
-        program = find_program(context.config.command, os.environ)
-        return await claude_cli.run(context, program, login)
+        login = _PROGRAM.login(context.config, context.credentials)
+        return await claude_cli.run(context, _PROGRAM.found(context.config), login)

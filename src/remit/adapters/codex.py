@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from remit.adapters import codex_cli
 from remit.adapters.contract import Adapter, Check, Environment
-from remit.adapters.looking import credential, find_program, login_file, version_of
+from remit.adapters.looking import CommandLineAgent
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings
 
 _VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY")
 _FILES = {"CODEX_HOME": "auth.json", "HOME": ".codex/auth.json"}
+_PROGRAM = CommandLineAgent(
+    name="Codex",
+    command="codex",
+    variables=_VARIABLES,
+    files=_FILES,
+    install="Install Codex on every worker, or set `command`.",
+    log_in="Set OPENAI_API_KEY for the worker, log in with `codex login`, or set secretRef.",
+)
 
 Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
@@ -82,36 +89,8 @@ class Codex(Adapter):
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None
     ) -> Check:
-        settings, around = config or CodexConfig(), environment or {}
-        program = find_program(settings.command, around)
-        if program is None:
-            return Check(
-                False,
-                "The program codex is not installed, or is not on the PATH.",
-                "Install Codex on every worker, or set `command`.",
-                {"program": None},
-            )
-        version = version_of(program, around)
-        source = settings.secret_ref or credential({**around, **settings.env}, _VARIABLES, _FILES)
-        facts = {"program": program, "version": version, "credential": source}
-        if version is None:
-            sentence = "codex is there but does not answer to --version."
-            return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
-        if source is None:
-            return Check(
-                False,
-                f"Codex {version} is there, but no key for it is configured.",
-                "Set OPENAI_API_KEY for the worker, log in with `codex login`, or set secretRef.",
-                facts,
-            )
-        return Check(True, f"Codex {version} can be used; its key: {source}.", "", facts)
+        return _PROGRAM.check(config or CodexConfig(), environment or {})
 
     async def run(self, context: RunContext) -> RunResult:
-        keyed = (
-            context.config.secret_ref
-            or context.credentials
-            or set(_VARIABLES).intersection(context.config.env)
-        )
-        login = None if keyed else login_file(os.environ, _FILES)
-        program = find_program(context.config.command, os.environ)
-        return await codex_cli.run(context, program, login)
+        login = _PROGRAM.login(context.config, context.credentials)
+        return await codex_cli.run(context, _PROGRAM.found(context.config), login)

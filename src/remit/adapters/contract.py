@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -41,7 +42,7 @@ class Check:
     facts: Mapping[str, str | bool | None] = field(default_factory=dict)
 
 
-class Adapter:
+class Adapter(ABC):
     """One way to run an agent. It keeps no state: what a run needs comes with the run."""
 
     #: How it is named in `adapterType`.
@@ -60,13 +61,13 @@ class Adapter:
     #: Where, in the workspace, its program looks for skills; None when it knows none.
     skills_folder: ClassVar[str | None] = None
 
+    @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
         """Look whether it can work, with this `Config` and this environment; may take seconds."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def run(self, context: RunContext) -> RunResult:
         """Carry out one run. It is cancelled when the run is over for another reason."""
-        raise NotImplementedError
 
     @classmethod
     def agent_configuration_doc(cls) -> str:
@@ -86,8 +87,9 @@ def adopt(candidate: object) -> Adapter:
     config = getattr(candidate, "Config", None)
     if not isinstance(config, type) or not issubclass(config, BaseModel):
         raise NotAnAdapter("has no `Config` that is a pydantic model")
-    if getattr(candidate, "check", Adapter.check) is Adapter.check:
-        raise NotAnAdapter("has no `check()`")
+    for part in ("check", "run"):
+        if getattr(candidate, part, None) in (None, getattr(Adapter, part)):
+            raise NotAnAdapter(f"has no `{part}()`")
     if not issubclass(candidate, Adapter):
         doc = inspect.getdoc(candidate) or ""
         more = {} if hasattr(candidate, "summary") else {"summary": doc.partition("\n")[0]}

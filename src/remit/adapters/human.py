@@ -7,14 +7,16 @@ from typing import ClassVar
 from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config
+from remit.errors import Unsupported
 
 
 class HumanConfig(Config):
     notify: bool = Field(
         default=True,
-        description="Whether the person is told about new mail through the channels bound to them. "
-        "false: they look into their inbox themselves.",
+        description="Kept for channels, which are not there yet: a person finds new mail in their "
+        "inbox and among what needs them, either way.",
     )
 
 
@@ -33,3 +35,9 @@ class Human(Adapter):
     ) -> Check:
         del config, environment  # a person needs neither
         return Check(True, "It can be used as soon as somebody takes the seat.")
+
+    async def run(self, context: RunContext) -> RunResult:
+        raise Unsupported(
+            f"A person holds the seat of {context.agent['name']}; no program is started.",
+            "Give the seat to a program with `remit org`, if one is to be.",
+        )

@@ -12,9 +12,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from remit.adapters.contract import Environment
+from remit.adapters.contract import Check, Environment
 
 _PATIENCE_SECONDS = 15
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
@@ -84,3 +86,47 @@ def path_with(program: str, path: str) -> str:
     """A PATH that also finds what lies beside a program, such as the node that it needs."""
     folder = str(Path(program).parent)
     return path if folder in path.split(":") else f"{folder}:{path}"
+
+
+@dataclass(frozen=True)
+class CommandLineAgent:
+    """A program that talks to a model: how it is called, and where its key may come from."""
+
+    name: str
+    command: str
+    variables: Sequence[str]
+    #: A variable that holds a folder, and the file of a login expected in it.
+    files: Mapping[str, str]
+    install: str
+    log_in: str
+
+    def check(self, settings: Any, environment: Environment) -> Check:
+        """Whether it is there, answers, and has a key."""
+        program = find_program(settings.command, environment)
+        if program is None:
+            return Check(
+                False,
+                f"The program {self.command} is not installed, or is not on the PATH.",
+                self.install,
+                {"program": None},
+            )
+        version = version_of(program, environment)
+        around = {**environment, **settings.env}
+        source = settings.secret_ref or credential(around, self.variables, self.files)
+        facts = {"program": program, "version": version, "credential": source}
+        if version is None:
+            sentence = f"{self.command} is there but does not answer to --version."
+            return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
+        if source is None:
+            sentence = f"{self.name} {version} is there, but no key for it is configured."
+            return Check(False, sentence, self.log_in, facts)
+        return Check(True, f"{self.name} {version} can be used; its key: {source}.", "", facts)
+
+    def found(self, settings: Any) -> str | None:
+        return find_program(settings.command, os.environ)
+
+    def login(self, settings: Any, lent: Mapping[str, str]) -> Path | None:
+        """The worker's own login, for a run that has no key."""
+        if settings.secret_ref or lent or set(self.variables).intersection(settings.env):
+            return None
+        return login_file(os.environ, self.files)

@@ -106,9 +106,9 @@ class RunContext(ABC):
     def log(self, text: str, stream: str = "remit") -> None:
         """Keep a line in the log of the run."""
 
+    @abstractmethod
     async def reported(self) -> RunResult:
         """Wait until whoever has the token says how the run ended; for agents elsewhere."""
-        raise NotImplementedError
 
     def key(self) -> str | None:
         """The key for a model or a remote agent, if the configuration names a secret."""
@@ -116,7 +116,7 @@ class RunContext(ABC):
         if name is not None and self.secret is None:
             raise Unsupported(
                 f"The secret {name!r} is not there.",
-                "Let the board register it with `remit secret set`.",
+                "None can be registered yet; set the key for the worker, and secretRef to null.",
             )
         return self.secret
 

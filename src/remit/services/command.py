@@ -411,15 +411,6 @@ class Gate:
         """Refuse a token that is not good, before anything is stored for its bearer."""
         await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))
 
-    def blocking(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The same for a command, from a thread that has nothing else to do meanwhile."""
-        work = self._work(caller, verb, args, kwargs)
-        try:
-            reply = self.database.submit_write(work).result()
-        except RowConflict:
-            reply = self.database.submit_write(work).result()
-        return self._open(reply)
-
     async def first_answer(self, caller: Caller) -> Answer | None:
         """What the caller's idempotency key was answered with, whatever was asked."""
         if caller.key is None:
