@@ -16,7 +16,7 @@ from benchmarks.bulk import fill_leases, fill_tree, make_programs
 from benchmarks.harness import Plan, Row, compared, cost, interleaved, shown
 from benchmarks.office import Office
 from remit.runtime.worker import Worker
-from remit.services import agents, runs
+from remit.services import agents, claiming, runs
 from remit.services.identity import as_system
 from remit.store.migrate import sqlite_path
 
@@ -174,7 +174,7 @@ def _who_is_ready(plan: Plan) -> Row:
 
 def _looking(here: Office) -> Callable[[], object]:
     def look() -> None:
-        found = here.call(as_system(), runs.ready)
+        found = here.call(as_system(), claiming.ready)
         assert len(found) == READY, len(found)
 
     return look

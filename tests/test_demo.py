@@ -145,9 +145,9 @@ answering.close = lambda ctx, found, *_: found
     "nobody is started": """
 from remit.services import waking
 waking.wake = lambda *_, **__: False
-from remit.services import runs
+from remit.services import claiming, runs
 from remit.services.command import Kind, Verb
-runs.ready = Verb("runs.ready", Kind.QUERY, lambda ctx, **_: [])
+claiming.ready = Verb("claiming.ready", Kind.QUERY, lambda ctx, **_: [])
 """,
     "a run's token outlives it": """
 from remit.services import runs

@@ -27,7 +27,7 @@ from remit.entrypoints.http.document import camel
 from remit.entrypoints.http.guard import ALLOWANCE, Hosts
 from remit.ids import Ids
 from remit.runtime.runs import begin, finish
-from remit.services import runs
+from remit.services import claiming
 from remit.services.identity import as_system
 from remit.store.database import Transaction
 from tests import postgres
@@ -176,7 +176,7 @@ def ended_run(running: Running, agent: str) -> str:
             {"number": number, "at": 1, "stream": "stdout", "text": f"line {number}\n"}
             for number in range(1, 5)
         ]
-        await gate(as_system(), runs.append_log, run=live.id, pieces=pieces)
+        await gate(as_system(), claiming.append_log, run=live.id, pieces=pieces)
         await finish(gate, live)
         return live.id
 

@@ -14,7 +14,7 @@ import pytest
 from remit.clock import SystemClock
 from remit.ids import Ids
 from remit.runtime.runs import LiveRun, begin, finish
-from remit.services import runs
+from remit.services import claiming
 from remit.services.identity import as_system
 from tests import postgres
 from tests.http_client import Client, Running, server_sent, serving
@@ -72,7 +72,7 @@ class World:
             for number in numbers
         ]
         gate = self.running.app.gate
-        self.do(gate(as_system(), runs.append_log, run=run.id, pieces=pieces))
+        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
 
     def status(self, agent: str) -> Any:
         return self.board.must("GET", f"/api/agents/{agent}")["status"]

@@ -14,6 +14,7 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, U
 from remit.ids import TokenKind, new_token, token_digest
 from remit.services import (
     agents,
+    claiming,
     companies,
     events,
     files,
@@ -460,10 +461,10 @@ def test_a_run_cannot_end_or_start_runs(company: Company) -> None:
     with pytest.raises(Refused):
         company.call(run.caller, runs.end, run=run.id)
     with pytest.raises(NotFound):
-        company.call(run.caller, runs.live)
+        company.call(run.caller, claiming.live)
     with pytest.raises(NotFound):
-        company.call(company.board, runs.live)
-    assert [r["id"] for r in company.call(as_system(), runs.live)] == [run.id]
+        company.call(company.board, claiming.live)
+    assert [r["id"] for r in company.call(as_system(), claiming.live)] == [run.id]
 
 
 def test_a_board_member_cannot_make_a_token_for_an_operator(company: Company) -> None:

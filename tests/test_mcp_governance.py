@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from remit.entrypoints.mcp import creation_tool
 from remit.runtime.runs import LiveRun, begin
-from remit.services import agents, approvals, companies, grants, permissions, runs, users
+from remit.services import agents, approvals, claiming, companies, grants, permissions, users
 from remit.services.identity import Caller, as_system
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.test_mcp_tools import MODES, Site, serving
@@ -308,7 +308,7 @@ def test_an_ancestor_reads_the_end_of_what_a_run_printed(firm: Firm) -> None:
         {"number": number, "at": 1, "stream": "stdout", "text": text}
         for number, text in enumerate(lines, 1)
     ]
-    firm.site.call(as_system(), runs.append_log, run=run.id, pieces=pieces)
+    firm.site.call(as_system(), claiming.append_log, run=run.id, pieces=pieces)
     read = firm.call(firm.manager, "agent_control", agent="worker", action="logs")
     assert read["log"].endswith(lines[-1])
     assert read["log"].startswith("line ")

@@ -12,8 +12,8 @@ from remit.clock import DAY, HOUR, from_iso
 from remit.runtime import prompt
 from remit.runtime.sessions import resumable
 from remit.services import agents, configuration, permissions
+from remit.services.claiming import keep_session
 from remit.services.identity import as_system
-from remit.services.runs import keep_session
 from tests.company import Company, Member, opened
 from tests.mailing import send
 from tests.working import at_work, claim, listed, over, program

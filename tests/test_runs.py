@@ -11,7 +11,17 @@ from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.run import HELD, MOST_FAILURES, MOST_IDLE_RUNS
 from remit.runtime import runs as local_runs
-from remit.services import agents, inbox, mail, outcomes, runs, users
+from remit.services import (
+    agents,
+    claiming,
+    idleness,
+    inbox,
+    mail,
+    outcomes,
+    run_endings,
+    runs,
+    users,
+)
 from remit.services.command import Verb
 from remit.services.identity import as_system
 from tests.company import Company, HandClock, Member, Run, opened
@@ -61,11 +71,11 @@ def part(company: Company, member: Member, **more: Any) -> str:
 
 
 def renew(company: Company, run: Run, epoch: int) -> list[str]:
-    return company.call(as_system(), runs.renew, held=[(run.agent_id, epoch)])
+    return company.call(as_system(), claiming.renew, held=[(run.agent_id, epoch)])
 
 
 def give_up(company: Company, run: Run) -> None:
-    company.call(as_system(), runs.take_over, run=run.id)
+    company.call(as_system(), claiming.take_over, run=run.id)
 
 
 @pytest.mark.requirement("HB-30")
@@ -76,7 +86,7 @@ def test_of_many_workers_that_want_an_agent_one_gets_it(company: Company) -> Non
     async def try_it(number: int) -> Any:
         return await company.app.gate(
             as_system(),
-            runs.claim,
+            claiming.claim,
             agent=dev.id,
             run=company.app.ids.new(),
             workspace="/w",
@@ -258,7 +268,7 @@ def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
         {"number": n, "at": small.clock.now(), "stream": "stdout", "text": f"line {n}\n"}
         for n in (1, 2, 3)
     ]
-    small.call(as_system(), runs.append_log, run=run.id, pieces=pieces)
+    small.call(as_system(), claiming.append_log, run=run.id, pieces=pieces)
     assert log_of(small, run) == "line 1\nline 2\nline 3\n"
     for caller in (lead.caller, small.ceo.caller, dev.caller):
         found = small.call(caller, runs.log, run=run.id, after=1)
@@ -267,7 +277,7 @@ def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
     with pytest.raises(RemitError):
         small.call(other.caller, runs.log, run=run.id)
     with pytest.raises(NotFound):
-        small.call(dev.caller, runs.append_log, run=run.id, pieces=pieces)
+        small.call(dev.caller, claiming.append_log, run=run.id, pieces=pieces)
     assert shown(small, run)["log_bytes"] == 21
 
 
@@ -279,14 +289,14 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     send(company, company.board, "agent:dev")
     zombie = claim(company, dev, worker="zombie")
     take(company, zombie)
-    assert company.call(as_system(), runs.expired) == []
-    clock.advance(runs.LEASE_TIME - SECOND)
+    assert company.call(as_system(), claiming.expired) == []
+    clock.advance(claiming.LEASE_TIME - SECOND)
     assert renew(company, zombie, 1) == []
-    clock.advance(runs.LEASE_TIME - SECOND)
+    clock.advance(claiming.LEASE_TIME - SECOND)
     with pytest.raises(Conflict):
         give_up(company, zombie)
     clock.advance(2 * SECOND)
-    assert company.call(as_system(), runs.expired) == [zombie.id]
+    assert company.call(as_system(), claiming.expired) == [zombie.id]
     give_up(company, zombie)
     seen = shown(company, zombie)
     assert (seen["status"], seen["exit_reason"]) == ("lost", "lost")
@@ -306,11 +316,11 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
             company.call(zombie.caller, verb, **given)
     piece = {"number": 1, "at": clock.now(), "stream": "stdout", "text": "late"}
     with pytest.raises(Conflict):
-        company.call(as_system(), runs.append_log, run=zombie.id, pieces=[piece])
+        company.call(as_system(), claiming.append_log, run=zombie.id, pieces=[piece])
     with pytest.raises(Conflict):
         end(company, zombie, final_response="@human late")
     session: dict[str, Any] = {"adapter_type": "scripted", "begun_at": 1, "context_tokens": 1}
-    company.call(as_system(), runs.keep_session, run=zombie.id, session_id="late", **session)
+    company.call(as_system(), claiming.keep_session, run=zombie.id, session_id="late", **session)
     assert company.sql("SELECT count(*) FROM agent_sessions") == [(0,)]
     assert company.sql("SELECT count(*) FROM runs WHERE status = 'running'") == [(1,)]
     assert renew(company, fresh, 2) == []
@@ -409,7 +419,7 @@ def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClo
     part(small, small.ceo)
     for _ in range(MOST_FAILURES + 2):
         run = claim(small, small.ceo)
-        clock.advance(runs.LEASE_TIME)
+        clock.advance(claiming.LEASE_TIME)
         give_up(small, run)
         clock.advance(HOUR)
         assert ready(small) == [small.ceo.id]
@@ -420,7 +430,13 @@ def test_being_shut_down_is_no_failure_of_the_agent(small: Company, clock: HandC
     dev = worker(small, "dev")
     part(small, dev)
     for _ in range(MOST_FAILURES + 1):
-        end(small, claim(small, dev), "lost", exit_reason=runs.WORKER_STOPPED, error="stopped")
+        end(
+            small,
+            claim(small, dev),
+            "lost",
+            exit_reason=run_endings.WORKER_STOPPED,
+            error="stopped",
+        )
     assert held(small, dev).failures == 0
     assert held(small, dev).due_at == clock.now()
     assert not is_awake(small, small.ceo)
@@ -442,8 +458,8 @@ def test_garbage_about_a_run_is_kept_as_far_as_it_can_be(company: Company) -> No
     )
     seen = shown(company, run)
     assert seen["error"] == "a\ufffdb?"
-    assert len(seen["final_response"]) == runs.LONGEST_REPORT
-    assert (seen["tokens_in"], seen["tokens_out"]) == (runs.MOST_COUNTED, 0)
+    assert len(seen["final_response"]) == run_endings.LONGEST_REPORT
+    assert (seen["tokens_in"], seen["tokens_out"]) == (run_endings.MOST_COUNTED, 0)
 
 
 def test_a_start_gives_up_the_runs_of_this_instance_only_when_others_work_too(
@@ -486,7 +502,7 @@ def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: Ha
     run = claim(small, dev)
     assert why_idle(small, dev) == "running"
     end(small, run, "failed", error="no key")
-    said = small.call(small.board, runs.why_idle, agent="dev")
+    said = small.call(small.board, idleness.why_idle, agent="dev")
     assert said["reason"] == "backoff"
     assert "no key" in said["sentence"]
     small.call(small.board, agents.pause, agent="dev")
@@ -506,25 +522,25 @@ def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: Ha
     small.call(small.board, agents.terminate, agent="person")
     assert why_idle(small, person) == "terminated"
     with pytest.raises(RemitError):
-        small.call(person.caller, runs.why_idle, agent="dev")
+        small.call(person.caller, idleness.why_idle, agent="dev")
 
 
 def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
     dev = worker(small, "dev")
     run = small.run(dev)
     verbs: tuple[tuple[Verb[..., Any], dict[str, Any]], ...] = (
-        (runs.ready, {}),
-        (runs.next_ready, {}),
-        (runs.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
-        (runs.renew, {"held": []}),
-        (runs.settle, {"agent": dev.id}),
-        (runs.expired, {}),
-        (runs.take_over, {"run": run.id}),
-        (runs.sweep, {"company": small.id}),
-        (runs.forgotten, {}),
-        (runs.over, {"runs": []}),
-        (runs.briefing, {"run": run.id}),
-        (runs.append_log, {"run": run.id, "pieces": []}),
+        (claiming.ready, {}),
+        (claiming.next_ready, {}),
+        (claiming.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
+        (claiming.renew, {"held": []}),
+        (claiming.settle, {"agent": dev.id}),
+        (claiming.expired, {}),
+        (claiming.take_over, {"run": run.id}),
+        (claiming.sweep, {"company": small.id}),
+        (claiming.forgotten, {}),
+        (claiming.over, {"runs": []}),
+        (claiming.briefing, {"run": run.id}),
+        (claiming.append_log, {"run": run.id, "pieces": []}),
     )
     for caller in (small.board, dev.caller, run.caller):
         for verb, given in verbs:

@@ -10,6 +10,7 @@ from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import RemitError
 from remit.services import (
     agents,
+    claiming,
     configuration,
     delegation,
     outcomes,
@@ -334,7 +335,7 @@ def test_nobody_is_started_who_cannot_be(company: Company, clock: HandClock) -> 
     company.call(company.board, agents.terminate, agent=gone.id)
     clock.advance(1)
     assert ready(company) == []
-    assert company.call(as_system(), runs.forgotten) == []
+    assert company.call(as_system(), claiming.forgotten) == []
     waiting_hire = Member(asked["id"], "asked-for", company.board)
     for member in (paused, person, gone, waiting_hire):
         with pytest.raises(RemitError):
@@ -349,11 +350,11 @@ def test_who_was_woken_for_nothing_is_let_sleep(company: Company, clock: HandClo
     assert is_awake(company, dev)
     with pytest.raises(RemitError, match="nothing to do"):
         claim(company, dev)
-    company.call(as_system(), runs.settle, agent=dev.id)
+    company.call(as_system(), claiming.settle, agent=dev.id)
     assert not is_awake(company, dev)
     # But not who got something meanwhile.
     send(company, company.board, f"agent:{dev.id}")
-    company.call(as_system(), runs.settle, agent=dev.id)
+    company.call(as_system(), claiming.settle, agent=dev.id)
     assert is_awake(company, dev)
 
 
@@ -365,11 +366,11 @@ def test_the_sweep_wakes_whom_everybody_forgot(company: Company, clock: HandCloc
     company.sql("DELETE FROM agent_leases WHERE agent_id = ?", dev.id)
     let_sleep(company, other)
     assert ready(company) == []
-    assert company.call(as_system(), runs.forgotten) == [company.id]
-    woken = company.call(as_system(), runs.sweep, company=company.id)["woken"]
+    assert company.call(as_system(), claiming.forgotten) == [company.id]
+    woken = company.call(as_system(), claiming.sweep, company=company.id)["woken"]
     assert sorted(woken) == sorted([dev.id, other.id])
     assert sorted(ready(company)) == sorted([dev.id, other.id])
-    assert company.call(as_system(), runs.forgotten) == []
+    assert company.call(as_system(), claiming.forgotten) == []
 
 
 @pytest.mark.requirement("HB-61")
@@ -379,7 +380,7 @@ def test_the_sweep_leaves_alone_whom_somebody_stopped(company: Company, clock: H
     run = claim(company, dev)
     company.call(company.board, runs.cancel, run=run.id)
     clock.advance(HOUR)
-    assert company.call(as_system(), runs.forgotten) == []
+    assert company.call(as_system(), claiming.forgotten) == []
     assert ready(company) == []
     # Something new is a reason to begin again.
     send(company, company.board, f"agent:{dev.id}")

@@ -14,7 +14,7 @@ from remit.clock import SECOND
 from remit.errors import StorageFull
 from remit.runtime import execution, journal, processes, workspace
 from remit.runtime.worker import Worker
-from remit.services import agents, runs
+from remit.services import agents, claiming, run_endings, runs
 from remit.services.command import Context, logged
 from remit.services.identity import as_system
 from remit.store.blobs import storage_error
@@ -222,7 +222,7 @@ def test_a_worker_that_stops_takes_its_runs_along(company: Company) -> None:
     at_work(company, lambda: processes_with(mark))
     assert not processes_with(mark)
     (run,) = listed(company, dev)
-    assert (run["status"], run["exit_reason"]) == ("lost", runs.WORKER_STOPPED)
+    assert (run["status"], run["exit_reason"]) == ("lost", run_endings.WORKER_STOPPED)
     assert [one["attempt"] for one in look(company, dev)] == [2]
     assert is_awake(company, dev)
     assert told(company) == []
@@ -315,7 +315,7 @@ def test_no_room_for_a_log_leaves_the_run_alone(
     def full(ctx: Context, *, run: str, pieces: object) -> None:
         raise StorageFull("There is no room left to record this.")
 
-    monkeypatch.setattr(runs, "append_log", full)
+    monkeypatch.setattr(claiming, "append_log", full)
     dev = program(company, "dev", "echo something")
     send(company, company.board, "agent:dev")
     at_work(company, over(company, dev))
@@ -355,7 +355,7 @@ def test_runs_of_a_dead_worker_are_taken_over_within_seconds(company: Company) -
     run = company.app.ids.new()
     company.call(
         as_system(),
-        runs.claim,
+        claiming.claim,
         agent=dev.id,
         run=run,
         workspace=str(company.app.settings.workspaces / run),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from remit.clock import Micros
 from remit.model.grant import FULL_ACCESS
 from remit.runtime.worker import Worker
-from remit.services import grants, runs
+from remit.services import claiming, grants, idleness, runs
 from remit.services.identity import Caller, as_system
 from tests.company import Answer, Company, Member, Run
 from tests.mailing import unread
@@ -58,7 +58,7 @@ def let_sleep(company: Company, *members: Member) -> None:
 
 
 def ready(company: Company, **more: Any) -> list[str]:
-    return [one["agent_id"] for one in company.call(as_system(), runs.ready, **more)]
+    return [one["agent_id"] for one in company.call(as_system(), claiming.ready, **more)]
 
 
 def claim(company: Company, member: Member, worker: str = "w", **more: Any) -> Run:
@@ -66,7 +66,7 @@ def claim(company: Company, member: Member, worker: str = "w", **more: Any) -> R
     folder = company.app.settings.workspaces / run_id
     answer = company.call(
         as_system(),
-        runs.claim,
+        claiming.claim,
         agent=member.id,
         run=run_id,
         workspace=str(folder),
@@ -90,7 +90,7 @@ def listed(company: Company, member: Member | None = None) -> list[Answer]:
 
 
 def why_idle(company: Company, member: Member) -> str:
-    return str(company.call(company.board, runs.why_idle, agent=member.id)["reason"])
+    return str(company.call(company.board, idleness.why_idle, agent=member.id)["reason"])
 
 
 def log_of(company: Company, run: Answer | Run) -> str:

@@ -22,7 +22,7 @@ from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.sessions import resumable
 from remit.runtime.workspace import create_workspace
-from remit.services import inbox, overview, runs
+from remit.services import claiming, inbox, overview
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
@@ -155,7 +155,7 @@ async def execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
 
 async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     create_workspace(claimed.workspace.parent, claimed.workspace.name)
-    briefing = await app.gate(as_system(), runs.briefing, run=claimed.run_id)
+    briefing = await app.gate(as_system(), claiming.briefing, run=claimed.run_id)
     adapter = registry.get(briefing["agent"]["adapter_type"])
     context = await _prepare(app, url, claimed, briefing, adapter)
     try:
@@ -243,7 +243,7 @@ async def _keep_session(
     try:
         await app.gate(
             as_system(),
-            runs.keep_session,
+            claiming.keep_session,
             run=context.run_id,
             adapter_type=context.agent["adapter_type"],
             session_id=result.session if result.ok else context.session,

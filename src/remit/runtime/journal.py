@@ -9,7 +9,7 @@ from typing import Any
 
 from remit.clock import Clock
 from remit.errors import RemitError
-from remit.services import runs
+from remit.services import claiming
 from remit.services.command import Gate
 from remit.services.identity import as_system
 
@@ -95,7 +95,7 @@ class Journal:
         if not pieces:
             return
         try:
-            await self._gate(as_system(), runs.append_log, run=self._run, pieces=pieces)
+            await self._gate(as_system(), claiming.append_log, run=self._run, pieces=pieces)
         except RemitError as error:
             log.warning("the log of run %s is incomplete: %s", self._run, error)
         except Exception:

@@ -12,7 +12,7 @@ from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
 from remit.runtime.processes import end_leftovers, end_leftovers_in
 from remit.runtime.workspace import create_workspace, destroy_workspace
-from remit.services import runs
+from remit.services import claiming, runs
 from remit.services.command import Gate
 from remit.services.identity import as_system
 
@@ -52,7 +52,7 @@ async def recover(gate: Gate, workspaces: Path | None = None, *, alone: bool = T
     When others work on the same database, the runs of workers are left to them: whoever is silent
     loses its lease. Programs of runs that are over are ended either way.
     """
-    living = await gate(as_system(), runs.live)
+    living = await gate(as_system(), claiming.live)
     lost = [run for run in living if alone or _is_by_hand(run, workspaces)]
     ours = {run["id"] for run in lost}
     await asyncio.to_thread(end_leftovers, ours)
@@ -84,7 +84,7 @@ def _is_by_hand(run: dict[str, Any], workspaces: Path | None) -> bool:
 async def _tidy(gate: Gate, workspaces: Path) -> None:
     """Folders of runs that ended and could not take them along."""
     folders = await asyncio.to_thread(_folders, workspaces)
-    for run in await gate(as_system(), runs.over, runs=sorted(folders)):
+    for run in await gate(as_system(), claiming.over, runs=sorted(folders)):
         _remove(folders[run])
 
 

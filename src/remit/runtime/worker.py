@@ -15,7 +15,7 @@ from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.workspace import destroy_workspace
-from remit.services import runs
+from remit.services import claiming, run_endings, runs
 from remit.services.identity import as_system
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Worker:
         slots: int = DEFAULT_SLOTS,
         per_company: int | None = None,
         per_adapter: Mapping[str, int] | None = None,
-        lease: Micros = runs.LEASE_TIME,
+        lease: Micros = claiming.LEASE_TIME,
     ) -> None:
         self._app = app
         self._url = url
@@ -125,7 +125,7 @@ class Worker:
             await self._end_cancelled()
         if self.busy < self.slots:
             await self._start_ready()
-        following = await self._app.gate(as_system(), runs.next_ready)
+        following = await self._app.gate(as_system(), claiming.next_ready)
         self._deferred = following["deferred"]
         pause = LONGEST_SLEEP
         for time in following.values():
@@ -141,7 +141,7 @@ class Worker:
     async def _start_ready(self) -> None:
         # Those that run here are in the way only while their end is being written down.
         each = self._per_company + self.busy
-        ready = await self._app.gate(as_system(), runs.ready, each=each)
+        ready = await self._app.gate(as_system(), claiming.ready, each=each)
         companies = Counter(here.claimed.company_id for here in self._running.values())
         adapters = Counter(here.adapter for here in self._running.values())
         for one in self._in_turn(ready):
@@ -177,7 +177,7 @@ class Worker:
         try:
             answer = await self._app.gate(
                 as_system(),
-                runs.claim,
+                claiming.claim,
                 agent=agent,
                 run=run_id,
                 workspace=str(folder),
@@ -185,8 +185,8 @@ class Worker:
                 lease=self._lease,
             )
         except Conflict as refusal:
-            if refusal.reason == runs.NOTHING_TO_DO:
-                await self._app.gate(as_system(), runs.settle, agent=agent)
+            if refusal.reason == claiming.NOTHING_TO_DO:
+                await self._app.gate(as_system(), claiming.settle, agent=agent)
             return False  # otherwise another worker was faster
         except NotFound:
             return False
@@ -213,7 +213,7 @@ class Worker:
             if self._stopping:
                 status = "lost"
                 result = RunResult(
-                    False, reason=runs.WORKER_STOPPED, error="Remit was stopped while it ran"
+                    False, reason=run_endings.WORKER_STOPPED, error="Remit was stopped while it ran"
                 )
         await uninterrupted(self._end(claimed, status, result))
 
@@ -247,16 +247,18 @@ class Worker:
         held = [(here.claimed.agent_id, here.claimed.epoch) for here in self._running.values()]
         if not held:
             return
-        for agent in await self._app.gate(as_system(), runs.renew, held=held, lease=self._lease):
+        for agent in await self._app.gate(
+            as_system(), claiming.renew, held=held, lease=self._lease
+        ):
             here = self._running.get(agent)
             if here is not None and (agent, here.claimed.epoch) in held:
                 here.cancel()  # it is somebody else's now, or was cancelled
 
     async def _look_after(self) -> None:
         """Take over from workers that are silent."""
-        for run in await self._app.gate(as_system(), runs.expired):
+        for run in await self._app.gate(as_system(), claiming.expired):
             try:
-                await self._app.gate(as_system(), runs.take_over, run=run)
+                await self._app.gate(as_system(), claiming.take_over, run=run)
             except Conflict:
                 continue
             # If that worker was on this machine, its programs may be, too.
@@ -271,8 +273,8 @@ class Worker:
         """Wake whom nobody woke; time, too, can bring something back."""
         for _ in range(_MOST_SWEEPS):
             woken = 0
-            for company in await self._app.gate(as_system(), runs.forgotten):
-                answer = await self._app.gate(as_system(), runs.sweep, company=company)
+            for company in await self._app.gate(as_system(), claiming.forgotten):
+                answer = await self._app.gate(as_system(), claiming.sweep, company=company)
                 woken += len(answer["woken"])
             if not woken:
                 return
@@ -280,7 +282,7 @@ class Worker:
     async def _end_cancelled(self) -> None:
         """Runs that somebody ended in the database end on the machine, too."""
         here = [one.claimed.run_id for one in self._running.values()]
-        for run in await self._app.gate(as_system(), runs.over, runs=here):
+        for run in await self._app.gate(as_system(), claiming.over, runs=here):
             self.cancel(run)
 
 

@@ -22,7 +22,7 @@ from remit.entrypoints.http.stream import (
     resume_at,
 )
 from remit.errors import RemitError
-from remit.services import runs
+from remit.services import idleness, runs
 from remit.services.identity import Caller
 
 #: What a run prints is not announced; so it is looked for.
@@ -101,7 +101,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
     @routes.get("/agents/{id}/why-idle")
     async def explain_idleness(request: Request, agent: Id) -> Response:
         """Why an agent is not running, in a word and a sentence."""
-        return reply(await app.gate(caller(request), runs.why_idle, agent=agent))
+        return reply(await app.gate(caller(request), idleness.why_idle, agent=agent))
 
     return routes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from remit.services import agents, runs
+from remit.services import agents, idleness, runs
 from remit.services.command import Gate
 from remit.services.identity import Caller
 
@@ -20,7 +20,7 @@ _SHOWN = (
 
 async def latest(gate: Gate, who: Caller, agent: str) -> dict[str, Any]:
     # Asked first, because it is what refuses those who are not above.
-    idle = await gate(who, runs.why_idle, agent=agent)
+    idle = await gate(who, idleness.why_idle, agent=agent)
     shown = await gate(who, agents.show, agent=idle["agent_id"])
     found = await gate(who, runs.listing, company=None, agent=shown["id"], limit=MOST_RUNS)
     text, cut = await _end_of(gate, who, found[0]["id"]) if found else ("", False)

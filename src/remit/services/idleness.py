@@ -1,0 +1,69 @@
+"""Why an agent is not running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.model.agent import Agent, AgentStatus
+from remit.model.run import (
+    Lease,
+)
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.services.running import require_look
+from remit.store import governance
+from remit.store import outcomes as outcome_statements
+from remit.store import runs as statements
+
+
+@query
+def why_idle(ctx: Context, *, agent: str) -> dict[str, Any]:
+    """Why an agent is not running, in one word and one sentence."""
+    found = lookup.agent_anywhere(ctx, agent)
+    require_look(ctx, found.id, f"agent:{found.id}")
+    reason, sentence = _why_idle(ctx, found)
+    return {"agent_id": found.id, "name": found.name, "reason": reason, "sentence": sentence}
+
+
+def _why_idle(ctx: Context, agent: Agent) -> tuple[str, str]:
+    lease = ctx.tx.one(statements.LEASE, agent=agent.id)
+    if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
+        return "running", "It is running."
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        return "approval", "It waits for its hire to be approved."
+    if agent.status is AgentStatus.TERMINATED:
+        return "terminated", "It does not work here any more."
+    if agent.status is AgentStatus.PAUSED:
+        return "paused", "It is paused; somebody has to resume it."
+    if agent.status is AgentStatus.ERROR:
+        told = lease.told if lease and lease.told else "it failed too often"
+        return "stopped", f"It was stopped: {told}. Resume it when that is mended."
+    if ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is None:
+        return _nothing_to_do(ctx, agent)
+    if agent.adapter_type == "human":
+        return "person", "A person holds its seat."
+    if lease is not None and lease.held:
+        return "cancelled", "Its last run was ended by somebody; it waits for something new."
+    if lease is None or not lease.awake:
+        return "waking", "It has something to do and will be woken within the minute."
+    if lease.due_at > ctx.now:
+        return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
+    return "no_slot", "It waits for a free slot of a worker."
+
+
+def _why_backoff(lease: Lease) -> str:
+    if lease.failures:
+        return f"Its last run failed ({lease.told or 'for an unknown reason'})."
+    return "Its last run changed nothing."
+
+
+def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
+    if ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
+        return "approval", "It waits for an approval that it asked for."
+    later = ctx.tx.one(statements.NEXT_DEFERRED_OF, agent=agent.id, now=ctx.now)
+    if later is not None:
+        return "deferred", f"What it could do was put off until {views.time(later)}."
+    for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
+        if outcome.open_prereqs and outcome.status.value == "open":
+            return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
+    return "no_work", "It has no mail and nothing that can be worked on."

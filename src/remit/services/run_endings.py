@@ -1,0 +1,222 @@
+"""How a run ends, and what becomes of its agent then.
+
+Its token dies, its mail is done or returns, and its agent is let go of: to be started again at
+once, later, or not until somebody says so. Whoever does not get on is stopped, and its boss is
+told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from remit.clock import Micros
+from remit.errors import Conflict
+from remit.model.agent import Agent, AgentStatus
+from remit.model.run import (
+    ENDED_WELL,
+    HELD,
+    MOST_FAILURES,
+    MOST_IDLE_RUNS,
+    Lease,
+    Run,
+    RunStatus,
+    pause_after,
+)
+from remit.services import approval_engine, inbox, lookup, tree, waking
+from remit.services.command import Context
+from remit.store import people
+from remit.store import runs as statements
+
+#: Nothing that a program reports about itself counts for more than this.
+MOST_COUNTED = 1 << 53
+LONGEST_REPORT = 100_000
+#: How a run ended that was cut off because Remit was shut down.
+WORKER_STOPPED = "stopped"
+#: What a run can report about itself when it ends.
+REPORT = (
+    "session_id",
+    "final_response",
+    "context_length",
+    "tokens_in",
+    "tokens_out",
+    "tokens_cached",
+    "cost_micros",
+    "exit_reason",
+    "error",
+)
+
+
+def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
+    if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value, now=ctx.now):
+        raise Conflict("The run has ended already.")
+    known = {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}
+    told = {name: report.get(name, known.get(name)) for name in REPORT}
+    ctx.tx.run(statements.REPORT_RUN, run=run.id, **{f"new_{name}": told[name] for name in REPORT})
+    ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None, now=ctx.now)
+    agent = lookup.agent_row(ctx, run.agent_id)
+    assert agent is not None
+    inbox.run_ended(ctx, run.id, run.agent_id, well=ended in ENDED_WELL)
+    if agent.status is AgentStatus.RUNNING:
+        tree.set_status(ctx, agent, AgentStatus.IDLE)
+    ctx.record(
+        "run.end",
+        f"run:{run.id}",
+        {
+            "agent_id": run.agent_id,
+            "status": ended.value,
+            "reason": told["exit_reason"],
+            "error": told["error"],
+            "tokens": [told["tokens_in"], told["tokens_out"]],
+            "cost_micros": told["cost_micros"],
+        },
+    )
+
+
+def changed(ctx: Context, run: Run) -> bool:
+    """Whether a run did something that lasts: dealt with mail, or changed anything."""
+    now = ctx.tx.one(statements.RUN, run=run.id)
+    assert now is not None
+    return now.message_ids != "[]" or bool(ctx.tx.one(statements.CHANGES_BY, run=run.id))
+
+
+def release(
+    ctx: Context,
+    run: Run,
+    ended: RunStatus,
+    seen: int | None,
+    report: Mapping[str, Any],
+    changed: bool = True,
+) -> None:
+    """Let go of the agent, and say when to look at it again."""
+    agent = lookup.agent_row(ctx, run.agent_id)
+    lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
+    assert agent is not None
+    if lease is None or lease.epoch != run.epoch:
+        # It was begun by hand; whatever it left is to be seen to as ever.
+        if ended is not RunStatus.CANCELLED:
+            waking.wake(ctx, agent.id, "something is left to do")
+        return
+    after = _after(lease, ended, seen, report, changed, _has_work(ctx, agent))
+    ctx.tx.run(
+        statements.RELEASE,
+        agent=agent.id,
+        epoch=lease.epoch,
+        seen=lease.wake_seq,
+        due=HELD if ended is RunStatus.CANCELLED else ctx.now + after.pause,
+        new_idle_runs=after.idle_runs,
+        new_failures=after.failures,
+        new_told=after.told,
+    )
+    if after.again:
+        newer = seen is not None and lease.wake_seq > seen
+        ctx.tx.run(
+            statements.WAKE_AGAIN,
+            agent=agent.id,
+            due=ctx.now + after.pause,
+            new_why=lease.why if newer else "something is left to do",
+        )
+    _say_what_follows(ctx, agent, lease, ended, after)
+
+
+@dataclass(frozen=True)
+class _After:
+    """What is to become of an agent whose run ended."""
+
+    again: bool
+    idle_runs: int
+    failures: int
+    #: Why the run failed, if it did.
+    cause: str | None
+    told: str | None
+
+    @property
+    def pause(self) -> Micros:
+        return pause_after(self.idle_runs, self.failures)
+
+
+def _after(
+    lease: Lease,
+    ended: RunStatus,
+    seen: int | None,
+    report: Mapping[str, Any],
+    changed: bool,
+    more: bool,
+) -> _After:
+    if ended is RunStatus.CANCELLED:
+        # Whoever stopped it wants it to stand still until something new comes.
+        return _After(False, 0, lease.failures, None, lease.told)
+    if report.get("exit_reason") == WORKER_STOPPED:
+        # Remit was shut down, which is no fault of the agent.
+        return _After(more, lease.idle_runs, lease.failures, None, lease.told)
+    if ended is RunStatus.COMPLETED:
+        newer = seen is not None and lease.wake_seq > seen
+        idle_runs = lease.idle_runs + 1 if more and not changed and not newer else 0
+        # One good run among bad ones is no reason to tell of the next bad one again.
+        return _After(more, idle_runs, 0, None, lease.told if lease.failures else None)
+    cause = report.get("error") or ended.value
+    return _After(more, 0, lease.failures + 1, cause, cause)
+
+
+def _say_what_follows(
+    ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
+) -> None:
+    """Stop what does not get on; its boss is told, once for each cause."""
+    root = agent.boss_id is None
+    if after.idle_runs >= MOST_IDLE_RUNS:
+        _stop(ctx, agent, f"{after.idle_runs} runs in a row changed nothing")
+    elif after.failures == MOST_FAILURES and root:
+        # Nobody above could start it again, so Remit goes on trying.
+        _tell_boss(
+            ctx,
+            agent,
+            f"{agent.name} does not get on",
+            f"{after.failures} runs in a row of {agent.name} failed, the last one because "
+            f"{after.cause}. It is tried again every few minutes.",
+        )
+    elif after.failures >= MOST_FAILURES and not root:
+        _stop(
+            ctx,
+            agent,
+            f"{after.failures} runs in a row failed, the last one because {after.cause}",
+        )
+    elif (
+        after.cause is not None
+        and after.cause != before.told
+        and not (root and ended is RunStatus.LOST)
+    ):
+        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {after.cause}.")
+
+
+def _has_work(ctx: Context, agent: Agent) -> bool:
+    return ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is not None
+
+
+def clean(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program says about itself, as far as it can be kept."""
+    cleaned: dict[str, Any] = {}
+    for name, value in report.items():
+        if isinstance(value, str):
+            whole = value[:LONGEST_REPORT].replace("\0", "\ufffd")
+            cleaned[name] = whole.encode(errors="replace").decode()
+        elif isinstance(value, int):
+            cleaned[name] = min(max(int(value), 0), MOST_COUNTED)
+    return cleaned
+
+
+def _stop(ctx: Context, agent: Agent, why: str) -> None:
+    now = lookup.agent_row(ctx, agent.id)
+    if now is None or now.status is not AgentStatus.IDLE:
+        return
+    tree.set_status(ctx, now, AgentStatus.ERROR)
+    ctx.tx.run(statements.TOLD, agent=agent.id, new_told=why)
+    ctx.record("agent.stop", f"agent:{agent.id}", {"name": agent.name, "reason": why})
+    _tell_boss(
+        ctx, now, f"{agent.name} was stopped", f"{agent.name} was stopped: {why}. Resume it later."
+    )
+
+
+def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:
+    to = f"agent:{agent.boss_id}" if agent.boss_id else f"user:{agent.boss_user_id}"
+    approval_engine.tell(ctx, to, subject, text)

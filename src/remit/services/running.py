@@ -1,0 +1,97 @@
+"""What every verb about runs rests on: beginning one, finding one, and who may look."""
+
+from __future__ import annotations
+
+from remit.authority import Action
+from remit.errors import BadInput, NotFound
+from remit.ids import RunId, TokenKind, UserId, is_id
+from remit.model.agent import Agent, AgentStatus
+from remit.model.principal import ActorKind
+from remit.model.run import (
+    Run,
+    RunStatus,
+)
+from remit.services import lookup, tree, users
+from remit.services.command import Answer, Context
+from remit.store import runs as statements
+from remit.store.statement import row
+
+
+def begin(
+    ctx: Context,
+    agent: Agent,
+    run: str,
+    workspace: str | None,
+    *,
+    epoch: int,
+    worker: str | None,
+    why: str,
+) -> Answer:
+    assert is_id(run)
+    made = Run(
+        id=RunId(run),
+        company_id=agent.company_id,
+        agent_id=agent.id,
+        status=RunStatus.RUNNING,
+        workspace=workspace,
+        started_at=ctx.now,
+        ended_at=None,
+        epoch=epoch,
+        worker=worker,
+        adapter_type=agent.adapter_type,
+        session_id=None,
+        why=why,
+        message_ids="[]",
+        final_response=None,
+        context_length=None,
+        tokens_in=0,
+        tokens_out=0,
+        tokens_cached=0,
+        cost_micros=0,
+        exit_reason=None,
+        error=None,
+        accountable_user_id=_accountable(ctx, agent),
+        log_bytes=0,
+    )
+    ctx.tx.run(statements.INSERT_RUN, **row(made))
+    tree.set_status(ctx, agent, AgentStatus.RUNNING)
+    ctx.record("run.start", f"run:{run}", {"agent_id": agent.id, "why": why, "worker": worker})
+    return {**users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run), "run_id": run}
+
+
+def _accountable(ctx: Context, agent: Agent) -> UserId | None:
+    """The person whom the chain of bosses leads to."""
+    chain = ctx.place(agent.id)
+    top = lookup.agent_row(ctx, chain[-1]) if chain else None
+    return top.boss_user_id if top else None
+
+
+def entered(ctx: Context, run: str) -> Run:
+    if not is_id(run):
+        raise BadInput(f"{run[:60]!r} is not the id of a run.", "List the runs.")
+    found = ctx.tx.one(statements.RUN, run=RunId(run))
+    try:
+        if found is not None:
+            ctx.enter(found.company_id)
+            # Entering may have waited for another command that changed it.
+            found = ctx.tx.one(statements.RUN, run=RunId(run))
+    except NotFound:
+        found = None  # of another company: as if there were none
+    if found is None:
+        raise NotFound("There is no such run.")
+    return found
+
+
+def require_look(ctx: Context, agent: str | None, on: str) -> None:
+    """One's own, and those of who works below."""
+    if agent is not None and agent == ctx.actor.agent_id:
+        ctx.require(Action.COMPANY_READ, on=on)
+    elif ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.AGENT_CONTROL, on=on, place=ctx.place(agent))
+    else:
+        ctx.require(Action.OUTCOME_READ, on=on, home=agent)
+
+
+def system_only(ctx: Context) -> None:
+    if ctx.actor.kind is not ActorKind.SYSTEM:
+        raise NotFound("There is nothing here with that id.")

@@ -1,0 +1,68 @@
+"""The tables. Whatever a database can guarantee by itself is said here.
+
+Ids are text, times whole microseconds, JSON is text: the same bytes on SQLite and PostgreSQL.
+Foreign keys carry the company along, so that nothing can point into another company.
+"""
+
+from __future__ import annotations
+
+from remit.store.tables.base import metadata
+from remit.store.tables.budgets import reservations
+from remit.store.tables.connections import mcp_servers, repos, secrets
+from remit.store.tables.content import access_log, file_links, file_versions, files, grants
+from remit.store.tables.governance import (
+    approval_comments,
+    approval_revisions,
+    approvals,
+    config_revisions,
+)
+from remit.store.tables.history import answers, event_heads, events
+from remit.store.tables.jobs import jobs
+from remit.store.tables.mail import deliveries, messages, questions, schedules
+from remit.store.tables.organisation import (
+    agent_places,
+    agents,
+    outcome_blockers,
+    outcome_edges,
+    outcomes,
+)
+from remit.store.tables.people import companies, memberships, tokens, users
+from remit.store.tables.runtime import agent_leases, agent_sessions, run_logs, runs
+
+__all__ = [
+    "access_log",
+    "agent_leases",
+    "agent_places",
+    "agent_sessions",
+    "agents",
+    "answers",
+    "approval_comments",
+    "approval_revisions",
+    "approvals",
+    "companies",
+    "config_revisions",
+    "deliveries",
+    "event_heads",
+    "events",
+    "file_links",
+    "file_versions",
+    "files",
+    "grants",
+    "jobs",
+    "mcp_servers",
+    "memberships",
+    "messages",
+    "metadata",
+    "outcome_blockers",
+    "outcome_edges",
+    "outcomes",
+    "questions",
+    "repos",
+    "reservations",
+    "run_logs",
+    "runs",
+    "schedules",
+    "secrets",
+    "tokens",
+    "users",
+]

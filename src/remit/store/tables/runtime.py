@@ -1,0 +1,112 @@
+"""Runs, who is to be started, conversations, and what programs printed."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from remit.store.tables.base import Id, Time, metadata, one_of, within_company
+
+#: Something is to do while a wake is ahead of what was done.
+_AWAKE = text("wake_seq > done_seq")
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("agent_id", Id, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("workspace", Text),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    Column("worker", Text),
+    Column("adapter_type", Text),
+    Column("session_id", Text),
+    Column("why", Text),
+    Column("message_ids", Text, nullable=False, server_default="[]"),
+    Column("final_response", Text),
+    Column("context_length", BigInteger),
+    Column("tokens_in", BigInteger, nullable=False, server_default="0"),
+    Column("tokens_out", BigInteger, nullable=False, server_default="0"),
+    Column("tokens_cached", BigInteger, nullable=False, server_default="0"),
+    Column("cost_micros", BigInteger, nullable=False, server_default="0"),
+    Column("exit_reason", Text),
+    Column("error", Text),
+    Column("accountable_user_id", Id, ForeignKey("users.id")),
+    Column("log_bytes", BigInteger, nullable=False, server_default="0"),
+    UniqueConstraint("id", "company_id"),
+    within_company("agent_id", "agents"),
+    one_of("status", "running", "completed", "failed", "cancelled", "lost"),
+    CheckConstraint("(status = 'running') = (ended_at IS NULL)", name="ended"),
+    Index(
+        "uq_runs_one_live",
+        "agent_id",
+        unique=True,
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+    Index("ix_runs_agent_id", "agent_id", "id"),
+    Index("ix_runs_company_id", "company_id", "id"),
+)
+
+agent_leases = Table(
+    "agent_leases",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("wake_seq", BigInteger, nullable=False),
+    Column("done_seq", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("lease_until", Time),
+    Column("worker", Text),
+    Column("due_at", Time, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("idle_runs", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("told", Text),
+    within_company("agent_id", "agents"),
+    CheckConstraint("wake_seq >= done_seq", name="wakes"),
+    Index("ix_agent_leases_due", "due_at", sqlite_where=_AWAKE, postgresql_where=_AWAKE),
+    Index(
+        "ix_agent_leases_leased",
+        "lease_until",
+        sqlite_where=text("lease_until IS NOT NULL"),
+        postgresql_where=text("lease_until IS NOT NULL"),
+    ),
+)
+
+agent_sessions = Table(
+    "agent_sessions",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("adapter_type", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("begun_at", Time, nullable=False),
+    Column("used_at", Time, nullable=False),
+    Column("context_tokens", BigInteger, nullable=False),
+    within_company("agent_id", "agents"),
+)
+
+run_logs = Table(
+    "run_logs",
+    metadata,
+    Column("run_id", Id, ForeignKey("runs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("at", Time, nullable=False),
+    Column("stream", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    one_of("stream", "stdout", "stderr", "remit"),
+)
