@@ -55,3 +55,15 @@ def from_iso(text: str) -> Micros:
     except OverflowError:
         raise BadInput(f"{text[:60]!r} is out of range.", "Choose a nearer time.") from None
     return delta // timedelta(microseconds=1)
+
+
+def month_of(at: Micros) -> Micros:
+    """When the calendar month of a time began, in UTC."""
+    moment = _EPOCH + timedelta(microseconds=at)
+    first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first - _EPOCH) // timedelta(microseconds=1)
+
+
+def next_month(at: Micros) -> Micros:
+    """When the calendar month after that of a time begins."""
+    return month_of(month_of(at) + 32 * DAY)

@@ -23,6 +23,10 @@ _REASONS = {
     "error_max_budget_usd": "budget",
     "prompt_too_long": "context_full",
 }
+#: After these the model is not asked again.
+_FINAL = frozenset({"end_turn", "stop_sequence", "refusal"})
+#: What is streamed while the model writes: for counting, not for the log.
+_STREAMED = '{"type":"stream_event"'
 #: Trying again does not make a key right.
 _HOPELESS = (401, 403)
 
@@ -37,6 +41,8 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
     }
     command = [
         *(program, "-p", "--output-format", "stream-json", "--verbose"),
+        # Otherwise what a turn took is known only when the run is over.
+        "--include-partial-messages",
         *("--mcp-config", json.dumps({"mcpServers": {_SERVER: server}}), "--strict-mcp-config"),
         # Of the project, for the skills that we put there; the workspace is new, so that is all.
         *("--setting-sources", "project", "--permission-mode", config.permission_mode),
@@ -57,11 +63,19 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
         command += ["--effort", config.reasoning_effort]
     if config.max_turns:
         command += ["--max-turns", str(config.max_turns)]
-    if config.max_budget_usd:
-        command += ["--max-budget-usd", str(config.max_budget_usd)]
+    if limit := _limit(context):
+        command += ["--max-budget-usd", limit]
     if session:
         command += ["--resume", session]
     return command
+
+
+def _limit(context: RunContext) -> str | None:
+    """What the run may cost: its own limit, or what is left for the agent, if that is less."""
+    own, left = context.config.max_budget_usd, context.money_left
+    if left is None or (own is not None and own <= left / 1_000_000):
+        return None if own is None else str(own)
+    return f"{left / 1_000_000:.6f}"
 
 
 def environment(context: RunContext, program: str) -> dict[str, str]:
@@ -101,14 +115,18 @@ class Events:
         self.hopeless: tuple[str, str] | None = None
         self.context_tokens = 0
         self._messages: dict[str, Mapping[str, Any]] = {}
+        self._streams = False
+        #: Whether the model will be asked again, as far as its last turn tells.
+        self.goes_on = True
 
-    def read(self, line: str) -> None:
+    def read(self, line: str) -> bool:
+        """Whether a turn of the model is over with this."""
         try:
             event = json.loads(line)
         except ValueError:
-            return  # something else that is printed; it is in the log
+            return False  # something else that is printed; it is in the log
         if not isinstance(event, dict):
-            return
+            return False
         match event.get("type"), event.get("subtype"):
             case "system", "init":
                 self.session = event.get("session_id")
@@ -122,12 +140,33 @@ class Events:
                 message = event.get("message") or {}
                 usage = message.get("usage") or {}
                 self.context_tokens = max(self.context_tokens, _input(usage))
-                # One event for each part of a message, all with the message's usage.
-                self._messages[str(message.get("id"))] = usage
+                # One event for each part of a message, all with the usage at its beginning.
+                self._messages.setdefault(str(message.get("id")), usage)
+                return not self._streams and _calls(message)
+            case "stream_event", _:
+                return self._hear(event)
             case "result", _:
                 self.result = event
             case _:
                 pass
+        return False
+
+    def _hear(self, event: Mapping[str, Any]) -> bool:
+        self._streams = True
+        part = event.get("event")
+        if not isinstance(part, dict):
+            return False
+        if part.get("type") == "message_start":
+            message = part.get("message") or {}
+            self._messages[str(message.get("id"))] = message.get("usage") or {}
+        if part.get("type") != "message_delta":
+            return False
+        name = str(event.get("api_message_id") or next(reversed(self._messages), ""))
+        known = {key: one for key, one in (part.get("usage") or {}).items() if one}
+        self._messages[name] = {**self._messages.get(name, {}), **known}
+        stopped = (part.get("delta") or {}).get("stop_reason")
+        self.goes_on = stopped not in _FINAL or event.get("parent_tool_use_id") is not None
+        return True
 
     def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
         status = next((one.get("status") for one in servers if one.get("name") == _SERVER), None)
@@ -173,6 +212,13 @@ class Events:
 
     def _errors(self) -> list[str]:
         return [str(one) for one in (self.result or {}).get("errors") or []]
+
+
+def _calls(message: Mapping[str, Any]) -> bool:
+    parts = message.get("content")
+    return isinstance(parts, list) and any(
+        isinstance(part, dict) and part.get("type") == "tool_use" for part in parts
+    )
 
 
 def _reason(result: Mapping[str, Any], said: str) -> str:
@@ -243,10 +289,11 @@ async def _once(
         stdin=context.turn.encode(),
         full_access=full,
         lent=lent,
+        unlogged=_STREAMED,
     )
     async for line in child.lines():
-        events.read(line)
-        context.spent = events.spent
+        if events.read(line):
+            await context.spend(events.spent, last=not events.goes_on)
         if events.hopeless:
             await child.end()
             break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import re
@@ -31,6 +33,7 @@ _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
 _RETRIED = re.compile(r"^Reconnecting\.\.\. \d+/\d+ \((.*)\)$", re.DOTALL)
 _LONGEST_TAIL = 256 * 1024
 _ID = re.compile(r"[0-9a-f-]{8,64}")
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ class Events:
         self.before = session.taken if session else Usage()
         self.text = ""
         self.usage: Mapping[str, Any] | None = None
+        #: What its own record says of the thread so far.
+        self.counted: Usage | None = None
         self.error: str | None = None
         self.hopeless = False
 
@@ -152,12 +157,8 @@ class Events:
     def taken(self) -> Usage:
         """By the whole thread."""
         if self.usage is None:
-            return self.before
-        return Usage(
-            tokens_in=int(self.usage.get("input_tokens") or 0),
-            tokens_out=int(self.usage.get("output_tokens") or 0),
-            tokens_cached=int(self.usage.get("cached_input_tokens") or 0),
-        )
+            return self.counted or self.before
+        return _usage(self.usage)
 
     @property
     def spent(self) -> Usage:
@@ -220,34 +221,86 @@ async def _once(
         full_access=full,
         lent=lent,
     )
-    async for line in child.lines():
-        events.read(line)
-        context.spent = events.spent
-        if events.hopeless:
-            await child.end()
-            break
-    code = await child.wait()
+    home = Path(told["CODEX_HOME"])
+    watch = asyncio.create_task(_watch(context, events, home, child))
+    try:
+        async for line in child.lines():
+            events.read(line)
+            if events.hopeless:
+                await child.end()
+                break
+        code = await child.wait()
+        if watch.done():
+            await watch
+    finally:
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+        if session is not None:
+            # Also if it fails, the next run is not to count what this one took.
+            context.session = str(Session(session.thread, events.taken))
     result = events.outcome(code, context.complaint)
     if events.thread is None or not result.ok:
         return result
-    return _with_context(result, Path(told["CODEX_HOME"]), events.thread)
+    progress = _progress(home, events.thread)
+    return replace(result, context_tokens=progress.context) if progress else result
 
 
-def _with_context(result: RunResult, home: Path, thread: str) -> RunResult:
-    """How long the conversation has become is said only in Codex' own record of it."""
+async def _watch(context: RunContext, events: Events, home: Path, child: Child) -> None:
+    """Codex says what it took when it is done; its own record says so after each turn."""
+    counted = None
+    try:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if events.thread is None or events.usage is not None:
+                continue
+            progress = await asyncio.to_thread(_progress, home, events.thread)
+            if progress is not None and progress.taken != counted:
+                counted = events.counted = progress.taken
+                await context.spend(events.spent, last=progress.over)
+    except Exception:
+        await child.end()
+        raise
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """Of a thread, as Codex' own record has it."""
+
+    taken: Usage
+    #: How long the conversation has become.
+    context: int
+    #: Whether the model answered with words, and not with a call.
+    over: bool
+
+
+def _progress(home: Path, thread: str) -> _Progress | None:
     if not _ID.fullmatch(thread):
-        return result
+        return None
     records = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
-    tail = _tail(records[-1]) if records else ""
-    for line in reversed(tail.splitlines()):
-        if '"token_count"' not in line:
+    found: _Progress | None = None
+    over = False
+    for line in _tail(records[-1]).splitlines() if records else ():
+        counts = '"token_count"' in line
+        if not counts and '"response_item"' not in line:
             continue
-        try:
-            info = json.loads(line)["payload"]["info"]
-            return replace(result, context_tokens=int(info["last_token_usage"]["input_tokens"]))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return result
+        # Whatever is in a file that the agent can write is no reason to fail.
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            payload = json.loads(line)["payload"]
+            if not counts:
+                over = payload.get("type") == "message" and payload.get("role") == "assistant"
+                continue
+            info = payload["info"]
+            context = int(info["last_token_usage"]["input_tokens"])
+            found = _Progress(_usage(info["total_token_usage"]), context, over)
+    return found
+
+
+def _usage(counted: Mapping[str, Any]) -> Usage:
+    return Usage(
+        tokens_in=max(int(counted.get("input_tokens") or 0), 0),
+        tokens_out=max(int(counted.get("output_tokens") or 0), 0),
+        tokens_cached=max(int(counted.get("cached_input_tokens") or 0), 0),
+    )
 
 
 def _tail(record: Path) -> str:

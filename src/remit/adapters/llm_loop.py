@@ -81,11 +81,13 @@ async def _talk(context: RunContext, agent: Any, tools: Any) -> RunResult:
         usage_limits=limits,
     ) as talk:
         async for node in talk:
-            context.spent = _usage(talk.usage)
             answer = getattr(node, "model_response", None)
             if answer is not None:
                 longest = max(longest, int(answer.usage.input_tokens or 0))
                 _note(context, answer)
+                calls = any(hasattr(part, "tool_name") for part in answer.parts)
+                # Before its tools are called, so that nothing more is asked of the model.
+                await context.spend(_usage(talk.usage), last=not calls)
         result = talk.result
     context.spent = _usage(talk.usage)
     session = None

@@ -83,6 +83,8 @@ class RunContext(ABC):
     secret: str | None = None
     #: What the run has taken from a model so far, as far as its adapter knows.
     spent: Usage = Usage()
+    #: What the agent has left to spend, in millionths of a dollar; None without a limit.
+    money_left: int | None = None
     #: The last that its programs printed on their standard error.
     complaint: str = ""
 
@@ -96,11 +98,22 @@ class RunContext(ABC):
         stdin: bytes = b"",
         full_access: bool = False,
         lent: Mapping[Path, Path] | None = None,
+        unlogged: str | None = None,
     ) -> Child:
         """Start a program in the run's sandbox, with this environment and nothing else.
 
-        `lent` are files of the worker, each with the place at which the program finds it.
+        `lent` are files of the worker, each with the place at which the program finds it. Lines of
+        its standard output that begin with `unlogged` are not kept.
         """
+
+    async def spend(self, spent: Usage, *, last: bool = False) -> None:
+        """Say what the run has taken so far, after each turn of the model.
+
+        Raises when nothing is left to spend, which ends the run; not if the model is not going to
+        be asked again, because this was the `last` turn.
+        """
+        del last  # only a run of Remit knows of budgets
+        self.spent = spent
 
     @abstractmethod
     def log(self, text: str, stream: str = "remit") -> None:

@@ -90,6 +90,7 @@ class Agent:
     runtime_config: str
     #: None means that nobody set a limit.
     budget_monthly_cents: int | None
+    budget_monthly_tokens: int | None
     #: JSON text that others keep here; Remit does not read it.
     metadata: str
     #: Number of the configuration it has now.

@@ -22,6 +22,7 @@ CONFIG_KEYS = (
     "adapterConfig",
     "runtimeConfig",
     "budgetMonthlyCents",
+    "budgetMonthlyTokens",
     "metadata",
 )
 
@@ -64,6 +65,7 @@ def configuration_of(agent: Agent) -> dict[str, Any]:
         "adapterConfig": json.loads(agent.adapter_config),
         "runtimeConfig": json.loads(agent.runtime_config),
         "budgetMonthlyCents": agent.budget_monthly_cents,
+        "budgetMonthlyTokens": agent.budget_monthly_tokens,
         "metadata": json.loads(agent.metadata),
     }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -22,7 +22,7 @@ from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.sessions import resumable
 from remit.runtime.workspace import create_workspace
-from remit.services import claiming, inbox, overview
+from remit.services import budgets, claiming, inbox, overview
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
@@ -77,7 +77,12 @@ class Context(RunContext):
     may_have_full_access: bool
     #: What is Remit's own; no run sees it.
     hidden: Sequence[Path] = ()
+    #: What is left to spend, in millionths of a dollar.
+    money_left: int | None = None
     spent: Usage = field(default_factory=Usage)
+    recorded: Usage = field(default_factory=Usage)
+    #: Why nothing more may be spent.
+    over: str | None = None
     children: list[ChildProcess] = field(default_factory=list)
 
     async def start(
@@ -89,6 +94,7 @@ class Context(RunContext):
         stdin: bytes = b"",
         full_access: bool = False,
         lent: Mapping[Path, Path] | None = None,
+        unlogged: str | None = None,
     ) -> Child:
         folder = self.workspace if cwd is None else self.workspace / cwd
         if full_access:
@@ -114,14 +120,45 @@ class Context(RunContext):
             env=env,
             cwd=folder,
             stdin=stdin,
-            log=self._heard,
+            log=self._heard if unlogged is None else self._without(unlogged),
             sandboxed=not full_access,
         )
         self.children.append(child)
         return child
 
+    async def spend(self, spent: Usage, *, last: bool = False) -> None:
+        self.spent = spent
+        await self._record()
+        if self.over is not None and not last:
+            raise Refused(
+                self.over,
+                "It goes on with the next month, or when the budget is raised.",
+                code=budgets.OVER,
+            )
+
+    async def _record(self) -> None:
+        """So that it is known whatever becomes of the run, and of this process."""
+        if self.spent == self.recorded:
+            return
+        answer = await self.gate(
+            as_system(), budgets.spend, run=self.run_id, total=asdict(self.spent)
+        )
+        self.recorded = self.spent
+        self.over = answer["over"]
+        self.money_left = answer["left"].get("money")
+
     async def reported(self) -> RunResult:
         return await wait_for_report(self.gate, self.run_id)
+
+    def _without(self, start: str) -> Callable[[str, str], None]:
+        def heard(text: str, stream: str) -> None:
+            if stream == "stdout" and start in text:
+                kept = [line for line in text.splitlines(True) if not line.startswith(start)]
+                text = "".join(kept)
+            if text:
+                self._heard(text, stream)
+
+        return heard
 
     def _heard(self, text: str, stream: str) -> None:
         if stream == "stderr" and text.strip():
@@ -136,6 +173,10 @@ class Context(RunContext):
         await asyncio.gather(*(child.end() for child in self.children), return_exceptions=True)
         if any(not child.sandboxed for child in self.children):
             await asyncio.to_thread(end_leftovers, {self.run_id})
+        try:
+            await self._record()
+        except RemitError as error:
+            log.warning("what run %s took is not known in full: %s", self.run_id, error)
         await self.journal.close()
 
 
@@ -205,6 +246,7 @@ async def _prepare(
         journal=Journal(app.gate, app.clock, claimed.run_id, (claimed.token, *lent.values())),
         gate=app.gate,
         may_have_full_access=briefing["full_access"],
+        money_left=briefing["left"].get("money"),
         hidden=[app.settings.home],
     )
 

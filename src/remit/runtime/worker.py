@@ -15,7 +15,7 @@ from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.workspace import destroy_workspace
-from remit.services import claiming, run_endings, runs
+from remit.services import budgets, claiming, run_endings, runs
 from remit.services.identity import as_system
 
 log = logging.getLogger(__name__)
@@ -187,6 +187,8 @@ class Worker:
         except Conflict as refusal:
             if refusal.reason == claiming.NOTHING_TO_DO:
                 await self._app.gate(as_system(), claiming.settle, agent=agent)
+            elif refusal.reason == claiming.NOTHING_LEFT:
+                await self._app.gate(as_system(), budgets.hold, agent=agent)
             return False  # otherwise another worker was faster
         except NotFound:
             return False

@@ -24,6 +24,7 @@ from remit.services import (
     documents,
     finishing,
     grants,
+    ledger,
     lookup,
     mail,
     outcomes,
@@ -59,6 +60,7 @@ def create(
     adapter_config: object = None,
     runtime_config: object = None,
     budget_monthly_cents: object = None,
+    budget_monthly_tokens: object = None,
     metadata: object = None,
     permissions: object = None,
     given: Sequence[Mapping[str, Any]] = (),
@@ -77,6 +79,7 @@ def create(
         adapter_config=adapter_config,
         runtime_config=runtime_config,
         budget_monthly_cents=budget_monthly_cents,
+        budget_monthly_tokens=budget_monthly_tokens,
         metadata=metadata,
         permissions=permissions,
     )
@@ -158,6 +161,7 @@ def appoint(
         permission_level=PermissionLevel.STANDARD,
         runtime_config=post.runtime_config,
         budget_monthly_cents=post.budget_monthly_cents,
+        budget_monthly_tokens=post.budget_monthly_tokens,
         metadata=post.metadata,
         config_revision=1,
         state_file_id=FileId(ctx.ids.new()),
@@ -182,6 +186,7 @@ def appoint(
         },
     )
     configuration.keep(ctx, agent, RevisionSource.CREATE)
+    ledger.open_accounts(ctx, agent)
     return agent
 
 

@@ -309,12 +309,19 @@ def summary(approval: Approval) -> str:
         case ApprovalType.CAPABILITY_USE:
             return f"{payload.get('action')} on {payload.get('resource')}"
         case ApprovalType.BUDGET:
-            return f"a budget of {payload.get('budgetMonthlyCents')} cents a month"
+            return _budget(payload)
         case _:
             title = payload.get("title")
             words = title if isinstance(title, str) and title else approval.type.value
             plain = "".join(char if char.isprintable() else " " for char in words)
             return " ".join(plain.split())[:120]
+
+
+def _budget(payload: dict[str, Any]) -> str:
+    cents, tokens = payload.get("budgetMonthlyCents"), payload.get("budgetMonthlyTokens")
+    parts = [f"{cents} cents"] if cents is not None else []
+    parts += [f"{tokens} tokens"] if tokens is not None else []
+    return f"a budget of {' and '.join(parts)} a month"
 
 
 def _route(ctx: Context, approval: Approval) -> AgentId | None:

@@ -41,6 +41,7 @@ from remit.store.statement import row
 
 END_OF_IDS = "g"
 MOST_DUE = 100
+_BUDGETS = frozenset({"budgetMonthlyCents", "budgetMonthlyTokens"})
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ def _set_budget(ctx: Context, approval: Approval) -> None:
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
         raise Conflict("The agent is gone.", "Reject it.")
-    wanted = {**configuration_of(agent), "budgetMonthlyCents": payload["budgetMonthlyCents"]}
+    wanted = {**configuration_of(agent), **{key: payload[key] for key in _BUDGETS & set(payload)}}
     configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
 
 
 def _next_budget(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
     payload = {**json.loads(approval.payload), **given}
-    return {**payload, "budgetMonthlyCents": _budget(payload)}
+    return {**payload, **_budget(payload)}
 
 
 def _same_call(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def request(
                 "Budgets are for agents that can act.",
             )
         about = whose.id
-        asked |= {"agentId": about, "budgetMonthlyCents": _budget(asked)}
+        asked |= {"agentId": about, **_budget(asked)}
     mine = about or ctx.actor.agent_id
     ctx.require(
         Action.APPROVAL_REQUEST,
@@ -451,11 +452,16 @@ def _asked_type(text: object) -> ApprovalType:
     )
 
 
-def _budget(payload: Mapping[str, Any]) -> int:
-    value = posts.budget(payload.get("budgetMonthlyCents"))
-    if value is None:
-        raise BadInput("payload.budgetMonthlyCents: is required.", "Send whole cents.")
-    return value
+def _budget(payload: Mapping[str, Any]) -> dict[str, int]:
+    """What a monthly budget is to be: in money, in tokens, or both."""
+    found = {key: posts.budget(payload.get(key), key) for key in sorted(_BUDGETS)}
+    known = {key: value for key, value in found.items() if value is not None}
+    if not known:
+        raise BadInput(
+            "payload.budgetMonthlyCents: is required, or budgetMonthlyTokens.",
+            "Send whole cents or whole tokens.",
+        )
+    return known
 
 
 def _note(note: object) -> str | None:

@@ -20,7 +20,7 @@ from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.run import (
     RunStatus,
 )
-from remit.services import lookup, views, waking
+from remit.services import budgets, ledger, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import finish, release
 from remit.services.running import begin, entered, system_only
@@ -30,6 +30,8 @@ from remit.store import runs as statements
 #: How long a worker may be silent before others take over.
 LEASE_TIME: Micros = 10 * SECOND
 MOST_AT_ONCE = 200
+#: Why a claim is refused when there is nothing left to spend.
+NOTHING_LEFT = budgets.OVER
 #: Why a claim is refused when whatever it was for is done.
 NOTHING_TO_DO = "nothing_to_do"
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
@@ -69,10 +71,18 @@ def claim(
         raise Conflict(
             f"{found.name} has nothing to do any more.", "Let it sleep.", code=NOTHING_TO_DO
         )
+    over = ledger.used_up(ctx, found.id)
+    if over is not None:
+        raise Conflict(
+            budgets.sentence(ctx, over),
+            "It goes on with the next month, or when the budget is raised.",
+            code=NOTHING_LEFT,
+        )
     if _cannot_start(found) or not ctx.tx.run(
         statements.CLAIM, agent=found.id, now=ctx.now, until=ctx.now + lease, new_worker=worker
     ):
         raise Conflict(f"{found.name} has nothing to do, or is being seen to.")
+    budgets.release(ctx, found.id)
     held = ctx.tx.one(statements.LEASE, agent=found.id)
     assert held is not None
     begun = begin(ctx, found, run, workspace, epoch=held.epoch, worker=worker, why=held.why)
@@ -215,6 +225,7 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
     lease = ctx.tx.one(statements.LEASE, agent=agent.id)
     return {
         "failures": lease.failures if lease else 0,
+        "left": {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()},
         "agent": {
             **views.agent(agent),
             "prompt": agent.prompt,

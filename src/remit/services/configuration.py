@@ -22,7 +22,7 @@ from remit.model.configuration import (
 )
 from remit.model.principal import ActorKind
 from remit.model.text import clean_text, name_key
-from remit.services import approval_engine, lookup, posts, views, waking
+from remit.services import approval_engine, budgets, ledger, lookup, posts, views, waking
 from remit.services.command import Answer, Context, command, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import restore, without_secrets
@@ -245,6 +245,7 @@ def apply(
         new_adapter_config=post.adapter_config,
         new_runtime_config=post.runtime_config,
         new_budget=post.budget_monthly_cents,
+        new_token_budget=post.budget_monthly_tokens,
         new_metadata=post.metadata,
         now=ctx.now,
     ):
@@ -252,6 +253,8 @@ def apply(
     new = lookup.agent_row(ctx, agent.id)
     assert new is not None
     kept = keep(ctx, new, source, before, approval)
+    ledger.change_limits(ctx, agent, new)
+    budgets.relieve(ctx)
     waking.wake_afresh(ctx, agent.id, "its settings changed")
     ctx.record(
         "agent.configure",
@@ -354,6 +357,7 @@ def _shown(agent: Agent) -> dict[str, Any]:
         "adapter_config": document["adapterConfig"],
         "runtime_config": document["runtimeConfig"],
         "budget_monthly_cents": agent.budget_monthly_cents,
+        "budget_monthly_tokens": agent.budget_monthly_tokens,
         "metadata": document["metadata"],
         "redacted": removed,
     }

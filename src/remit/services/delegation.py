@@ -26,6 +26,7 @@ from remit.services import (
     handing_over,
     hiring,
     lookup,
+    reservations,
     tree,
     views,
     waking,
@@ -46,18 +47,23 @@ def delegate(
     to: str | None = None,
     hire: Mapping[str, Any] | None = None,
     given: Sequence[Mapping[str, Any]] = (),
+    budget: object = None,
 ) -> Answer:
-    """Hand an outcome to a report, or to a new agent that is hired for it."""
+    """Hand an outcome to a report, or to a new agent that is hired for it.
+
+    `budget` is set aside for it out of the owner's share: money_cents, tokens, or both.
+    """
     if (to is None) == (hire is None):
         raise BadInput("Name a report, or describe a new agent.", "Give either to or hire.")
     if len(given) > MOST_GRANTS:
         raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
+    amounts = reservations.wanted(budget)
     found = lookup.outcome_anywhere(ctx, outcome)
     decision = handing_over.check(ctx, found)
     boss = _agent(ctx, found.owner_id)
     if to is None:
         assert hire is not None
-        hired = hiring.hire_for(ctx, found, boss, hire, given)
+        hired = hiring.hire_for(ctx, found, boss, hire, given, amounts=amounts)
         return {
             "outcome": views.outcome(_outcome(ctx, hired.mandate.id), ctx.now),
             "moved": hired.moved,
@@ -68,6 +74,7 @@ def delegate(
     count = handing_over.hand_to(ctx, found, receiver, hired=False, decision=decision)
     for wish in given:
         grants.give_to(ctx, receiver, {**wish, "scope": found.id})
+    reservations.set_aside(ctx, boss, receiver, found.id, amounts)
     return {
         "outcome": views.outcome(_outcome(ctx, found.id), ctx.now),
         "agent": views.agent(receiver),
@@ -117,6 +124,7 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
             holder=part.owner_id,
             now=ctx.now,
         )
+        reservations.close_for(ctx, part.id)
         finishing.stop(ctx, _agent(ctx, part.owner_id))
         waking.wake(ctx, part.owner_id, "something else is left to do")
     handover = _handover(ctx, found, boss, worker, gone, parts, why)

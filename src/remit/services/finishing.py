@@ -15,7 +15,7 @@ from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import Approval, ApprovalType
 from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
-from remit.services import approval_engine, inbox, tree, waking
+from remit.services import approval_engine, budgets, inbox, ledger, reservations, tree, waking
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
@@ -79,6 +79,7 @@ def finish_one(
         raise Conflict("The outcome is finished already.")
     _count(ctx, outcome, -1)
     waking.wake_dependents(ctx, outcome.id)
+    reservations.close_for(ctx, outcome.id)
     if not outcome.delegated:
         _let_go_of_hire(ctx, outcome)
     return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome.id, now=ctx.now))
@@ -169,6 +170,10 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
         f"agent:{agent.id}",
         {"name": agent.name, "run": run, "revoked": revoked},
     )
+    budgets.release(ctx, agent.id)
+    reservations.close_of(ctx, agent.id)
+    ledger.dissolve(ctx, agent)
+    budgets.relieve(ctx)
     return _Ended(revoked, withdrawn)
 
 

@@ -11,6 +11,7 @@ from remit.authority import Action
 from remit.errors import BadInput, Conflict, Refused
 from remit.model.agent import Agent, AgentStatus, agent_name
 from remit.model.approval import Approval, ApprovalType
+from remit.model.budget import Kind
 from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of
 from remit.model.decision import Decision, Effect
 from remit.model.outcome import Outcome
@@ -28,6 +29,7 @@ from remit.services import (
     lookup,
     outcomes,
     posts,
+    reservations,
     tree,
     views,
     waking,
@@ -70,6 +72,7 @@ def hire(
     adapter_config: object = None,
     runtime_config: object = None,
     budget_monthly_cents: object = None,
+    budget_monthly_tokens: object = None,
     metadata: object = None,
     permissions: object = None,
     level: object = None,
@@ -87,6 +90,7 @@ def hire(
         "adapter_config": adapter_config,
         "runtime_config": runtime_config,
         "budget_monthly_cents": budget_monthly_cents,
+        "budget_monthly_tokens": budget_monthly_tokens,
         "metadata": metadata,
         "permissions": permissions,
     }
@@ -122,10 +126,11 @@ def hire_for(
     given: Sequence[Mapping[str, Any]],
     *,
     level: object = None,
+    amounts: Mapping[Kind, int] | None = None,
 ) -> Hired:
-    """A new agent for an outcome that its owner hands over."""
+    """A new agent for an outcome that its owner hands over, with what is set aside for that."""
     handing_over.check_not_hired_for(ctx, outcome)
-    return _take_on(ctx, boss, described, given, level, outcome=outcome)
+    return _take_on(ctx, boss, described, given, level, outcome=outcome, amounts=amounts or {})
 
 
 def _take_on(
@@ -137,6 +142,7 @@ def _take_on(
     *,
     outcome: Outcome | None = None,
     purpose: object = None,
+    amounts: Mapping[Kind, int] | None = None,
 ) -> Hired:
     post = posts.new_post(**_with_defaults(described, boss))
     wanted_level = _level(ctx, post, level)
@@ -152,11 +158,15 @@ def _take_on(
     wishes = _wishes(given, mandate, for_outcome=outcome is not None)
     if not waits:
         moved = _begin(ctx, agent, mandate, wishes, wanted_level, for_outcome=outcome is not None)
+        if boss is not None and amounts:
+            reservations.set_aside(ctx, boss, agent, mandate.id, amounts)
         started = lookup.agent_row(ctx, agent.id)
         assert started is not None
         return Hired(started, mandate, None, moved)
     for wish in wishes:
         grants.weigh(ctx, agent, wish)  # what could not be given is refused now, not later
+    if boss is not None and amounts:
+        reservations.weigh(ctx, boss, amounts)
     payload = {
         **posts.hire_payload(
             agent,
@@ -165,6 +175,7 @@ def _take_on(
             grants=wishes,
         ),
         "permissionLevel": wanted_level.value if wanted_level else None,
+        **({"setAside": {kind.value: one for kind, one in amounts.items()}} if amounts else {}),
     }
     approval = approval_engine.ask(
         ctx, ApprovalType.HIRE_AGENT, payload, agent=agent.id, home=boss.id if boss else agent.id
@@ -292,6 +303,16 @@ def take_effect(ctx: Context, approval: Approval) -> None:
             handing_over.check(ctx, mandate)
             _check_owner(mandate, working)
         _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
+        _set_aside(ctx, working, mandate, payload.get("setAside"))
+
+
+def _set_aside(
+    ctx: Context, agent: Agent, mandate: Outcome, amounts: Mapping[str, int] | None
+) -> None:
+    boss = lookup.agent_row(ctx, agent.boss_id or "")
+    if boss is not None and amounts:
+        given = {Kind(kind): amount for kind, amount in amounts.items()}
+        reservations.set_aside(ctx, boss, agent, mandate.id, given)
 
 
 def _check_owner(mandate: Outcome, agent: Agent) -> None:
@@ -338,6 +359,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
             grants=wishes,
         ),
         "permissionLevel": payload.get("permissionLevel"),
+        **({"setAside": payload["setAside"]} if "setAside" in payload else {}),
     }
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from remit.adapters import registry
 from remit.model.agent import Agent, AgentStatus
 from remit.model.run import (
     Lease,
+    RunStatus,
 )
-from remit.services import lookup, views
+from remit.services import budgets, ledger, lookup, views
 from remit.services.command import Context, query
 from remit.services.running import require_look
 from remit.store import governance
 from remit.store import outcomes as outcome_statements
 from remit.store import runs as statements
+
+#: How a run ends whose adapter cannot be used here.
+_UNUSABLE = frozenset({"unsupported", "no_adapter"})
 
 
 @query
@@ -44,11 +49,42 @@ def _why_idle(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "person", "A person holds its seat."
     if lease is not None and lease.held:
         return "cancelled", "Its last run was ended by somebody; it waits for something new."
+    over = ledger.used_up(ctx, agent.id)
+    if over is not None:
+        return "budget", f"{budgets.sentence(ctx, over)} It goes on when there is some again."
+    missing = _without_adapter(ctx, agent)
+    if missing is not None:
+        return "no_adapter", missing
     if lease is None or not lease.awake:
         return "waking", "It has something to do and will be woken within the minute."
     if lease.due_at > ctx.now:
         return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
     return "no_slot", "It waits for a free slot of a worker."
+
+
+def _without_adapter(ctx: Context, agent: Agent) -> str | None:
+    """Why nobody here can run it: the adapter is not known, or its last run found it unusable."""
+    if agent.adapter_type not in registry.types():
+        return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
+    last = next(
+        iter(
+            ctx.tx.all(
+                statements.RUNS,
+                company=ctx.company,
+                agent=agent.id,
+                any_agent=False,
+                ended_too=True,
+                before="g",
+                limit=1,
+            )
+        ),
+        None,
+    )
+    if last is None or last.status is not RunStatus.FAILED or last.exit_reason not in _UNUSABLE:
+        return None
+    if last.adapter_type != agent.adapter_type:
+        return None
+    return f"Its adapter {agent.adapter_type} cannot be used here: {last.error}"
 
 
 def _why_backoff(lease: Lease) -> str:

@@ -148,14 +148,19 @@ def _to_me(ctx: Context, message: Message) -> Delivery | None:
     return None
 
 
-def run_ended(ctx: Context, run: str, agent: AgentId, *, well: bool) -> None:
-    """What a run had taken up is done when it ended well, and comes again when it did not."""
+def run_ended(ctx: Context, run: str, agent: AgentId, *, well: bool, counted: bool = True) -> None:
+    """What a run had taken up is done when it ended well, and comes again when it did not.
+
+    An attempt that was cut short through no fault of anybody is not counted.
+    """
     for delivery in ctx.tx.all(statements.LEASED_TO, run=run):
         message = _message(ctx, delivery)
         if well:
             _end(ctx, delivery, DeliveryStatus.DONE, "the run ended well")
         elif message.at_most_once:
             _end(ctx, delivery, DeliveryStatus.DONE, "tried once, as asked")
+        elif not counted:
+            ctx.tx.run(statements.RETURN_UNCOUNTED, delivery=delivery.id)
         elif delivery.attempt >= MOST_ATTEMPTS:
             _end(ctx, delivery, DeliveryStatus.DEAD, f"failed {delivery.attempt} times")
         else:

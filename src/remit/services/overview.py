@@ -24,7 +24,9 @@ from remit.store import mail as mail_statements
 from remit.store import overview as statements
 
 #: What only those see who may read configurations.
-_CONFIGURED = frozenset({"permissions", "permission_level", "budget_monthly_cents"})
+_CONFIGURED = frozenset(
+    {"permissions", "permission_level", "budget_monthly_cents", "budget_monthly_tokens"}
+)
 
 
 @query

@@ -31,6 +31,7 @@ class Post:
     adapter_config: str
     runtime_config: str
     budget_monthly_cents: int | None
+    budget_monthly_tokens: int | None
     metadata: str
     permissions: str
 
@@ -46,6 +47,7 @@ def new_post(
     adapter_config: object = None,
     runtime_config: object = None,
     budget_monthly_cents: object = None,
+    budget_monthly_tokens: object = None,
     metadata: object = None,
     permissions: object = None,
 ) -> Post:
@@ -67,6 +69,7 @@ def new_post(
         adapter_config=adapter_settings(kind, adapter_config),
         runtime_config=document(runtime_config, "runtimeConfig"),
         budget_monthly_cents=budget(budget_monthly_cents),
+        budget_monthly_tokens=budget(budget_monthly_tokens, "budgetMonthlyTokens"),
         metadata=document(metadata, "metadata"),
         permissions=checked_permissions(permissions),
     )
@@ -83,6 +86,7 @@ FIELDS = {
     "adapterConfig": "adapter_config",
     "runtimeConfig": "runtime_config",
     "budgetMonthlyCents": "budget_monthly_cents",
+    "budgetMonthlyTokens": "budget_monthly_tokens",
     "metadata": "metadata",
 }
 
@@ -150,11 +154,11 @@ def document(value: object, field: str) -> str:
     return text
 
 
-def budget(value: object) -> int | None:
+def budget(value: object, field: str = "budgetMonthlyCents") -> int | None:
+    """Whole cents, or whole tokens; nothing means no limit."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_BUDGET:
-        raise BadInput(
-            "budgetMonthlyCents: must be a whole number of cents, 0 or more.", "Send an integer."
-        )
+        what = "cents" if field.endswith("Cents") else "tokens"
+        raise BadInput(f"{field}: must be a whole number of {what}, 0 or more.", "Send an integer.")
     return value

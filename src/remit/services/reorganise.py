@@ -15,7 +15,17 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import OutcomeKind, OutcomeStatus
-from remit.services import agents, authority_map, finishing, lookup, outcomes, posts, users
+from remit.services import (
+    agents,
+    authority_map,
+    budgets,
+    finishing,
+    ledger,
+    lookup,
+    outcomes,
+    posts,
+    users,
+)
 from remit.services.command import Answer, Context, command, logged
 from remit.services.steps import Steps
 from remit.store import agents as statements
@@ -66,7 +76,9 @@ def _take_back(ctx: Context, event: str) -> Answer:
     ctx.require(Action.ORG_CHANGE, on="org")
     steps = Steps.from_json(ctx, json.loads(found.details)["steps"])
     before = authority_map.snapshot(ctx, steps.agents(), steps.bosses())
+    lefts = ledger.picture(ctx)
     undone = steps.undo()
+    _count_budgets(ctx, lefts)
     return _answer(ctx, "org.undo", before, undone, {"undoes": found.id})
 
 
@@ -81,8 +93,10 @@ def _carry_out(ctx: Context, operations: Sequence[Mapping[str, Any]]) -> Answer:
         ctx.require(Action.ORG_CHANGE, on=f"agent:{agent.id}", home=agent.id)
     bosses = {agent.boss_id for agent in concerned if agent.boss_id is not None}
     before = authority_map.snapshot(ctx, {agent.id for agent in concerned}, bosses)
+    lefts = ledger.picture(ctx)
     for operation in operations:
         _OPERATIONS[str(operation["op"])](ctx, steps, operation)
+    _count_budgets(ctx, lefts)
     return _answer(ctx, "org.change", before, steps, {"operations": [dict(o) for o in operations]})
 
 
@@ -96,6 +110,12 @@ def _answer(
         action, "org", {**details, "steps": steps.as_json(), "changes": len(changes)}
     )
     return {"event_id": event, "dry_run": False, "changes": changes, "steps": steps.as_json()}
+
+
+def _count_budgets(ctx: Context, before: ledger.Picture | None) -> None:
+    """Budgets come out of those above, so another place may be one that does not hold them."""
+    ledger.settle(ctx, before)
+    budgets.relieve(ctx)
 
 
 def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:

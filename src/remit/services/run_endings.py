@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remit.clock import Micros
+from remit.clock import Micros, next_month
 from remit.errors import Conflict
 from remit.model.agent import Agent, AgentStatus
 from remit.model.run import (
@@ -24,7 +24,7 @@ from remit.model.run import (
     RunStatus,
     pause_after,
 )
-from remit.services import approval_engine, inbox, lookup, tree, waking
+from remit.services import approval_engine, budgets, inbox, ledger, lookup, tree, waking
 from remit.services.command import Context
 from remit.store import people
 from remit.store import runs as statements
@@ -34,15 +34,11 @@ MOST_COUNTED = 1 << 53
 LONGEST_REPORT = 100_000
 #: How a run ended that was cut off because Remit was shut down.
 WORKER_STOPPED = "stopped"
-#: What a run can report about itself when it ends.
+#: What a run can report about itself when it ends, besides what it took.
 REPORT = (
     "session_id",
     "final_response",
     "context_length",
-    "tokens_in",
-    "tokens_out",
-    "tokens_cached",
-    "cost_micros",
     "exit_reason",
     "error",
 )
@@ -51,13 +47,15 @@ REPORT = (
 def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value, now=ctx.now):
         raise Conflict("The run has ended already.")
-    known = {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}
-    told = {name: report.get(name, known.get(name)) for name in REPORT}
+    # What it took stays counted, also when it was cut off and cannot say so itself.
+    whole = ledger.took(ctx, run, report)
+    told = {name: report.get(name) for name in REPORT}
     ctx.tx.run(statements.REPORT_RUN, run=run.id, **{f"new_{name}": told[name] for name in REPORT})
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None, now=ctx.now)
     agent = lookup.agent_row(ctx, run.agent_id)
     assert agent is not None
-    inbox.run_ended(ctx, run.id, run.agent_id, well=ended in ENDED_WELL)
+    over = _over_budget(ctx, run, report) is not None
+    inbox.run_ended(ctx, run.id, run.agent_id, well=ended in ENDED_WELL, counted=not over)
     if agent.status is AgentStatus.RUNNING:
         tree.set_status(ctx, agent, AgentStatus.IDLE)
     ctx.record(
@@ -68,8 +66,8 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) 
             "status": ended.value,
             "reason": told["exit_reason"],
             "error": told["error"],
-            "tokens": [told["tokens_in"], told["tokens_out"]],
-            "cost_micros": told["cost_micros"],
+            "tokens": [whole.tokens_in, whole.tokens_out],
+            "cost_micros": whole.cost_micros,
         },
     )
 
@@ -98,13 +96,17 @@ def release(
         if ended is not RunStatus.CANCELLED:
             waking.wake(ctx, agent.id, "something is left to do")
         return
-    after = _after(lease, ended, seen, report, changed, _has_work(ctx, agent))
+    over = _over_budget(ctx, run, report)
+    after = _after(lease, ended, seen, report, changed, _has_work(ctx, agent), over is not None)
+    due = ctx.now + after.pause
+    if over is not None and after.again:
+        due = next_month(ctx.now)
     ctx.tx.run(
         statements.RELEASE,
         agent=agent.id,
         epoch=lease.epoch,
         seen=lease.wake_seq,
-        due=HELD if ended is RunStatus.CANCELLED else ctx.now + after.pause,
+        due=HELD if ended is RunStatus.CANCELLED else due,
         new_idle_runs=after.idle_runs,
         new_failures=after.failures,
         new_told=after.told,
@@ -114,10 +116,20 @@ def release(
         ctx.tx.run(
             statements.WAKE_AGAIN,
             agent=agent.id,
-            due=ctx.now + after.pause,
+            due=due,
             new_why=lease.why if newer else "something is left to do",
         )
-    _say_what_follows(ctx, agent, lease, ended, after)
+    if over is not None:
+        budgets.put_on_hold(ctx, agent, over)
+    else:
+        _say_what_follows(ctx, agent, lease, ended, after)
+
+
+def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Means | None:
+    """Whose budget ended a run; one that its own settings ended failed like any other."""
+    if report.get("exit_reason") != budgets.OVER:
+        return None
+    return ledger.used_up(ctx, run.agent_id)
 
 
 @dataclass(frozen=True)
@@ -143,12 +155,13 @@ def _after(
     report: Mapping[str, Any],
     changed: bool,
     more: bool,
+    over_budget: bool,
 ) -> _After:
     if ended is RunStatus.CANCELLED:
         # Whoever stopped it wants it to stand still until something new comes.
         return _After(False, 0, lease.failures, None, lease.told)
-    if report.get("exit_reason") == WORKER_STOPPED:
-        # Remit was shut down, which is no fault of the agent.
+    if report.get("exit_reason") == WORKER_STOPPED or over_budget:
+        # Remit was shut down, or there is nothing left to spend: no fault of the agent.
         return _After(more, lease.idle_runs, lease.failures, None, lease.told)
     if ended is RunStatus.COMPLETED:
         newer = seen is not None and lease.wake_seq > seen

@@ -10,7 +10,7 @@ from typing import Any
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.principal import ActorKind
 from remit.model.run import RunStatus
-from remit.services import lookup, views
+from remit.services import ledger, lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import runs as statements
 
@@ -53,8 +53,8 @@ def submit(
     }
     if not all(0 <= number <= MOST for number in numbers.values()):
         raise BadInput("What a run took is not below zero.")
+    ledger.took(ctx, found, numbers)
     told: dict[str, Any] = {
-        **numbers,
         "session_id": session[:LONGEST_SESSION] if session else None,
         "final_response": text[:LONGEST_TEXT] or None,
         "context_length": None,

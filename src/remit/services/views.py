@@ -69,6 +69,7 @@ def agent(value: Agent) -> View:
         "permissions": {CAN_CREATE_AGENTS: _may_hire(value)},
         "permission_level": value.permission_level.value,
         "budget_monthly_cents": value.budget_monthly_cents,
+        "budget_monthly_tokens": value.budget_monthly_tokens,
         "seat_user_id": value.seat_user_id,
         "state_file_id": value.state_file_id,
         "log_file_id": value.log_file_id,

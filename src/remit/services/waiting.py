@@ -10,12 +10,14 @@ from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.approval import Approval
+from remit.model.budget import Stop
 from remit.model.decision import Decision
 from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
 from remit.services import (
     approval_engine,
+    budgets,
     inbox,
     letters,
     lookup,
@@ -89,6 +91,8 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, company=ctx.company, limit=MOST)
         if _in_reach(ctx, asked.agent_id)
     ]
+    stops = budgets.stopped(ctx)
+    held = {stop.agent_id for stop in stops}
     for delivery in ctx.tx.all(statements.DEAD, company=ctx.company, limit=MOST):
         if delivery.agent_id is not None and _in_reach(ctx, delivery.agent_id):
             title = f"{_subject(ctx, delivery)} ({delivery.ended_why})"
@@ -98,8 +102,24 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             ctx, "failed_run", run.id, f"A run {run.status.value}", run.agent_id, run.ended_at
         )
         for run in ctx.tx.all(run_statements.FAILED_RUNS, company=ctx.company, limit=MOST)
-        if _in_reach(ctx, run.agent_id)
+        if _in_reach(ctx, run.agent_id) and run.agent_id not in held
     ]
+    return items + _budget_stops(ctx, stops)
+
+
+def _budget_stops(ctx: Context, stops: list[Stop]) -> list[dict[str, Any]]:
+    """Once for each budget that is used up, however many wait for it."""
+    found: dict[tuple[str, str], list[Stop]] = {}
+    for stop in stops:
+        if _in_reach(ctx, stop.holder_id):
+            found.setdefault((stop.holder_id, stop.kind.value), []).append(stop)
+    items = []
+    for (holder, kind), waiting in found.items():
+        who = lookup.agent_row(ctx, holder)
+        title = f"The budget of {who.name if who else holder} is used up ({kind})"
+        if len(waiting) > 1:
+            title += f"; {len(waiting)} agents wait"
+        items.append(_about_agent(ctx, "budget_stop", holder, title, holder, waiting[0].since))
     return items
 
 

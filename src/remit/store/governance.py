@@ -242,6 +242,7 @@ CONFIGURE_AGENT = change(
         adapter_config=bind("new_adapter_config"),
         runtime_config=bind("new_runtime_config"),
         budget_monthly_cents=bind("new_budget"),
+        budget_monthly_tokens=bind("new_token_budget"),
         metadata=bind("new_metadata"),
         config_revision=agents.c.config_revision + 1,
         updated_at=bind("now"),

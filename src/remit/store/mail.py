@@ -186,6 +186,11 @@ RETURN = change(
     .where(deliveries.c.id == bind("delivery"), _leased)
     .values(status="queued", run_id=null(), attempt=deliveries.c.attempt + 1)
 )
+RETURN_UNCOUNTED = change(
+    update(deliveries)
+    .where(deliveries.c.id == bind("delivery"), _leased)
+    .values(status="queued", run_id=null())
+)
 REVIVE = change(
     update(deliveries)
     .where(deliveries.c.id == bind("delivery"), _dead)

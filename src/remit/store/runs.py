@@ -94,13 +94,20 @@ REPORT_RUN = change(
                 "session_id",
                 "final_response",
                 "context_length",
-                "tokens_in",
-                "tokens_out",
-                "tokens_cached",
-                "cost_micros",
                 "exit_reason",
                 "error",
             )
+        }
+    )
+)
+#: What it has taken from a model, so far or in all.
+COUNT_USAGE = change(
+    update(runs)
+    .where(runs.c.id == bind("run"))
+    .values(
+        {
+            name: bind(f"new_{name}")
+            for name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
         }
     )
 )

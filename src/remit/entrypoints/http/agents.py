@@ -41,6 +41,7 @@ class AgentBody(Body):
     adapter_config: dict[str, Any] | None = None
     runtime_config: dict[str, Any] | None = None
     budget_monthly_cents: StrictInt | None = None
+    budget_monthly_tokens: StrictInt | None = None
     metadata: dict[str, Any] | None = None
     permissions: dict[str, Any] | None = None
     #: What the agent is there for; its mandate.

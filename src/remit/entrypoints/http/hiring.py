@@ -46,6 +46,7 @@ class ConfigurationBody(Body):
     adapter_config: dict[str, Any] | None = None
     runtime_config: dict[str, Any] | None = None
     budget_monthly_cents: StrictInt | None = None
+    budget_monthly_tokens: StrictInt | None = None
     metadata: dict[str, Any] | None = None
     expected_revision: Annotated[
         int | None, Field(ge=1, le=_NEWEST, description="The revision that was seen.")

@@ -67,6 +67,7 @@ class HireArguments(Repeatable):
     ] = None
     runtime_config: Object | None = None
     budget_monthly_cents: int | None = None
+    budget_monthly_tokens: int | None = None
     metadata: Object | None = None
     permissions: Object | None = None
     outcome_id: Annotated[Ref | None, Field(description="Hand this outcome to it")] = None

@@ -16,7 +16,7 @@ from remit.model.file import FileKind
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.model.user import UserRole
-from remit.services import companies, configuration, files, views
+from remit.services import companies, configuration, files, ledger, views
 from remit.services.archive import checking, checking_mail, layout
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Answer, Context, command, query
@@ -70,6 +70,7 @@ def create(
     companies.add_member(ctx, company.id, importer, UserRole.BOARD, None)
     ctx.enter(company.id)
     _insert_organisation(ctx, plan)
+    ledger.settle(ctx, None)
     for stored in plan.files.values():
         _insert_file(ctx, stored, new_contents)
     _insert_grants(ctx, plan)

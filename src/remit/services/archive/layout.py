@@ -148,6 +148,7 @@ def agent(
         "can_create_agents": can_create_agents(value.permissions),
         "permission_level": value.permission_level.value,
         "budget_monthly_cents": value.budget_monthly_cents,
+        "budget_monthly_tokens": value.budget_monthly_tokens,
         "config_revision": value.config_revision,
         "removed": removed,
         "state_file": value.state_file_id,

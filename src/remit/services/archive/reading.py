@@ -115,6 +115,7 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
         else fields.one_of("permission_level", PermissionLevel),
         runtime_config=_config(fields, "runtime_config"),
         budget_monthly_cents=fields.maybe("budget_monthly_cents", budget),
+        budget_monthly_tokens=fields.maybe("budget_monthly_tokens", budget),
         metadata=_config(fields, "metadata"),
         config_revision=1
         if fields.get("config_revision") is None

@@ -7,7 +7,7 @@ Foreign keys carry the company along, so that nothing can point into another com
 from __future__ import annotations
 
 from remit.store.tables.base import metadata
-from remit.store.tables.budgets import reservations
+from remit.store.tables.budgets import budget_accounts, budget_stops, reservations, spending
 from remit.store.tables.connections import mcp_servers, repos, secrets
 from remit.store.tables.content import access_log, file_links, file_versions, files, grants
 from remit.store.tables.governance import (
@@ -39,6 +39,8 @@ __all__ = [
     "approval_comments",
     "approval_revisions",
     "approvals",
+    "budget_accounts",
+    "budget_stops",
     "companies",
     "config_revisions",
     "deliveries",
@@ -63,6 +65,7 @@ __all__ = [
     "runs",
     "schedules",
     "secrets",
+    "spending",
     "tokens",
     "users",
 ]

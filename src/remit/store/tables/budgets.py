@@ -1,52 +1,97 @@
-"""What agents may spend: money and tokens set aside for them, and what is left."""
+"""What agents may spend: their accounts, what is set aside for outcomes, and who was stopped."""
 
 from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
     Index,
     Table,
     Text,
-    UniqueConstraint,
     text,
 )
 
-from remit.store.tables.base import Id, Time, metadata, within_company
+from remit.store.tables.base import Id, Time, metadata, one_of, within_company
 
 _OPEN = text("closed_at IS NULL")
+
+# An agent that has a monthly budget has an account; money is in millionths of a dollar.
+budget_accounts = Table(
+    "budget_accounts",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    # The amounts of the nearest accounts below it, kept by the services.
+    Column("reserved", BigInteger, nullable=False),
+    # What was paid out of it in the month that began then; other months begin at nothing.
+    Column("month", Time, nullable=False),
+    Column("charged", BigInteger, nullable=False),
+    within_company("agent_id", "agents"),
+    one_of("kind", "money", "tokens"),
+    CheckConstraint("amount >= 0 AND reserved >= 0 AND charged >= 0", name="amounts"),
+    Index("ix_budget_accounts_company_id", "company_id"),
+)
 
 reservations = Table(
     "reservations",
     metadata,
     Column("id", Id, primary_key=True),
     Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("kind", Text, nullable=False),
     Column("agent_id", Id, nullable=False),
-    # Out of whose share; nobody's for a root agent.
-    Column("giver_id", Id),
-    # What it is for: it closes with this outcome. Without one it is the agent's own, every month.
-    Column("outcome_id", Id),
-    Column("money_micros", BigInteger),
-    Column("tokens", BigInteger),
-    # In the month that `month` names, such as 2026-11; what is for an outcome knows no months.
-    Column("month", Text),
-    Column("spent_money_micros", BigInteger, nullable=False, server_default="0"),
-    Column("spent_tokens", BigInteger, nullable=False, server_default="0"),
-    # Whether somebody was told that it is used up.
-    Column("told", Boolean, nullable=False),
+    Column("giver_id", Id, nullable=False),
+    # Out of whose account; nobody's where nobody above has one.
+    Column("account_id", Id),
+    # What it is for: it closes with this outcome.
+    Column("outcome_id", Id, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    # How much of that was spent before the month that began then.
+    Column("month", Time, nullable=False),
+    Column("spent_before", BigInteger, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("closed_at", Time),
-    UniqueConstraint("id", "company_id"),
     within_company("agent_id", "agents"),
     within_company("giver_id", "agents"),
+    within_company("account_id", "agents"),
     within_company("outcome_id", "outcomes"),
-    CheckConstraint("(month IS NULL) = (outcome_id IS NOT NULL)", name="month"),
-    CheckConstraint("money_micros IS NOT NULL OR tokens IS NOT NULL", name="something"),
-    CheckConstraint("spent_money_micros >= 0 AND spent_tokens >= 0", name="spent"),
+    one_of("kind", "money", "tokens"),
+    CheckConstraint("amount > 0 AND spent >= spent_before AND spent_before >= 0", name="amounts"),
     Index("ix_reservations_agent_id", "agent_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
-    Index("ix_reservations_giver_id", "giver_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
-    Index("ix_reservations_outcome_id", "outcome_id"),
+    Index("ix_reservations_account_id", "account_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    Index("ix_reservations_outcome_id", "outcome_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    Index("ix_reservations_company_id", "company_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
+)
+
+# What an agent itself took in a month, whoever paid.
+spending = Table(
+    "spending",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("month", Time, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    Column("money_micros", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    within_company("agent_id", "agents"),
+    Index("ix_spending_company_id", "company_id", "month"),
+)
+
+# Agents that are not started, because somebody's budget is used up.
+budget_stops = Table(
+    "budget_stops",
+    metadata,
+    Column("agent_id", Id, primary_key=True),
+    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    # Whose budget, and of what.
+    Column("holder_id", Id, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("since", Time, nullable=False),
+    within_company("agent_id", "agents"),
+    within_company("holder_id", "agents"),
+    one_of("kind", "money", "tokens"),
+    Index("ix_budget_stops_company_id", "company_id"),
 )

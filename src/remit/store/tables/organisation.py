@@ -63,10 +63,13 @@ outcomes = Table(
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     Index(
         # All of it is in the condition too; with fewer columns SQLite prefers the index above.
+        # The most pressing come last in it.
         "ix_outcomes_actionable",
         "owner_id",
         "status",
         "open_prereqs",
+        "urgent",
+        "important",
         sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),
@@ -133,6 +136,7 @@ agents = Table(
     Column("permission_level", Text, nullable=False, server_default="standard"),
     Column("runtime_config", Text, nullable=False, server_default="{}"),
     Column("budget_monthly_cents", BigInteger),
+    Column("budget_monthly_tokens", BigInteger),
     Column("metadata", Text, nullable=False, server_default="{}"),
     Column("config_revision", Integer, nullable=False, server_default="1"),
     # Its working memory, and what its runs did; the files come in the same transaction.
