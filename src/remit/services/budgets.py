@@ -192,7 +192,9 @@ def _reservation(one: Reservation) -> dict[str, Any]:
 
 
 @query
-def listing(ctx: Context, *, company: str | None) -> list[dict[str, Any]]:
+def listing(
+    ctx: Context, *, company: str | None, after: str = "", limit: int = 100
+) -> list[dict[str, Any]]:
     """Everybody who has a budget or spent something this month; an agent sees those below it."""
     lookup.company_of_caller(ctx, company)
     top = ctx.actor.agent_id
@@ -211,11 +213,13 @@ def listing(ctx: Context, *, company: str | None) -> list[dict[str, Any]]:
         for one in ctx.tx.all(statements.ACCOUNTS, company=ctx.company, month=month)
     }
     nodes = {one.id: one for one in ctx.tx.all(statements.TREE, company=ctx.company)}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for node in nodes.values():
         mine = {kind: accounts.get((node.id, kind)) for kind in Kind}
-        if node.id not in spent and not any(mine.values()):
+        if node.id <= after or (node.id not in spent and not any(mine.values())):
             continue
+        if len(rows) == limit:
+            break
         if not _below(nodes, node.id, top or scope):
             continue
         took = spent.get(node.id)

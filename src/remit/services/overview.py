@@ -13,7 +13,7 @@ from remit.model.decision import Effect
 from remit.model.grant import Level
 from remit.model.outcome import OutcomeStatus
 from remit.model.principal import ActorKind
-from remit.services import approval_engine, lookup, views
+from remit.services import approval_engine, ledger, lookup, views
 from remit.services.command import Context, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import without_secrets
@@ -143,6 +143,7 @@ def offered(ctx: Context) -> frozenset[str]:
         "deciding": has_reports
         and holding(ctx.held(me, approval_engine.DECIDING), Level.USE, ctx.now).allowed,
         "loose_ends": has_reports or _left_something_open(ctx, me),
+        "budget": bool(ledger.means(ctx, me)),
     }
     return frozenset(name for name, offer in found.items() if offer)
 

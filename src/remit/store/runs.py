@@ -186,28 +186,55 @@ _may_start = and_(
     agents.c.status == literal("idle"),
     agents.c.adapter_type != literal("human"),
 )
-_waiting = (
+# Constants of an indexed condition must be written out, or SQLite does not see that they match.
+_actionable = and_(
+    outcomes.c.status == literal_column("'open'"),
+    outcomes.c.open_prereqs == literal_column("0"),
+    not_(outcomes.c.perpetual),
+    or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+)
+#: How pressing the most pressing is that an agent could do: 0 urgent and important, 3 neither.
+_pressing = (
+    select(
+        case(
+            (and_(outcomes.c.urgent, outcomes.c.important), 0),
+            (outcomes.c.urgent, 1),
+            (outcomes.c.important, 2),
+            else_=3,
+        )
+    )
+    .where(outcomes.c.owner_id == agent_leases.c.agent_id, _actionable)
+    .order_by(outcomes.c.urgent.desc(), outcomes.c.important.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_awaited = (
     select(
         agent_leases.c.agent_id,
         agent_leases.c.company_id,
         agents.c.adapter_type,
         agent_leases.c.due_at,
-        func.row_number()
-        .over(
-            partition_by=agent_leases.c.company_id,
-            order_by=(agent_leases.c.due_at, agent_leases.c.agent_id),
-        )
-        .label("place"),
+        func.coalesce(_pressing, 3).label("rank"),
     )
     .join(agents, agents.c.id == agent_leases.c.agent_id)
     .where(_awake, agent_leases.c.due_at <= bind("now"), _free, _may_start)
     .subquery()
 )
-#: Who has something to do and may do it now: of each company those that wait longest.
+_waiting = select(
+    _awaited,
+    func.row_number()
+    .over(
+        partition_by=_awaited.c.company_id,
+        order_by=(_awaited.c.rank, _awaited.c.due_at, _awaited.c.agent_id),
+    )
+    .label("place"),
+).subquery()
+#: Who has something to do and may do it now: of each company those with the most pressing work,
+#: and among these those that wait longest.
 READY = Statement(
     select(_waiting.c.agent_id, _waiting.c.company_id, _waiting.c.adapter_type, _waiting.c.due_at)
     .where(_waiting.c.place <= bind("each"))
-    .order_by(_waiting.c.place, _waiting.c.due_at)
+    .order_by(_waiting.c.place, _waiting.c.rank, _waiting.c.due_at)
     .limit(bind("limit")),
     into(Ready),
 )
@@ -300,13 +327,6 @@ CALM = change(
     .values(idle_runs=0, failures=0, told=null(), due_at=bind("now"))
 )
 
-# Constants of an indexed condition must be written out, or SQLite does not see that they match.
-_actionable = and_(
-    outcomes.c.status == literal_column("'open'"),
-    outcomes.c.open_prereqs == literal_column("0"),
-    not_(outcomes.c.perpetual),
-    or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
-)
 HAS_WORK = Statement(
     select(literal(1)).where(exists().where(outcomes.c.owner_id == bind("agent"), _actionable)),
     scalar,

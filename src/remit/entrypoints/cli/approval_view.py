@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from remit.entrypoints.cli import output
-from remit.entrypoints.cli.commands.hiring import money
+from remit.entrypoints.cli.commands.hiring import budget
 from remit.entrypoints.cli.options import Session
 
 _INDENT = "  "
@@ -34,7 +34,7 @@ def asks_for(one: Mapping[str, Any]) -> str:
         case "capability_use":
             return f"{payload.get('action')} on {payload.get('resource')}"
         case "budget":
-            return f"a budget of {money(payload.get('budgetMonthlyCents'))}"
+            return f"a budget of {budget(payload)}"
         case kind:
             return str(payload.get("title") or kind.replace("_", " "))
 

@@ -18,6 +18,7 @@ from remit.entrypoints.http import (
     answers,
     approvals,
     archive,
+    budgets,
     companies,
     events,
     files,
@@ -118,6 +119,7 @@ class Instance:
             questions.router(app),
             runs.router(app, self.announcer),
             run_reports.router(app),
+            budgets.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, StrictInt
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
@@ -73,12 +73,20 @@ class HireBody(Body):
     prompt: str = ""
 
 
+class BudgetBody(Body):
+    """Set aside for an outcome out of the owner's share; what is unspent returns with it."""
+
+    money_cents: StrictInt | None = None
+    tokens: StrictInt | None = None
+
+
 class DelegateBody(Body):
     #: A report of whoever owns the outcome, or else:
     to: Reference | None = None
     hire: HireBody | None = None
     #: What the receiver will need; it ends with the outcome.
     grants: Annotated[list[Wish], Field(max_length=delegation.MOST_GRANTS)] = []  # noqa: RUF012
+    budget: BudgetBody | None = None
 
 
 class ReclaimBody(Body):
@@ -207,6 +215,7 @@ def router(app: App) -> APIRouter:
             to=body.to,
             hire=body.hire.model_dump() if body.hire else None,
             given=[wish.model_dump(exclude_none=True) for wish in body.grants],
+            budget=body.budget.model_dump() if body.budget else None,
         )
         return reply(view)
 

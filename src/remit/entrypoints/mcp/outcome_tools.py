@@ -88,6 +88,11 @@ class Grant(Arguments):
     expires_at: Annotated[str | None, Field(max_length=40)] = None
 
 
+class Budget(Arguments):
+    money_cents: int | None = None
+    tokens: int | None = None
+
+
 class DelegateArguments(Repeatable):
     outcome_id: OutcomeRef
     to: Annotated[str | None, Field(description="A report of yours", max_length=80)] = None
@@ -96,6 +101,9 @@ class DelegateArguments(Repeatable):
         list[Grant],
         Field(description="What it will need; ends with it", max_length=100, default_factory=list),
     ]
+    budget: Annotated[Budget | None, Field(description="Set aside for it, out of your budget")] = (
+        None
+    )
 
 
 class ReclaimArguments(Repeatable):
@@ -186,6 +194,7 @@ def build(app: App) -> tuple[Tool, ...]:
             to=given.to,
             hire=hire,
             given=[grant.model_dump() for grant in given.grants],
+            budget=given.budget.model_dump() if given.budget else None,
         )
 
     async def reclaim(token: str, given: ReclaimArguments) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from remit.app import App
 from remit.entrypoints.mcp import (
+    budget_tools,
     capability_tools,
     creation_tool,
     governance_tools,
@@ -36,6 +37,7 @@ def build_tools(
         for tools in (kb_tools, outcome_tools, mail_tools, capability_tools, governance_tools)
         for tool in tools.build(app)
     )
+    every += budget_tools.build(app)
     every += creation_tool.build(app, attached)
 
     async def tools(_token: str) -> Sequence[Tool]:

@@ -8,6 +8,7 @@ import click
 
 from remit.entrypoints.cli import output, reorganisation, run_view, tokens, trees
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands import budget as budgets
 from remit.entrypoints.cli.commands import hiring
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 
@@ -199,7 +200,7 @@ def token(session: Session, /, name: str, **options: Any) -> None:
     tokens.carry_out(session, path("agents", session.agent_id(name), "keys"), **options)
 
 
-for command in hiring.COMMANDS:
+for command in (*hiring.COMMANDS, budgets.budget):
     agent.add_command(command)
 
 
@@ -216,7 +217,7 @@ def _draw(session: Session, one: dict[str, Any]) -> None:
             "adapter": one["adapterType"],
             "may hire": _yes_or_no((one.get("permissions") or {}).get("canCreateAgents")),
             "level": one.get("permissionLevel"),
-            "budget": hiring.money(one.get("budgetMonthlyCents")),
+            "budget": budgets.in_words(session, one),
             "seat": one["seatUserId"] and session.names.get(one["seatUserId"], one["seatUserId"]),
             "state": f"kb://{one['stateFileId']}",
             "log": f"kb://{one['logFileId']}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 LEVELS = ("restricted", "standard", "privileged", "boss")
 #: Settings that hold a document, and those that hold a number.
 _DOCUMENTS = frozenset({"adapterConfig", "runtimeConfig", "metadata"})
-_NUMBERS = frozenset({"budgetMonthlyCents"})
+_NUMBERS = frozenset({"budgetMonthlyCents", "budgetMonthlyTokens"})
 _TEXTS = frozenset({"name", "role", "title", "capabilities", "prompt", "adapterType"})
 
 
@@ -34,6 +34,7 @@ def post_options(command: F) -> F:
             click.option("--prompt", metavar="TEXT|@FILE", help="What it is told about itself."),
             click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter."),
             click.option("--budget", type=click.IntRange(min=0), help="Cents a month."),
+            click.option("--tokens", type=click.IntRange(min=0), help="Tokens a month."),
             click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for."),
         ]
     ):
@@ -45,7 +46,7 @@ def post(session: Session, said: dict[str, Any]) -> dict[str, Any]:
     """The body that the options describe."""
     body = dict(said)
     boss, config, prompt = body.pop("boss"), body.pop("config"), body.pop("prompt")
-    budget = body.pop("budget")
+    budget, tokens = body.pop("budget"), body.pop("tokens")
     if boss is not None:
         body["reportsTo"] = session.agent_id(boss)
     if config is not None:
@@ -54,6 +55,8 @@ def post(session: Session, said: dict[str, Any]) -> dict[str, Any]:
         body["prompt"] = _text_or_file(prompt, "--prompt")
     if budget is not None:
         body["budgetMonthlyCents"] = budget
+    if tokens is not None:
+        body["budgetMonthlyTokens"] = tokens
     return {key: value for key, value in body.items() if value is not None}
 
 
@@ -97,8 +100,8 @@ def set_(
     """Change an agent's configuration.
 
     Keys are name, role, title, capabilities, prompt, adapterType, adapterConfig, runtimeConfig,
-    budgetMonthlyCents and metadata; adapterConfig.KEY=VALUE changes one setting in it. A file
-    holds them as JSON.
+    budgetMonthlyCents, budgetMonthlyTokens and metadata; adapterConfig.KEY=VALUE changes one
+    setting in it. A file holds them as JSON.
     """
     agent = session.agent_id(name)
     body: dict[str, Any] = {}
@@ -169,8 +172,12 @@ def wake(session: Session, name: str, reason: str) -> None:
 COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)
 
 
-def money(cents: int | None) -> str | None:
-    return None if cents is None else f"{cents // 100}.{cents % 100:02} a month"
+def budget(one: Mapping[str, Any]) -> str | None:
+    """A monthly budget in words, if there is one."""
+    cents, tokens = one.get("budgetMonthlyCents"), one.get("budgetMonthlyTokens")
+    parts = [f"{cents // 100}.{cents % 100:02}"] if cents is not None else []
+    parts += [f"{tokens:,} tokens"] if tokens is not None else []
+    return f"{' and '.join(parts)} a month" if parts else None
 
 
 def json_object(text: str, option: str = "--config") -> dict[str, Any]:

@@ -157,6 +157,7 @@ _STEPS = {
     "mail": "remit read {id}",
     "question": "remit question answer {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",
+    "budget_stop": "remit agent budget {id}, then remit agent set",
 }
 
 

@@ -195,6 +195,8 @@ def reopen(session: Session, id_: str, note: str) -> None:
 @click.option(
     "--grant", nargs=2, metavar="RESOURCE LEVEL", multiple=True, help="What it will need."
 )
+@click.option("--budget", type=click.IntRange(min=1), help="Cents, set aside for it.")
+@click.option("--tokens", type=click.IntRange(min=1), help="Tokens, set aside for it.")
 @pass_session
 def delegate(
     session: Session,
@@ -205,6 +207,8 @@ def delegate(
     config: str | None,
     adapter: str | None,
     grant: tuple[tuple[str, str], ...],
+    budget: int | None,
+    tokens: int | None,
     **given: str | None,
 ) -> None:
     """Hand an outcome to a report, or to an agent that is hired for it."""
@@ -220,6 +224,8 @@ def delegate(
     body: dict[str, Any] = {
         "grants": [{"resource": resource, "level": level} for resource, level in grant]
     }
+    if budget is not None or tokens is not None:
+        body["budget"] = {"moneyCents": budget, "tokens": tokens}
     body |= {"to": session.agent_id(to)} if to is not None else {"hire": {"name": hire, **fields}}
     target = path("outcomes", view.outcome_id(session, id_), "delegate")
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from remit.clock import SystemClock, to_iso
-from remit.entrypoints.cli import output, run_view
+from remit.entrypoints.cli import budget_view, output, run_view
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
@@ -18,6 +18,7 @@ from remit.errors import RemitError
 MOST_IDLE = 30
 MOST_RUNS = 200
 MOST_EVENTS = 200
+MOST_BUDGETS = 5
 
 
 @click.command(cls=Command)
@@ -70,6 +71,7 @@ def look(session: Session) -> dict[str, Any]:
         "idle": [_idle(session, one) for one in idle[:MOST_IDLE]],
         "idleNotShown": max(0, len(idle) - MOST_IDLE),
         "today": _today(session),
+        "budgets": _budgets(session),
     }
 
 
@@ -101,7 +103,7 @@ def _doing(session: Session) -> dict[str, str]:
 
 
 def _today(session: Session) -> dict[str, Any]:
-    """What the runs of this day (UTC) used; those that still run are counted when they end."""
+    """What the runs of this day (UTC) used, so far."""
     midnight = to_iso(SystemClock().now())[:10]
     sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
     for run in session.client.each(session.under_company("runs")):
@@ -114,13 +116,29 @@ def _today(session: Session) -> dict[str, Any]:
     return sums
 
 
+def _budgets(session: Session) -> list[dict[str, Any]]:
+    """Of those whose budget comes from nobody else's: what is left of it this month."""
+    try:
+        rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
+    except RemitError:
+        return []
+    limited = {one["agentId"] for one in rows if budget_view.short(one)}
+    return [
+        {"agent": one["name"], "agentId": one["agentId"], "left": budget_view.short(one)}
+        for one in rows
+        if one["agentId"] in limited and one["reportsTo"] not in limited
+    ]
+
+
 def _summary(found: dict[str, Any]) -> str:
     today = found["today"]
     cost = run_view.money(today["costUsd"]) or "$0"
+    left = "; ".join(f"{one['agent']} {one['left']}" for one in found["budgets"][:MOST_BUDGETS])
     return (
         f"{found['company']}: {len(found['running'])} of {found['agents']} agents running. "
         f"Today {today['runs']} runs, {today['failed']} failed, "
         f"{today['tokensIn']} tokens in, {today['tokensOut']} out, {cost}."
+        + (f" Left this month: {left}." if left else "")
     )
 
 

@@ -1,0 +1,64 @@
+"""How budgets are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+KINDS = ("money", "tokens")
+_DOLLAR = 1_000_000
+
+
+def amount(kind: str, value: int | None) -> str:
+    if value is None:
+        return ""
+    if kind == "tokens":
+        return f"{value:,}"
+    exact = value % 10_000 == 0
+    return f"{value / _DOLLAR:,.2f}" if exact else f"{value / _DOLLAR:,.6f}".rstrip("0")
+
+
+def lines(one: Mapping[str, Any]) -> list[str]:
+    """What an agent may spend, in words."""
+    said = []
+    for kind in KINDS:
+        side = one[kind]
+        unit = "$" if kind == "money" else ""
+        paid = side["paidBy"]
+        if paid is None:
+            spent = amount(kind, side["spentByItself"])
+            said.append(f"{kind}: no limit; {unit}{spent} spent this month")
+            continue
+        if paid["agentId"] != one["agentId"]:
+            left = amount(kind, side["left"])
+            said.append(f"{kind}: lives on {paid['name']}'s budget, {unit}{left} left")
+            continue
+        parts = [f"{unit}{amount(kind, side['left'])} left"]
+        if side["limit"] is not None:
+            parts.append(f"of {unit}{amount(kind, side['limit'])} a month")
+        said.append(f"{kind}: {' '.join(parts)}")
+        for name, words in (
+            ("spent", "spent"),
+            ("reserved", "reserved for those below"),
+            ("setAside", "set aside for outcomes that were handed over"),
+        ):
+            if side[name]:
+                said.append(f"  {unit}{amount(kind, side[name])} {words}")
+        said += [
+            f"  {unit}{amount(kind, one['left'])} of {unit}{amount(kind, one['amount'])} "
+            f"left for outcome {one['outcomeId']}"
+            for one in side["reservations"]
+        ]
+    return said
+
+
+def short(one: Mapping[str, Any]) -> str:
+    """One line for a table: what is left of what."""
+    parts = []
+    for kind in KINDS:
+        side = one[kind]
+        if side["limit"] is not None:
+            unit, after = ("$", "") if kind == "money" else ("", " tokens")
+            of = amount(kind, side["limit"])
+            parts.append(f"{unit}{amount(kind, side['left'])} of {unit}{of}{after}")
+    return ", ".join(parts)
