@@ -222,19 +222,17 @@ async def _once(
         lent=lent,
     )
     home = Path(told["CODEX_HOME"])
-    watch = asyncio.create_task(_watch(context, events, home, child))
+    reading = asyncio.create_task(_read(child, events))
+    watching = asyncio.create_task(_watch(context, events, home))
     try:
-        async for line in child.lines():
-            events.read(line)
-            if events.hopeless:
-                await child.end()
-                break
-        code = await child.wait()
-        if watch.done():
-            await watch
+        await asyncio.wait([reading, watching], return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            watching.result()  # nothing is left to spend; the run ends, and the program with it
+        code = await reading
     finally:
-        watch.cancel()
-        await asyncio.gather(watch, return_exceptions=True)
+        for task in (reading, watching):
+            task.cancel()
+        await asyncio.gather(reading, watching, return_exceptions=True)
         if session is not None:
             # Also if it fails, the next run is not to count what this one took.
             context.session = str(Session(session.thread, events.taken))
@@ -245,21 +243,26 @@ async def _once(
     return replace(result, context_tokens=progress.context) if progress else result
 
 
-async def _watch(context: RunContext, events: Events, home: Path, child: Child) -> None:
+async def _read(child: Child, events: Events) -> int:
+    async for line in child.lines():
+        events.read(line)
+        if events.hopeless:
+            await child.end()
+            break
+    return await child.wait()
+
+
+async def _watch(context: RunContext, events: Events, home: Path) -> None:
     """Codex says what it took when it is done; its own record says so after each turn."""
     counted = None
-    try:
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            if events.thread is None or events.usage is not None:
-                continue
-            progress = await asyncio.to_thread(_progress, home, events.thread)
-            if progress is not None and progress.taken != counted:
-                counted = events.counted = progress.taken
-                await context.spend(events.spent, last=progress.over)
-    except Exception:
-        await child.end()
-        raise
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        if events.thread is None or events.usage is not None:
+            continue
+        progress = await asyncio.to_thread(_progress, home, events.thread)
+        if progress is not None and progress.taken != counted:
+            counted = events.counted = progress.taken
+            await context.spend(events.spent, last=progress.over)
 
 
 @dataclass(frozen=True)
