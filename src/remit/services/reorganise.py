@@ -15,7 +15,16 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import OutcomeKind, OutcomeStatus
-from remit.services import agents, authority_map, finishing, lookup, outcomes, posts, users
+from remit.services import (
+    agents,
+    authority_map,
+    finishing,
+    lookup,
+    outcomes,
+    posts,
+    toolset,
+    users,
+)
 from remit.services.command import Answer, Context, command, logged
 from remit.services.steps import Steps
 from remit.store import agents as statements
@@ -95,6 +104,7 @@ def _answer(
     event = ctx.record(
         action, "org", {**details, "steps": steps.as_json(), "changes": len(changes)}
     )
+    toolset.taken(ctx, [grant for step in steps.as_json() for grant in step.get("revoked", ())])
     return {"event_id": event, "dry_run": False, "changes": changes, "steps": steps.as_json()}
 
 

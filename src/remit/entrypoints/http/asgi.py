@@ -25,6 +25,7 @@ from remit.entrypoints.http import (
     health,
     hiring,
     mail,
+    mcp_servers,
     openapi,
     org,
     outcomes,
@@ -33,6 +34,7 @@ from remit.entrypoints.http import (
     questions,
     run_reports,
     runs,
+    secrets,
     signin,
     users,
 )
@@ -119,6 +121,8 @@ class Instance:
             runs.router(app, self.announcer),
             run_reports.router(app),
             events.router(app, self.announcer),
+            secrets.router(app),
+            mcp_servers.router(app),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them
         api.router.routes.extend([*pages.routes(app), *signin.routes(app)])
