@@ -4,6 +4,7 @@ It speaks the protocol itself, so that it can also break it. It has a secret in 
 tells whoever looks at `UPSTREAM_MARK` that it got it.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
+MODE = sys.argv[-1]
 ANY = {"type": "object", "properties": {"text": {"type": "string"}}}
 TOOLS = [
     {"name": "echo", "description": "Says it again.", "inputSchema": ANY},
@@ -32,7 +33,6 @@ STRANGE = [
     {"name": "sp ace/../\u202e\u0000", "description": "odd", "inputSchema": ANY},
     {"name": "x" * 500, "description": "long", "inputSchema": ANY},
     {"name": "", "description": "nameless", "inputSchema": ANY},
-    {"name": "noschema", "description": "none", "inputSchema": {"type": "string"}},
     {"name": "big", "description": "big", "inputSchema": {**ANY, "title": "y" * 100_000}},
     {
         "name": "talker",
@@ -58,7 +58,8 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     calls += 1
     match name:
         case "whoami":
-            ok = os.environ.get("UPSTREAM_SECRET") == os.environ.get("UPSTREAM_EXPECTED")
+            secret = os.environ.get("UPSTREAM_SECRET", "").encode()
+            ok = hashlib.sha256(secret).hexdigest() == os.environ.get("UPSTREAM_SHA256")
             return text("the secret is right" if ok else "the secret is wrong")
         case "leak":
             environment = dict(os.environ)

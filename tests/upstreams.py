@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import hashlib
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -18,10 +18,14 @@ from remit.runtime.runs import LiveRun, begin
 from remit.services import agents, grants, mcp_servers, runs, secrets
 from remit.services.identity import Caller, as_system
 from remit.settings import load
-from remit.testing import ScriptedAgent, ToolRefused
+from remit.testing import ScriptedAgent
 
 SERVER = Path(__file__).parent / "upstream_server.py"
 SECRET = "correct-horse-battery-staple-4711"
+
+
+#: By which a server can tell that it was given the right one.
+SHA256 = hashlib.sha256(SECRET.encode()).hexdigest()
 
 
 def command(mode: str = "good") -> list[str]:
@@ -102,11 +106,6 @@ class Site:
         assert result.get("isError"), result
         return str(result["content"][0]["text"])
 
-    def pids(self, mark: Path) -> list[int]:
-        if not mark.exists():
-            return []
-        return [int(line.split()[0]) for line in mark.read_text().splitlines()]
-
 
 @contextlib.asynccontextmanager
 async def site(home: Path, **patience: float) -> AsyncIterator[Site]:
@@ -122,6 +121,3 @@ async def site(home: Path, **patience: float) -> AsyncIterator[Site]:
             yield Site(app, url, board, ceo["company_id"], ceo["id"])
     finally:
         upstream.Patience = before  # type: ignore[misc]
-
-
-__all__ = ["SECRET", "SERVER", "Site", "ToolRefused", "command", "json", "site"]

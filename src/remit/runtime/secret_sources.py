@@ -80,7 +80,7 @@ class File(Source):
             opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise cannot(f"The file {place} cannot be read ({error.strerror}).") from None
-        with os.fdopen(opened, "rb") as file:
+        try:
             found = os.fstat(opened)
             if not stat.S_ISREG(found.st_mode):
                 raise cannot(f"{place} is not an ordinary file.")
@@ -92,7 +92,9 @@ class File(Source):
                 raise cannot(
                     f"The file {place} can be read or written by others.", f"chmod 600 {place}"
                 )
-            return _text(file.read(LONGEST_VALUE + 2))
+            return _text(os.read(opened, LONGEST_VALUE + 2))
+        finally:
+            os.close(opened)
 
 
 class Command(Source):

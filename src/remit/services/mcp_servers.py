@@ -205,9 +205,9 @@ def use(ctx: Context, *, server: str, tool: str, arguments: Mapping[str, Any]) -
     """
     del arguments
     lookup.company_of_caller(ctx, None)
+    ctx.take_turn()  # so that nothing is taken away between the decision and the record
     ctx.require(Action.MCP_SERVER_CALL, resource(server))
     found = _named(ctx, server)
-    ctx.take_turn()
     ctx.record("mcp_server.call", f"mcp_server:{server}", {"tool": tool, "version": found.version})
     return _seat(ctx, found)
 

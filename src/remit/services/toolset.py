@@ -2,7 +2,8 @@
 
 The database comes first: what was taken is refused from then on, what was given can be called. A
 program that is running has its list of tools already, so it is told by mail to save its state and
-end; the mail is work, so it is started again, with a new list.
+end. Then it is started again, with a new list, because there is mail: that one, or one that says to
+go on.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from collections.abc import Iterable, Sequence
 
 from remit.model.grant import Grant, Mode, ResourceKind
 from remit.model.mcp_server import SEPARATOR
+from remit.model.run import Run
 from remit.services import approval_engine
 from remit.services.command import Context
 from remit.store import mcp_servers as statements
 from remit.store import runs as run_statements
 
 SUBJECT = "Your tools change"
+CHANGED = "Your tools have changed"
+_GO_ON = (
+    "You were started again, with the tools that you may use now. Go on with what you left, if "
+    "there is anything; otherwise acknowledge this and end."
+)
 _STEP = (
     "Your tools were listed when you were started. Save your state and end your run as soon as "
     "you can; you are started again with the new ones."
@@ -60,6 +67,16 @@ def server_changed(ctx: Context, name: str) -> None:
     held = ctx.tx.all(statements.HELD_ON_SERVER, company=ctx.company, name=name, now=ctx.now)
     holders = dict.fromkeys(grant.holder_id for grant in held if grant.mode is not Mode.DENY)
     _tell(ctx, holders, f"The MCP server {name} was set up anew; its tools may be others now.")
+
+
+def go_on(ctx: Context, run: Run) -> None:
+    """Whoever ended because its tools changed, and dealt with all its mail, still has something to
+    go on with: what it left to end."""
+    if ctx.tx.one(run_statements.HAS_WORK, agent=run.agent_id, now=ctx.now) is not None:
+        return
+    since = {"company": run.company_id, "agent": run.agent_id, "since": run.started_at}
+    if ctx.tx.one(statements.CHANGED_SINCE, **since) is not None:
+        approval_engine.tell(ctx, f"agent:{run.agent_id}", CHANGED, _GO_ON)
 
 
 def _tell(ctx: Context, agents: Iterable[str], text: str) -> None:

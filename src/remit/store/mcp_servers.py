@@ -7,7 +7,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.grant import Grant
 from remit.model.mcp_server import McpServer
-from remit.store.statement import Statement, change, columns, into
+from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import grants, mcp_servers, runs
 
 _all = columns(mcp_servers, McpServer)
@@ -77,6 +77,30 @@ HELD_ON_SERVER = Statement(
     )
     .order_by(grants.c.id),
     into(Grant),
+)
+_held_by = grants.c.holder_id == bind("agent")
+#: Whether what an agent may use changed since a time: it was given or taken, or set up anew.
+CHANGED_SINCE = Statement(
+    select(grants.c.id)
+    .join(
+        mcp_servers,
+        and_(
+            mcp_servers.c.company_id == grants.c.company_id,
+            mcp_servers.c.name == grants.c.resource_id,
+        ),
+        isouter=True,
+    )
+    .where(
+        _on_server,
+        _held_by,
+        or_(
+            grants.c.created_at >= bind("since"),
+            grants.c.revoked_at >= bind("since"),
+            and_(grants.c.revoked_at.is_(None), mcp_servers.c.updated_at >= bind("since")),
+        ),
+    )
+    .limit(1),
+    scalar,
 )
 #: What was taken at this very moment from agents that are at work.
 TAKEN_NOW = Statement(

@@ -26,7 +26,6 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
 )
-
 from pydantic import ValidationError
 
 from remit import __version__
@@ -150,6 +149,8 @@ class Upstream:
                     raise Broken(self._why or "it was ended meanwhile")
                 found = await asking
         except TimeoutError:
+            if self.calls == 1:
+                self._stop.set()  # it may be stuck, and nobody else waits for it
             raise Broken(f"it did not answer within {self._patience.call:.0f} seconds") from None
         except Exception as error:
             raise self._broken(error) from None
