@@ -65,9 +65,9 @@ def main() -> None:
         path = f"/api/companies/{me['companyId']}/{part}"
         note(path, ask(path))
     # While the server runs, and by every name that it could have.
-    for path in Path("/proc").glob("*/*"):
-        if path.name in ("environ", "cmdline", "status", "mounts", "maps"):
-            read(path)
+    for found in Path("/proc").glob("*/*"):
+        if found.name in ("environ", "cmdline", "status", "mounts", "maps"):
+            read(found)
     home = Path(os.environ["REMIT_WORKSPACE"]).parents[2]
     for folder in (Path("/"), home, home / "secrets", home / "run" / "servers"):
         for base, folders, files in os.walk(folder, onerror=None):
@@ -77,9 +77,9 @@ def main() -> None:
                 if not os.path.join(base, one).startswith(("/proc", *SKIPPED))
             ]
             for name in files:
-                path = Path(base) / name
-                if path.is_file() and path.name != "seen":
-                    read(path)
+                file = Path(base) / name
+                if file.is_file() and file.name != "seen":
+                    read(file)
     seen.close()
     print("I looked everywhere.")
 

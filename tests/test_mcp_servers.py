@@ -346,9 +346,12 @@ def test_what_nobody_needs_any_more_is_found(company: Company) -> None:
     assert not gone()
     add(company, command=["/bin/false"], replace=True)
     assert gone()
-    for verb in (mcp_servers.vacated, mcp_servers.find, mcp_servers.injected):
-        with pytest.raises((NotFound, TypeError)):
-            company.call(company.board, verb, seats=[])  # type: ignore[arg-type,call-arg]
+    with pytest.raises(NotFound):
+        company.call(company.board, mcp_servers.vacated, seats=[seat])
+    with pytest.raises(NotFound):
+        company.call(company.board, mcp_servers.find, company=company.id, name="up")
+    with pytest.raises(NotFound):
+        company.call(dev.caller, mcp_servers.injected, company=company.id, agent=dev.id)
 
 
 def test_variables_are_given_only_where_each_use_is_allowed(company: Company) -> None:

@@ -30,7 +30,7 @@ needs_sandbox = pytest.mark.skipif(
 )
 
 
-async def prepare(at: Stage, mark: Path, **more: str) -> str:
+async def prepare(at: Stage, mark: Path) -> str:
     """A server with a secret, and what it is told; answers the company."""
     ceo = await at.app.gate(at.board, agents.show, agent="ceo")
     company = str(ceo["company_id"])
@@ -43,9 +43,7 @@ async def prepare(at: Stage, mark: Path, **more: str) -> str:
         "env": {"UPSTREAM_MARK": str(mark), "UPSTREAM_SHA256": SHA256},
         "secret_env": {"UPSTREAM_SECRET": "key"},
     }
-    await at.app.gate(
-        at.board, mcp_servers.add, company=company, name="up", definition=definition, **more
-    )
+    await at.app.gate(at.board, mcp_servers.add, company=company, name="up", definition=definition)
     return company
 
 

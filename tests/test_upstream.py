@@ -15,6 +15,7 @@ import pytest
 
 from remit.entrypoints.mcp import transport
 from remit.entrypoints.mcp.offer import LONGEST_DESCRIPTION, MOST_TOOLS, exposed_name
+from remit.runtime import sandbox
 from remit.runtime import upstream as programs
 from remit.services import approvals, companies, grants, mcp_servers, secrets, users
 from remit.services.agents import create, create_key
@@ -326,9 +327,7 @@ def test_whatever_a_server_started_ends_with_it(
     tmp_path: Path, sandboxed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not sandboxed:  # where there is no bubblewrap
-        monkeypatch.setattr(
-            programs, "end_together", programs.end_together.__globals__["tie_to_parent"]
-        )
+        monkeypatch.setattr(programs, "end_together", sandbox.tie_to_parent)
 
     async def story(at: Site) -> None:
         token = await held(at, tmp_path, "parent")
