@@ -167,6 +167,7 @@ def test_servers_of_an_instance_that_is_killed_are_gone_with_it(tmp_path: Path) 
 
 
 @needs_sandbox
+@pytest.mark.requirement("AG-81")
 def test_the_real_claude_sees_and_uses_a_tool_of_another_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

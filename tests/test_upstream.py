@@ -106,6 +106,7 @@ def test_what_a_server_says_comes_without_its_secret(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.requirement("AG-66")
 def test_only_the_secrets_of_a_server_that_is_used_are_looked_up(tmp_path: Path) -> None:
     async def story(at: Site) -> None:
         looked = tmp_path / "looked"

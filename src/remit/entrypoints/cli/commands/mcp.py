@@ -29,7 +29,7 @@ def mcp_stdio(session: Session) -> int:
 
 @click.group(cls=Group)
 def mcp() -> None:
-    """MCP servers that agents use through Remit; only operators add them."""
+    """MCP servers that agents use through Remit."""
 
 
 class _Naming(Command):

@@ -17,7 +17,7 @@ _LONGEST = 1 << 20
 
 @click.group(cls=Group)
 def secret() -> None:
-    """Where the values of secrets are found; only operators set them."""
+    """Where the values of secrets are found."""
 
 
 @secret.command("set")
