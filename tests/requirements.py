@@ -1018,8 +1018,22 @@ ROWS = (
             "tests/test_knowledge_base.py::test_without_a_grant_a_file_is_known_and_its_contents_are_refused",
         ),
     ),
-    Row("AG-54", "another MCP server takes effect in a new run", deferred=RUNTIME),
-    Row("AG-55", "a change of MCP servers follows a fixed order", deferred=RUNTIME),
+    Row(
+        "AG-54",
+        "another MCP server takes effect in a new run",
+        tests=(
+            "tests/test_mcp_servers.py::test_an_agent_at_work_is_told_after_the_change_and_started_again_when_it_ends",
+            "tests/test_mcp_servers.py::test_it_is_told_of_whatever_else_takes_a_server_or_changes_it",
+        ),
+    ),
+    Row(
+        "AG-55",
+        "a change of MCP servers follows a fixed order",
+        tests=(
+            "tests/test_mcp_servers.py::test_an_agent_at_work_is_told_after_the_change_and_started_again_when_it_ends",
+            "tests/test_secret_isolation.py::test_a_server_that_is_granted_in_mid_run_is_there_in_the_next_one",
+        ),
+    ),
     Row(
         "AG-56",
         "an agent lists its own capabilities",
@@ -1109,9 +1123,30 @@ ROWS = (
             "tests/test_mail_delivery.py::test_the_same_on_a_server",
         ),
     ),
-    Row("AG-65", "secrets are decrypted at start and stay in memory", deferred=RUNTIME),
-    Row("AG-66", "a run gets the secrets of its MCP servers only", deferred=RUNTIME),
-    Row("AG-67", "an agent uses a server without handling its secret", deferred=RUNTIME),
+    Row(
+        "AG-65",
+        "secrets are decrypted at start and stay in memory",
+        tests=(
+            "tests/test_secrets.py::test_values_are_looked_up_once_at_the_start_and_kept_in_memory_only",
+        ),
+    ),
+    Row(
+        "AG-66",
+        "a run gets the secrets of its MCP servers only",
+        tests=(
+            "tests/test_upstream.py::test_only_the_secrets_of_a_server_that_is_used_are_looked_up",
+            "tests/test_secrets.py::test_what_a_run_prints_or_says_last_is_without_its_secrets",
+            "tests/test_secret_isolation.py::test_an_agent_that_looks_everywhere_does_not_find_the_secret_of_its_server",
+        ),
+    ),
+    Row(
+        "AG-67",
+        "an agent uses a server without handling its secret",
+        tests=(
+            "tests/test_upstream.py::test_an_agent_uses_the_tools_of_a_server_that_it_was_granted",
+            "tests/test_secret_isolation.py::test_an_agent_that_looks_everywhere_does_not_find_the_secret_of_its_server",
+        ),
+    ),
     Row(
         "AG-68",
         "an agent is durable, with all that belongs to it",
@@ -1201,7 +1236,14 @@ ROWS = (
         tests=("tests/test_prompt.py::test_it_says_how_to_work_and_is_short",),
     ),
     Row("AG-80", "every run has the base tools", deferred=RUNTIME),
-    Row("AG-81", "a run's settings hold workspace, base tools, granted servers", deferred=RUNTIME),
+    Row(
+        "AG-81",
+        "a run's settings hold workspace, base tools, granted servers",
+        tests=(
+            "tests/test_upstream.py::test_an_agent_uses_the_tools_of_a_server_that_it_was_granted",
+            "tests/test_secret_isolation.py::test_the_real_claude_sees_and_uses_a_tool_of_another_server",
+        ),
+    ),
     Row(
         "AG-82",
         "the state document is read first and saved last",

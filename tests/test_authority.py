@@ -100,7 +100,12 @@ WHOLE_COMPANY = {
     "user.read",
     "event.read",
     "event.verify",
+    "secret.read",
+    "secret.change",
+    "mcp_server.read",
+    "mcp_server.change",
 }
+OPERATING = {"secret.change", "mcp_server.change"}
 
 
 def for_a_person(
@@ -115,6 +120,10 @@ def for_a_person(
         return ("allow" if operator else "deny"), False
     if membership is None:
         return "deny", True
+    if action.value in OPERATING and not operator:
+        return "deny", False
+    if action.value == "mcp_server.call":
+        return "deny", False
     if membership.role.value == "observer" and action.value not in LOOKING:
         return "deny", False
     if membership.scope_agent_id is None or action.value == "company.read":
@@ -425,6 +434,25 @@ def test_what_is_not_for_agents_is_refused_to_every_agent(
         open_to_all = action.value in FOR_EVERY_AGENT
         own = action.value in OWN and whose[:1] == (AGENTS[0],)
         assert decision.allowed == (alive and (open_to_all or own)), whose
+
+
+@pytest.mark.requirement("BX-02")
+@pytest.mark.parametrize("mode", Mode)
+def test_a_server_is_used_by_who_holds_it_and_by_nobody_else(mode: Mode) -> None:
+    server = Resource(ResourceKind.MCP_SERVER, "up")
+    given = replace(
+        a_grant(1, Level.USE, mode), kind=ResourceKind.MCP_SERVER, resource_id=server.id
+    )
+    expected = {Mode.ALLOW: "allow", Mode.ASK: "ask", Mode.DENY: "deny"}
+    for held, effect in (
+        (given, expected[mode]),
+        (replace(given, holder_id=AGENTS[1]), "deny"),
+        (replace(given, resource_id="another"), "deny"),
+        (replace(given, kind=ResourceKind.REPO), "deny"),
+        (replace(given, revoked_at=NOW), "deny"),
+    ):
+        decision = decide(an_agent(), Action.MCP_SERVER_CALL, server, Facts(NOW, held=(held,)))
+        assert decision.effect.value == effect
 
 
 @pytest.mark.requirement("BX-02", "BX-01")

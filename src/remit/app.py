@@ -16,6 +16,7 @@ from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
 from remit.runtime import runs
 from remit.runtime.clockwork import Clockwork
+from remit.runtime.secrets import Vault
 from remit.services import bootstrap, maintenance, users
 from remit.services.archive.archive import Archive
 from remit.services.command import Gate
@@ -54,6 +55,7 @@ class App:
         self.gate.parking = CallsAwaitingApproval()
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)
+        self.vault = Vault(self.gate, settings.secrets)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
         self._housekeeping: asyncio.Task[None] | None = None
 

@@ -31,6 +31,8 @@ ScheduleId = NewType("ScheduleId", str)
 ApprovalId = NewType("ApprovalId", str)
 CommentId = NewType("CommentId", str)
 RevisionId = NewType("RevisionId", str)
+SecretId = NewType("SecretId", str)
+McpServerId = NewType("McpServerId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

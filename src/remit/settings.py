@@ -39,6 +39,11 @@ class Settings:
         return self.home / "run" / "workspaces"
 
     @property
+    def secrets(self) -> Path:
+        """Values that were given to us to keep, one file each."""
+        return self.home / "secrets"
+
+    @property
     def log_folder(self) -> Path:
         return self.home / "logs"
 

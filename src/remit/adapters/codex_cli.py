@@ -68,6 +68,9 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         "mcp_servers.remit.url": f"{context.url}/mcp",
         "mcp_servers.remit.bearer_token_env_var": "REMIT_TOKEN",
         "mcp_servers.remit.required": True,
+        # Tools of other servers come through ours: a server has to be started, and may be slow.
+        "mcp_servers.remit.startup_timeout_sec": 30,
+        "mcp_servers.remit.tool_timeout_sec": 180,
         "mcp_servers.remit.default_tools_approval_mode": "approve",
         "developer_instructions": context.instructions,
         "web_search": "live" if config.web_search else "disabled",

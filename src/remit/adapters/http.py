@@ -52,9 +52,8 @@ class HttpConfig(Config):
     )
     secret_ref: SecretName | None = Field(
         default=None,
-        description="Name of a secret of this instance. None can be registered yet, so a run that "
-        "names one is refused; it will be "
-        "sent as `Authorization: Bearer`. null: nothing is sent.",
+        description="Name of a secret of the company, which its board registers with `remit secret "
+        "set`. It is sent as `Authorization: Bearer`. null: nothing is sent.",
     )
     mode: Literal["wait", "callback"] = Field(
         default="wait",

@@ -129,7 +129,8 @@ class RunContext(ABC):
         if name is not None and self.secret is None:
             raise Unsupported(
                 f"The secret {name!r} is not there.",
-                "None can be registered yet; set the key for the worker, and secretRef to null.",
+                f"Let an operator register it with `remit secret set {name}`.",
+                code="secret",
             )
         return self.secret
 

@@ -93,9 +93,8 @@ class ModelSettings(Config):
     )
     secret_ref: SecretName | None = Field(
         default=None,
-        description="Name of a secret of this instance. None can be registered yet, so a run that "
-        "names one is refused; it will be "
-        "used as the key for the model. null: what the worker's own environment has.",
+        description="Name of a secret of the company, which its board registers with `remit secret "
+        "set`. It is used as the key for the model. null: what the worker's own environment has.",
     )
     base_url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s@]+$")] | None = Field(
         default=None,

@@ -68,6 +68,11 @@ class Action(StrEnum):
     GRANT_READ = "grant.read"
     GRANT_GIVE = "grant.give"
     GRANT_REVOKE = "grant.revoke"
+    SECRET_READ = "secret.read"  # noqa: S105  what is done, not a secret
+    SECRET_CHANGE = "secret.change"  # noqa: S105  what is done, not a secret
+    MCP_SERVER_READ = "mcp_server.read"
+    MCP_SERVER_CHANGE = "mcp_server.change"
+    MCP_SERVER_CALL = "mcp_server.call"
     EVENT_READ = "event.read"
     EVENT_VERIFY = "event.verify"
 
@@ -101,8 +106,15 @@ _COMPANY_WIDE = frozenset(
         Action.USER_READ,
         Action.EVENT_READ,
         Action.EVENT_VERIFY,
+        Action.SECRET_READ,
+        Action.SECRET_CHANGE,
+        Action.MCP_SERVER_READ,
+        Action.MCP_SERVER_CHANGE,
     }
 )
+
+#: What reaches into the instance's own machine: a say in the company is not enough.
+_OPERATING = frozenset({Action.SECRET_CHANGE, Action.MCP_SERVER_CHANGE})
 
 #: Open to every agent of the company: the base tools, and knowing who works there.
 _EVERY_AGENT = frozenset({Action.COMPANY_READ, Action.AGENT_READ, Action.FILE_CREATE})
@@ -202,6 +214,10 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
         return _allow("seat", "You hold this agent's seat.", "rule:seat")
     if membership is None:
         return _deny("not_a_member", "You have no part in this company.", conceal=True)
+    if action in _OPERATING and not actor.operator:
+        return _deny("not_operator", "Only an operator of the instance does this.")
+    if action is Action.MCP_SERVER_CALL:
+        return _deny("agents_only", "Agents use MCP servers; people let them.")
     if membership.role is UserRole.OBSERVER and action not in _LOOKING:
         return _deny("observer", "Observers look and do not change.")
     scope = membership.scope_agent_id
@@ -277,6 +293,8 @@ def _decide_agent(
         by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
         given = _decide_file(action, held, facts)
         return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
+    if action is Action.MCP_SERVER_CALL:
+        return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:
             return _allow("boss", "It is your report.", "rule:boss")

@@ -236,12 +236,18 @@ def _check_own_instance(settings: Settings) -> None:
 def _load_mcp(app: App, instance: Instance) -> Endpoint:
     """In a thread, because the import takes a second."""
     from remit.entrypoints.mcp.endpoint import build_endpoint
+    from remit.entrypoints.mcp.proxy_tools import ProxyTools
     from remit.entrypoints.mcp.tools import build_authenticate, build_listed, build_tools
+    from remit.entrypoints.mcp.upstream import Pool
 
     tools = build_tools(app, instance.announcer.attached)
+    pool = Pool(app)
+    others = ProxyTools(app, pool)
     return build_endpoint(
         tools=tools,
-        listed=build_listed(app, tools),
+        listed=build_listed(app, tools, others.listed),
+        find=others.find,
+        needs=pool,
         authenticate=build_authenticate(app),
         version=__version__,
         allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],

@@ -70,6 +70,15 @@ def configuration_of(agent: Agent) -> dict[str, Any]:
     }
 
 
+def lends_secret(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
+    """Whether a configuration decides what becomes of a secret: it names one, for an adapter or
+    with settings that were not there before."""
+    settings = new["adapterConfig"]
+    if not settings.get("secretRef") and not settings.get("secret_ref"):
+        return False
+    return old is None or any(old[key] != new[key] for key in ("adapterType", "adapterConfig"))
+
+
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [key for key in CONFIG_KEYS if old.get(key) != new.get(key)]
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -16,16 +16,19 @@ from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.clock import Clock
 from remit.errors import Refused, RemitError
 from remit.ids import Ids
+from remit.model.secret import filled, named_in
 from remit.runtime import prompt, sandbox
 from remit.runtime.journal import Journal
 from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
+from remit.runtime.secrets import Vault
 from remit.runtime.sessions import resumable
 from remit.runtime.workspace import create_workspace
-from remit.services import budgets, claiming, inbox, overview
+from remit.services import budgets, claiming, inbox, mcp_servers, overview
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
+from remit.services.redaction import Known
 from remit.settings import Settings
 
 T = TypeVar("T")
@@ -44,6 +47,7 @@ class Instance(Protocol):
     ids: Ids
     gate: Gate
     library: Library
+    vault: Vault
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class Context(RunContext):
     journal: Journal
     gate: Gate
     may_have_full_access: bool
+    #: What must not be seen of the run.
+    known: Known
+    secret: str | None = None
+    #: Variables of MCP servers that were set up to be given to the agent's own programs.
+    injected: Mapping[str, str] = field(default_factory=dict)
     #: What is Remit's own; no run sees it.
     hidden: Sequence[Path] = ()
     #: What is left to spend, in millionths of a dollar.
@@ -97,6 +106,7 @@ class Context(RunContext):
         unlogged: str | None = None,
     ) -> Child:
         folder = self.workspace if cwd is None else self.workspace / cwd
+        env = {**self.injected, **env}
         if full_access:
             if not self.may_have_full_access:
                 raise Refused(
@@ -204,7 +214,11 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     finally:
         await uninterrupted(context.close())
     await _keep_session(app, briefing, context, result)
-    return result
+    return replace(
+        result,
+        text=context.known.out_of(result.text),
+        error=None if result.error is None else context.known.out_of(result.error),
+    )
 
 
 async def _prepare(
@@ -226,6 +240,9 @@ async def _prepare(
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
     lent = {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
+    secret = await _own_secret(app, claimed, config)
+    injected, values = await _injected(app, claimed)
+    known = Known((claimed.token, *lent.values(), *values, *([secret] if secret else ())))
     return Context(
         config=config,
         agent=agent,
@@ -243,12 +260,35 @@ async def _prepare(
         turn=prompt.turn(taken["text"], mail=bool(taken["ids"]), memory=memory),
         session=session,
         credentials=lent,
-        journal=Journal(app.gate, app.clock, claimed.run_id, (claimed.token, *lent.values())),
+        journal=Journal(app.gate, app.clock, claimed.run_id, known),
         gate=app.gate,
         may_have_full_access=briefing["full_access"],
         money_left=briefing["left"].get("money"),
+        known=known,
+        secret=secret,
+        injected=injected,
         hidden=[app.settings.home],
     )
+
+
+async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | None:
+    """The one that the agent's configuration names; whoever set that up was allowed to."""
+    name = getattr(config, "secret_ref", None)
+    return None if name is None else await app.vault.value(claimed.company_id, name)
+
+
+async def _injected(app: Instance, claimed: Claimed) -> tuple[dict[str, str], list[str]]:
+    """Variables for the agent's own programs, and the secrets in them."""
+    given: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    for server in await app.gate(
+        as_system(), mcp_servers.injected, company=claimed.company_id, agent=claimed.agent_id
+    ):
+        values = await app.vault.values(claimed.company_id, named_in(server.templates.values()))
+        secrets |= values
+        given |= server.settings
+        given |= {name: filled(text, values) for name, text in server.templates.items()}
+    return given, list(secrets.values())
 
 
 async def _call(adapter: Adapter, context: Context) -> RunResult:

@@ -12,13 +12,14 @@ from remit.errors import RemitError
 from remit.services import claiming
 from remit.services.command import Gate
 from remit.services.identity import as_system
+from remit.services.redaction import REMOVED, Known
 
 log = logging.getLogger(__name__)
 
 #: Of the beginning of a log; and as much of its end.
 MOST_HEAD = 1 << 20
 MOST_TAIL = 1 << 20
-HIDDEN = "***REDACTED***"
+HIDDEN = REMOVED
 _EVERY_SECONDS = 0.2
 _LARGEST_PIECE = 32 * 1024
 _CUT = "[… {} characters are left out …]\n"
@@ -27,11 +28,11 @@ _CUT = "[… {} characters are left out …]\n"
 class Journal:
     """Collects what is printed and writes it down a few times a second."""
 
-    def __init__(self, gate: Gate, clock: Clock, run: str, hidden: tuple[str, ...] = ()) -> None:
+    def __init__(self, gate: Gate, clock: Clock, run: str, hidden: Known | None = None) -> None:
         self._gate = gate
         self._clock = clock
         self._run = run
-        self._hidden = tuple(secret for secret in hidden if len(secret) >= 6)
+        self._hidden = hidden or Known()
         self._waiting: list[tuple[str, str]] = []
         self._head = 0
         self._tail: deque[tuple[str, str]] = deque()
@@ -44,8 +45,7 @@ class Journal:
 
     def add(self, text: str, stream: str) -> None:
         """Keep some whole lines."""
-        for secret in self._hidden:
-            text = text.replace(secret, HIDDEN)
+        text = self._hidden.out_of(text)
         text = text.replace("\0", "\ufffd").encode(errors="replace").decode()
         if self._head < MOST_HEAD:
             kept = text[: MOST_HEAD - self._head]

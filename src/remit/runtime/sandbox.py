@@ -189,6 +189,32 @@ def tie_to_parent(argv: Sequence[str]) -> list[str]:
     return list(argv) if program is None else [program, "--pdeathsig", "KILL", "--", *argv]
 
 
+def end_together(argv: Sequence[str]) -> list[str]:
+    """The same command, which sees the machine as we do, but whatever it starts ends with it; and
+    it ends with us. For programs that are not an agent's."""
+    together = _together()
+    return tie_to_parent(argv) if together is None else [*together, "--", *argv]
+
+
+@lru_cache(maxsize=1)
+def _together() -> tuple[str, ...] | None:
+    program = shutil.which("bwrap")
+    if program is None:
+        return None
+    alike = ("--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--die-with-parent")
+    for user in ((), ("--unshare-user",)) if os.geteuid() == 0 else (("--unshare-user",),):
+        command = (program, *user, *alike)
+        try:
+            tried = subprocess.run(
+                [*command, "--", "/bin/true"], capture_output=True, timeout=10, check=False, env={}
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if tried.returncode == 0:
+            return command
+    return None
+
+
 def _beginning(found: Found) -> list[str]:
     assert found.bubblewrap is not None
     command = [found.bubblewrap, *found.user_namespace, *_NAMESPACES]

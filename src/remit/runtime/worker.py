@@ -77,6 +77,7 @@ class Worker:
         self._app.gate.listeners.append(self._changed)
         for work in (self._dispatch, self._renew, self._look_after, self._sweep_now_and_then):
             self._tasks.append(asyncio.create_task(self._forever(work)))
+        self._tasks.append(asyncio.create_task(self._look_up_secrets()))
 
     def kick(self) -> None:
         self._loop.call_soon_threadsafe(self._woken.set)
@@ -114,6 +115,13 @@ class Worker:
             except Exception:
                 log.exception("the worker goes on after an unexpected error")
                 await asyncio.sleep(LONGEST_SLEEP)
+
+    async def _look_up_secrets(self) -> None:
+        """Once; whoever needs one that was not to be had tries again, and says so."""
+        try:
+            await self._app.vault.open()
+        except Exception:
+            log.exception("secrets could not be looked up in advance")
 
     # ── starting ────────────────────────────────────────────────────────────────────────────
 

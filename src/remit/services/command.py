@@ -447,7 +447,7 @@ class Gate:
         try:
             answer = verb.body(ctx, *args, **kwargs)
             ctx.finish()
-            changed = verb.kind is Kind.COMMAND
+            changed = ctx._events > 0
         except RemitError as error:
             if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
                 # The same request was under way elsewhere; this one waited and found it done.

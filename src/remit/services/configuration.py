@@ -18,6 +18,7 @@ from remit.model.configuration import (
     changed,
     changed_paths,
     configuration_of,
+    lends_secret,
     value_at,
 )
 from remit.model.principal import ActorKind
@@ -103,7 +104,7 @@ def propose(
     expected_revision: int | None = None,
 ) -> Answer:
     """Ask for a change of the configuration of somebody below; where the company does not want
-    to be asked, it takes effect at once."""
+    to be asked, it takes effect at once, unless it decides what becomes of a secret."""
     why = clean_text(reason, "reason", longest=10_000, empty_ok=True)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(
@@ -117,7 +118,8 @@ def propose(
         raise Conflict("It is configured like that already.", "There is nothing to propose.")
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
-    if not company.require_approval_for_config_changes:
+    lends = lends_secret(wanted, configuration_of(found))
+    if not company.require_approval_for_config_changes and not lends:
         new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(found, wanted, why)

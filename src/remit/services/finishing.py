@@ -15,7 +15,16 @@ from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import Approval, ApprovalType
 from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
-from remit.services import approval_engine, budgets, inbox, ledger, reservations, tree, waking
+from remit.services import (
+    approval_engine,
+    budgets,
+    inbox,
+    ledger,
+    reservations,
+    toolset,
+    tree,
+    waking,
+)
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
@@ -58,6 +67,7 @@ def finish_tree(
             "agents": [agent.id for agent in gone],
         },
     )
+    toolset.taken(ctx, revoked)
     along = {**verdict, "note": f"closed with {root.title}", "evidence": []}
     for outcome in closing:
         finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from remit.authority import Action, Wish, attenuate, covers, excessive, holding
@@ -129,7 +131,14 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
     ctx.record("grant.give", f"grant:{grant.id}", _details(grant), asked.decision)
     if asked.mode is not Mode.ALLOW:
         _take_back_excess(ctx, receiver.id, asked.resource)
+    if grant.kind is ResourceKind.MCP_SERVER:
+        _toolset().given(ctx, grant)
     return grant
+
+
+def _toolset() -> ModuleType:
+    """Whoever is at work is told by mail, and mail rests on grants."""
+    return import_module("remit.services.toolset")
 
 
 def revoke_actions(ctx: Context, holder: Agent) -> None:
@@ -200,6 +209,8 @@ def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
         raise Conflict("The grant was revoked already.")
     gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id, now=ctx.now)
     ctx.record("grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)})
+    if found.kind is ResourceKind.MCP_SERVER:
+        _toolset().taken(ctx, gone)
     return {"id": found.id, "revoked": sorted(gone)}
 
 
@@ -356,6 +367,8 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
             ctx.record(
                 "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
             )
+        if resource.kind is ResourceKind.MCP_SERVER:
+            _toolset().taken(ctx, gone)
 
 
 def _resource(ctx: Context, text: object) -> Resource:

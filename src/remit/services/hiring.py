@@ -12,7 +12,7 @@ from remit.errors import BadInput, Conflict, Refused
 from remit.model.agent import Agent, AgentStatus, agent_name
 from remit.model.approval import Approval, ApprovalType
 from remit.model.budget import Kind
-from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of
+from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of, lends_secret
 from remit.model.decision import Decision, Effect
 from remit.model.outcome import Outcome
 from remit.model.permission import PermissionLevel, permission_level
@@ -199,6 +199,9 @@ def _may_hire(ctx: Context, post: posts.Post, boss: Agent | None, *, for_delegat
         ctx.accept_rule(Decision(Effect.ALLOW, "asks", "A person is asked.", decision.basis))
         return True
     ctx.accept(Action.AGENT_CREATE, f"agent:{post.name}", decision)
+    settings = {"adapterConfig": json.loads(post.adapter_config)}
+    if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
+        return True  # whatever the company says about hires, a person decides who gets a secret
     return company.require_board_approval_for_new_agents
 
 

@@ -11,6 +11,7 @@ _STEPS = {
     "observer": "Ask a board member to do it, or to give you the board role.",
     "outside_scope": "Ask a board member over the whole company.",
     "not_operator": "Ask the operator of this instance.",
+    "agents_only": "Grant it to an agent, and let that one use it.",
     "board_only": "Ask your boss or the board to do it.",
     "agent_inactive": "Stop calling; the board decides about this agent.",
     "not_your_report": "Ask the agent's own boss to grant it.",
@@ -31,9 +32,11 @@ _STEPS = {
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
 
+_LEVELS = {Action.FILE_WRITE: "write", Action.MCP_SERVER_CALL: "use"}
+
 
 def next_step(decision: Decision, action: Action, on: str) -> str:
     if decision.reason == "no_capability":
-        level = "write" if action is Action.FILE_WRITE else "read"
+        level = _LEVELS.get(action, "read")
         return f"Ask your boss to grant you {level} on {on}."
     return _STEPS.get(decision.reason, "Ask your boss or the board.")

@@ -24,6 +24,7 @@ from remit.services import (
     lookup,
     outcomes,
     posts,
+    toolset,
     users,
 )
 from remit.services.command import Answer, Context, command, logged
@@ -109,6 +110,7 @@ def _answer(
     event = ctx.record(
         action, "org", {**details, "steps": steps.as_json(), "changes": len(changes)}
     )
+    toolset.taken(ctx, [grant for step in steps.as_json() for grant in step.get("revoked", ())])
     return {"event_id": event, "dry_run": False, "changes": changes, "steps": steps.as_json()}
 
 

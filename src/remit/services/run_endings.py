@@ -24,7 +24,7 @@ from remit.model.run import (
     RunStatus,
     pause_after,
 )
-from remit.services import approval_engine, budgets, inbox, ledger, lookup, tree, waking
+from remit.services import approval_engine, budgets, inbox, ledger, lookup, toolset, tree, waking
 from remit.services.command import Context
 from remit.store import people
 from remit.store import runs as statements
@@ -91,6 +91,9 @@ def release(
     agent = lookup.agent_row(ctx, run.agent_id)
     lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
     assert agent is not None
+    if ended is RunStatus.COMPLETED:
+        toolset.go_on(ctx, run)
+        lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
     if lease is None or lease.epoch != run.epoch:
         # It was begun by hand; whatever it left is to be seen to as ever.
         if ended is not RunStatus.CANCELLED:

@@ -54,6 +54,8 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "approval": Entry("approval", "What agents asked for, and your decisions."),
         "run": Entry("run", "Runs: agents at work."),
         "adapter": Entry("adapter", "What runs agents, and how it is configured."),
+        "mcp": Entry("mcp", "MCP servers that agents use through Remit."),
+        "secret": Entry("secret", "Where the values of secrets are found."),
     },
     "Mail": {
         "send": Entry("mail", "Write to an agent, a person or the board."),

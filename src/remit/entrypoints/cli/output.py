@@ -14,6 +14,7 @@ OPAQUE = frozenset(
     {
         *("details", "adapterConfig", "runtimeConfig", "metadata", "permissions"),
         *("payload", "result", "configuration", "was", "now"),
+        *("env", "secretEnv", "headers", "secretHeaders"),
     }
 )
 #: Where an id may be cut: after its time in seconds or so, its milliseconds, its counter.

@@ -26,6 +26,7 @@ from remit.entrypoints.http import (
     health,
     hiring,
     mail,
+    mcp_servers,
     openapi,
     org,
     outcomes,
@@ -34,6 +35,7 @@ from remit.entrypoints.http import (
     questions,
     run_reports,
     runs,
+    secrets,
     signin,
     users,
 )
@@ -121,6 +123,8 @@ class Instance:
             run_reports.router(app),
             budgets.router(app),
             events.router(app, self.announcer),
+            secrets.router(app),
+            mcp_servers.router(app),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them
         api.router.routes.extend([*pages.routes(app), *signin.routes(app)])

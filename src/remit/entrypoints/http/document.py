@@ -23,6 +23,7 @@ _THEIRS: Final = frozenset(
     {
         *("details", "adapter_config", "runtime_config", "metadata", "permissions"),
         *("payload", "result", "configuration", "was", "now"),
+        *("env", "secret_env", "headers", "secret_headers"),
     }
 )
 #: Names that are written differently from how they sound.

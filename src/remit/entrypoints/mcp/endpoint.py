@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from remit.entrypoints.mcp.registry import Tool, check_values, input_schema, validate
+from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
 from remit.errors import NotFound, RemitError, TooLarge, Unauthenticated
 from remit.ids import random_name
 
@@ -60,6 +60,8 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
 
 ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
+#: A tool by its name that is in no list of ours, for the bearer of a token.
+FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
 
 
@@ -70,16 +72,22 @@ def build_endpoint(
     version: str,
     allowed_hosts: Sequence[str],
     listed: ToolsOf | None = None,
+    find: FindTool | None = None,
+    needs: AbstractAsyncContextManager[object] | None = None,
 ) -> Endpoint:
     """An endpoint that calls `tools(token)` for whoever holds the token.
 
-    It lists them, or `listed(token)` if not everybody has to read of everything.
+    It lists them, or `listed(token)` if not everybody has to read of everything. What is not among
+    them `find` may know; `needs` is entered while it serves.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
     return Endpoint(
-        _server(tools, listed or tools, version), authenticate, _security(allowed_hosts)
+        _server(tools, listed or tools, find, version),
+        authenticate,
+        _security(allowed_hosts),
+        needs or nullcontext(),
     )
 
 
@@ -91,7 +99,9 @@ class Endpoint:
         server: Server[dict[str, Any]],
         authenticate: Authenticate,
         security: TransportSecuritySettings,
+        needs: AbstractAsyncContextManager[object],
     ) -> None:
+        self._needs = needs
         self._server = server
         self._authenticate = authenticate
         self._settings = security
@@ -107,7 +117,7 @@ class Endpoint:
             security_settings=self._settings,
             max_request_body_size=LARGEST_BODY,
         )
-        async with sessions.run():
+        async with self._needs, sessions.run():
             self._sessions = sessions
             try:
                 yield
@@ -193,7 +203,9 @@ class _Exchange:
 # ── what the server does ────────────────────────────────────────────────────────────────────────
 
 
-def _server(tools: ToolsOf, listed: ToolsOf, version: str) -> Server[dict[str, Any]]:
+def _server(
+    tools: ToolsOf, listed: ToolsOf, find: FindTool | None, version: str
+) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
     ) -> ListToolsResult:
@@ -204,8 +216,10 @@ def _server(tools: ToolsOf, listed: ToolsOf, version: str) -> Server[dict[str, A
     ) -> dict[str, Any]:
         try:
             token = _token(context)
-            tool = _find(await tools(token), call.name)
-            return _success(await tool.call(token, validate(tool, call.arguments or {})))
+            tool = await find(token, call.name) if find is not None else None
+            tool = tool or _find(await tools(token), call.name)
+            answer = await tool.call(token, validate(tool, call.arguments or {}))
+            return _success(answer) if tool.schema is None else _passed_on(answer)
         except RemitError as error:
             return _failure(error)
         except Exception:
@@ -256,7 +270,7 @@ def _listed(tool: Tool) -> ListedTool:
         {
             "name": tool.name,
             "description": tool.description,
-            "inputSchema": input_schema(tool.arguments),
+            "inputSchema": schema_of(tool),
             # Clients run tools that only read in parallel.
             "annotations": None if tool.mutates else {"readOnlyHint": True},
         }
@@ -269,6 +283,14 @@ def _success(result: dict[str, Any]) -> dict[str, Any]:
         "structuredContent": result,
         "resultType": "complete",
     }
+
+
+def _passed_on(answer: dict[str, Any]) -> dict[str, Any]:
+    """What another server answered. Only what every client understands, and nothing about us."""
+    known = ("content", "structuredContent", "isError")
+    passed = {key: answer[key] for key in known if key in answer}
+    _json(passed)
+    return {"content": [], **passed, "resultType": "complete"}
 
 
 def _failure(error: RemitError) -> dict[str, Any]:

@@ -33,8 +33,8 @@ class Tool:
     name: str
     #: Short: every agent pays for it in every conversation.
     description: str
-    #: Its JSON schema is the tool's input schema.
-    arguments: type[BaseModel]
+    #: Its JSON schema is the tool's input schema; None when `schema` is.
+    arguments: type[BaseModel] | None
     #: Takes the bearer token and the checked arguments, and answers plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
@@ -42,11 +42,16 @@ class Tool:
     for_loose_ends: bool = False
     #: What an agent must have a use for to be told of it; empty for what everybody needs.
     offer: str = ""
+    #: Of a tool that is not ours: the schema as its server has it. The server checks the arguments,
+    #: and its answer is passed on as it is.
+    schema: dict[str, Any] | None = None
 
 
-def validate(tool: Tool, arguments: object) -> BaseModel:
+def validate(tool: Tool, arguments: object) -> Any:
     """The arguments as the tool's model, or BadInput that names the field."""
     check_values(arguments)
+    if tool.arguments is None:
+        return arguments
     try:
         checked = tool.arguments.model_validate(arguments)
     except ValidationError as wrong:
@@ -87,6 +92,10 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = _compact(whole, whole.get("$defs", {}), ())
     schema.setdefault("properties", {})
     return schema
+
+
+def schema_of(tool: Tool) -> dict[str, Any]:
+    return input_schema(tool.arguments) if tool.arguments is not None else tool.schema or {}
 
 
 def _compact(

@@ -18,7 +18,7 @@ from remit.entrypoints.mcp import (
     mail_tools,
     outcome_tools,
 )
-from remit.entrypoints.mcp.registry import Tool, input_schema
+from remit.entrypoints.mcp.registry import Tool, schema_of
 from remit.services import overview, users
 from remit.services.identity import Caller
 
@@ -47,13 +47,17 @@ def build_tools(
 
 
 def build_listed(
-    app: App, tools: Callable[[str], Awaitable[Sequence[Tool]]]
+    app: App,
+    tools: Callable[[str], Awaitable[Sequence[Tool]]],
+    more: Callable[[str], Awaitable[Sequence[Tool]]] | None = None,
 ) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-    """What the bearer of a token is told of: what each agent needs, and no more."""
+    """What the bearer of a token is told of: what each agent needs, and no more; `more` are tools
+    of other servers."""
 
     async def listed(token: str) -> Sequence[Tool]:
         offers = await app.gate(Caller(token), overview.offered)
-        return [tool for tool in await tools(token) if _offer(tool) in offers]
+        ours = [tool for tool in await tools(token) if _offer(tool) in offers]
+        return [*ours, *(await more(token) if more is not None else ())]
 
     return listed
 
@@ -61,7 +65,7 @@ def build_listed(
 async def base_size(app: App) -> tuple[int, int]:
     """How many tools every agent is told of, and about how many tokens that takes."""
     base = [tool for tool in await build_tools(app)("") if not _offer(tool)]
-    listed = [[tool.name, tool.description, input_schema(tool.arguments)] for tool in base]
+    listed = [[tool.name, tool.description, schema_of(tool)] for tool in base]
     return len(base), len(json.dumps(listed, separators=(",", ":"))) // CHARACTERS_PER_TOKEN
 
 

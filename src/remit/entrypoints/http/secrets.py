@@ -1,0 +1,95 @@
+"""Secrets over HTTP: where they are found; a value comes in and never goes out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field
+
+from remit.app import App
+from remit.entrypoints.http.caller import caller
+from remit.entrypoints.http.document import reply
+from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
+from remit.entrypoints.http.paging import Paged, by_id
+from remit.errors import BadInput
+from remit.model.secret import FILE, source_name
+from remit.services import secrets
+from remit.services.command import Answer
+
+SecretName = Annotated[str, Path(alias="name", min_length=1, max_length=200)]
+
+
+class SecretBody(Body):
+    name: Reference
+    source: Annotated[
+        str | None, Field(description="env, file, command, or what a plugin adds.", max_length=40)
+    ] = None
+    #: A variable, the path of a file, or a command as a list; on the instance's machine.
+    place: str | list[str] | None = None
+    #: Instead of both: the value itself, which the instance keeps in a file of its own.
+    value: Annotated[str | None, Field(json_schema_extra={"writeOnly": True})] = None
+
+
+def router(app: App) -> APIRouter:
+    routes = new_router("secrets", "/api")
+    in_company = "/companies/{companyId}/secrets"
+
+    @routes.get(in_company)
+    async def list_secrets(request: Request, company: CompanyId, page: Paged) -> Response:
+        """Where each is found, and whether it can be had on the machine that answers."""
+        found = await app.gate(
+            caller(request),
+            secrets.listing,
+            company=company,
+            after=page.after_id(),
+            limit=page.limit,
+        )
+        rows = [
+            {**secrets.view(secret), "usable": problem is None, "problem": problem}
+            for secret, problem in zip(found, await app.vault.problems(found), strict=True)
+        ]
+        return page.reply(rows, by_id)
+
+    @routes.post(in_company, status_code=201)
+    async def set_secret(request: Request, company: CompanyId, body: SecretBody) -> Response:
+        """Register where a secret is found, or give its value; again, to change it."""
+        who = caller(request)
+        allowed = await app.gate(who, secrets.may_change, company=company, name=body.name)
+        wanted: dict[str, Any] = {"company": allowed["company_id"], "name": body.name}
+        if body.value is None:
+            if body.source is None or body.place is None:
+                raise BadInput("Give source and place, or value.", "Say where it is found.")
+            app.vault.check_source(source_name(body.source))
+            answer = await app.gate(
+                who, secrets.put, **wanted, source=body.source, place=body.place
+            )
+            return reply(await _settled(answer), 201)
+        if body.source is not None or body.place is not None:
+            raise BadInput("Give source and place, or value.", "Not all of them.")
+        kept = await app.vault.keep(allowed["company_id"], body.value)
+        try:
+            answer = await app.gate(who, secrets.put, **wanted, source=FILE, new_place=kept)
+        except BaseException:
+            await app.vault.discard(kept)
+            raise
+        if answer["place"] != kept:  # the same request was answered before
+            await app.vault.discard(kept)
+        return reply(await _settled(answer), 201)
+
+    @routes.delete(in_company + "/{name}")
+    async def remove_secret(request: Request, company: CompanyId, name: SecretName) -> Response:
+        return reply(
+            await _settled(
+                await app.gate(caller(request), secrets.remove, company=company, name=name)
+            )
+        )
+
+    async def _settled(answer: Answer) -> Answer:
+        """What it was before is deleted, if it was ours."""
+        replaced = answer.pop("replaced", None)
+        if replaced != answer.get("place"):
+            await app.vault.discard(replaced)
+        return answer
+
+    return routes

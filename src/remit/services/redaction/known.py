@@ -1,0 +1,80 @@
+"""Values that are known to be secret, taken out of whatever is shown, however they are written."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from remit.services.redaction.shapes import REMOVED
+
+#: A shorter text stands in too many others.
+SHORTEST = 6
+
+
+class Known:
+    """The secrets that somebody works with, and every way in which they are usually written."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._spellings = _spellings(values)
+
+    def __bool__(self) -> bool:
+        return bool(self._spellings)
+
+    def out_of(self, text: str) -> str:
+        for spelling in self._spellings:
+            if spelling in text:
+                text = text.replace(spelling, REMOVED)
+        return text
+
+    def out_of_all(self, value: Any) -> Any:
+        """The same for a document of plain JSON values, its keys included."""
+        if not self._spellings:
+            return value
+        if isinstance(value, str):
+            return self.out_of(value)
+        if isinstance(value, Mapping):
+            return {self.out_of(str(key)): self.out_of_all(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.out_of_all(one) for one in value]
+        return value
+
+
+def _spellings(values: Iterable[str]) -> tuple[str, ...]:
+    """The longest first, so that no part of one is left standing."""
+    found: set[str] = set()
+    for value in values:
+        # What a program prints comes line by line; a key of several lines is known by each.
+        for part in {value, value.strip(), *value.splitlines()}:
+            if len(part) < SHORTEST:
+                continue
+            raw = part.encode(errors="replace")
+            found |= {
+                part,
+                json.dumps(part)[1:-1],
+                json.dumps(part, ensure_ascii=False)[1:-1],
+                quote(part, safe=""),
+                quote_plus(part),
+                raw.hex(),
+                raw.hex().upper(),
+            }
+            for shift in range(3):
+                found |= _in_base64(raw, shift)
+    return tuple(sorted((one for one in found if len(one) >= SHORTEST), key=len, reverse=True))
+
+
+def _in_base64(raw: bytes, shift: int) -> set[str]:
+    """How it looks inside of something longer, with so many bytes before it.
+
+    What is at its ends depends on its neighbours, so only the middle is known.
+    """
+    start = -(-shift * 8 // 6)
+    length = (shift + len(raw)) * 8 // 6
+    found = set()
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        middle = encode(bytes(shift) + raw).decode()[start:length]
+        if len(middle) >= 2 * SHORTEST:
+            found.add(middle)
+    return found

@@ -1,0 +1,85 @@
+"""What becomes of an agent at work when the MCP servers it may use change.
+
+The database comes first: what was taken is refused from then on, what was given can be called. A
+program that is running has its list of tools already, so it is told by mail to save its state and
+end. Then it is started again, with a new list, because there is mail: that one, or one that says to
+go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from remit.model.grant import Grant, Mode, ResourceKind
+from remit.model.mcp_server import SEPARATOR
+from remit.model.run import Run
+from remit.services import approval_engine
+from remit.services.command import Context
+from remit.store import mcp_servers as statements
+from remit.store import runs as run_statements
+
+SUBJECT = "Your tools change"
+CHANGED = "Your tools have changed"
+_GO_ON = (
+    "You were started again, with the tools that you may use now. Go on with what you left, if "
+    "there is anything; otherwise acknowledge this and end."
+)
+_STEP = (
+    "Your tools were listed when you were started. Save your state and end your run as soon as "
+    "you can; you are started again with the new ones."
+)
+
+
+def given(ctx: Context, grant: Grant) -> None:
+    """Somebody was granted a server, or was forbidden it."""
+    if grant.kind is not ResourceKind.MCP_SERVER:
+        return
+    name = grant.resource_id
+    if grant.mode is Mode.DENY:
+        text = f"You may not use the MCP server {name} any more; its tools are refused from now on."
+    else:
+        asks = " Each use has to be approved." if grant.mode is Mode.ASK else ""
+        text = (
+            f"You may use the MCP server {name} now. Its tools are named {name}{SEPARATOR}….{asks}"
+        )
+    _tell(ctx, [grant.holder_id], text)
+
+
+def taken(ctx: Context, revoked: Sequence[str]) -> None:
+    """These grants were revoked just now; those among them that were about servers are told."""
+    if not revoked:
+        return
+    gone = set(revoked)
+    for grant in ctx.tx.all(statements.TAKEN_NOW, company=ctx.company, now=ctx.now):
+        if grant.id in gone:
+            held = ctx.held(grant.holder_id, grant.resource)
+            if not any(other.live(ctx.now) for other in held):
+                _tell(
+                    ctx,
+                    [grant.holder_id],
+                    f"The MCP server {grant.resource_id} was taken from you; its tools are "
+                    "refused from now on.",
+                )
+
+
+def server_changed(ctx: Context, name: str) -> None:
+    """The same name, another server behind it."""
+    held = ctx.tx.all(statements.HELD_ON_SERVER, company=ctx.company, name=name, now=ctx.now)
+    holders = dict.fromkeys(grant.holder_id for grant in held if grant.mode is not Mode.DENY)
+    _tell(ctx, holders, f"The MCP server {name} was set up anew; its tools may be others now.")
+
+
+def go_on(ctx: Context, run: Run) -> None:
+    """Whoever ended because its tools changed, and dealt with all its mail, still has something to
+    go on with: what it left to end."""
+    if ctx.tx.one(run_statements.HAS_WORK, agent=run.agent_id, now=ctx.now) is not None:
+        return
+    since = {"company": run.company_id, "agent": run.agent_id, "since": run.started_at}
+    if ctx.tx.one(statements.CHANGED_SINCE, **since) is not None:
+        approval_engine.tell(ctx, f"agent:{run.agent_id}", CHANGED, _GO_ON)
+
+
+def _tell(ctx: Context, agents: Iterable[str], text: str) -> None:
+    for agent in agents:
+        if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent) is not None:
+            approval_engine.tell(ctx, f"agent:{agent}", SUBJECT, f"{text}\n\n{_STEP}")
