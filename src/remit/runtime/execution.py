@@ -159,7 +159,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     adapter = registry.get(briefing["agent"]["adapter_type"])
     context = await _prepare(app, url, claimed, briefing, adapter)
     try:
-        result = await _call(adapter, context)
+        result = await call(adapter, context)
     finally:
         await uninterrupted(context.close())
     await _keep_session(app, briefing, context, result)
@@ -184,7 +184,7 @@ async def _prepare(
     home = app.settings.home / "agents" / claimed.agent_id
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
-    lent = {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
+    lent = lent_to(adapter)
     return Context(
         config=config,
         agent=agent,
@@ -209,7 +209,13 @@ async def _prepare(
     )
 
 
-async def _call(adapter: Adapter, context: Context) -> RunResult:
+def lent_to(adapter: Adapter) -> dict[str, str]:
+    """What the worker's own environment has for an adapter: keys for the model, by name."""
+    return {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
+
+
+async def call(adapter: Adapter, context: Context) -> RunResult:
+    """Let an adapter carry out a run, in the time its configuration gives it."""
     seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
     try:
         async with asyncio.timeout(seconds) as limit:

@@ -15,7 +15,7 @@ from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import Approval, ApprovalType
 from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
-from remit.services import approval_engine, inbox, tree, waking
+from remit.services import approval_engine, inbox, jobs, tree, waking
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
@@ -161,6 +161,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
+    jobs.drop_all(ctx, agent)
     withdrawn = approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)

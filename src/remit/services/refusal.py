@@ -25,6 +25,7 @@ _STEPS = {
     "own_permissions": "Ask the board.",
     "board_decides": "Wait; the board sees it among what awaits it.",
     "own_request": "Wait for somebody above you, or for the board.",
+    "agents_only": "Write to an agent; it can have it done in the background.",
     "not_in_reach": "Write to your boss, or ask it for a message capability.",
     "kept_by_remit": "Deal with the mail and acknowledge it; the outcome closes by itself.",
     "not_held": "Ask your own boss for the capability first, then pass it on.",

@@ -11,12 +11,14 @@ from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.approval import Approval
 from remit.model.decision import Decision
+from remit.model.job import Job
 from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
 from remit.services import (
     approval_engine,
     inbox,
+    jobs,
     letters,
     lookup,
     loose,
@@ -27,6 +29,7 @@ from remit.services import (
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import governance, people
+from remit.store import jobs as job_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
 
@@ -149,7 +152,7 @@ def _about_agent(
 def loose_ends(
     ctx: Context, *, agent: str | None = None, company: str | None = None
 ) -> dict[str, Any]:
-    """Open questions, schedules, deferred and dead mail of an agent and everybody below it.
+    """Open questions, schedules, jobs, deferred and dead mail of an agent and everybody below.
 
     The oldest of each kind, when there are very many.
     """
@@ -167,6 +170,10 @@ def loose_ends(
     ends += [
         {"kind": "schedule", **views.schedule(found)}
         for found in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
+    ]
+    ends += [
+        {"kind": "job", **views.job(found)}
+        for found in ctx.tx.all(job_statements.UNFINISHED_BELOW, **whose)
     ]
     for kind, statement in (
         ("deferred_mail", statements.DEFERRED_BELOW),
@@ -193,18 +200,22 @@ def has_loose_ends(ctx: Context) -> bool:
         ctx.tx.all(statements.QUESTIONS, **own)
         or ctx.tx.all(statements.SCHEDULES, **own)
         or ctx.tx.all(statements.DEFERRED_BY, agent=me, limit=1)
+        or ctx.tx.one(job_statements.COUNT_UNFINISHED, agent=me)
     )
 
 
 @command
 def cancel(ctx: Context, *, thread: str) -> Answer:
-    """Cancel a question, a schedule or a deferred message: by its owner, or from above."""
+    """Cancel a question, a schedule, a job or a deferred message: by its owner, or from above."""
     with contextlib.suppress(NotFound):
         asked = lookup.question(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
         return questions.cancel(ctx, asked)
     with contextlib.suppress(NotFound):
         planned = lookup.schedule(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
         return schedules.cancel(ctx, planned)
+    with contextlib.suppress(NotFound):
+        job = lookup.job(ctx, thread, lambda one: jobs.may_end(ctx, one))
+        return jobs.cancel_one(ctx, job)
     return _take_back(ctx, thread)
 
 
@@ -214,18 +225,22 @@ def cancel_message(ctx: Context, *, message: str) -> Answer:
 
 
 def _take_back(ctx: Context, text: str) -> Answer:
-    """A message that was not delivered yet."""
+    """A message that was not delivered yet; or what its thread has under way in the background."""
     message = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _own(ctx, one))
-    if message.sender_user_id == ctx.actor.id:
-        ctx.accept_rule(views.OWN)
-    else:
-        decision = _may_cancel(ctx, message.sender_agent_id)
-        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
     waiting = [
         delivery
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
         if delivery.status is DeliveryStatus.DEFERRED
     ]
+    if not waiting and (under_way := _under_way(ctx, message)):
+        for job in under_way:
+            jobs.cancel_one(ctx, job)
+        return {"id": message.id, "status": "cancelled", "jobs": [job.id for job in under_way]}
+    if message.sender_user_id == ctx.actor.id:
+        ctx.accept_rule(views.OWN)
+    else:
+        decision = _may_cancel(ctx, message.sender_agent_id)
+        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
     if not waiting:
         raise Conflict("The message was delivered already.")
     for delivery in waiting:
@@ -238,6 +253,15 @@ def _take_back(ctx: Context, text: str) -> Answer:
         )
     ctx.record("message.cancel", f"message:{message.id}", {})
     return {"id": message.id, "status": "cancelled"}
+
+
+def _under_way(ctx: Context, message: Message) -> list[Job]:
+    """Jobs that the caller may end: of this message or, if it began the thread, of all of it."""
+    return [
+        job
+        for job in ctx.tx.all(job_statements.UNFINISHED_IN_THREAD, thread=message.thread_id)
+        if message.id in (job.message_id, message.thread_id) and jobs.may_end(ctx, job)
+    ]
 
 
 @command

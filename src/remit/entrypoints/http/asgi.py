@@ -24,6 +24,7 @@ from remit.entrypoints.http import (
     grants,
     health,
     hiring,
+    jobs,
     mail,
     openapi,
     org,
@@ -118,6 +119,7 @@ class Instance:
             questions.router(app),
             runs.router(app, self.announcer),
             run_reports.router(app),
+            jobs.router(app),
             events.router(app, self.announcer),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them
