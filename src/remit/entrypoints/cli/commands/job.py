@@ -16,7 +16,7 @@ id_argument = click.argument("id_", metavar="ID")
 
 @click.group(cls=Group)
 def job() -> None:
-    """Background jobs of agents: one text, one program, one answer by mail."""
+    """Background jobs of agents."""
 
 
 @job.command("list")
