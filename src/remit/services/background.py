@@ -3,9 +3,6 @@ transaction. What becomes of it is in `jobs.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict
 from remit.ids import JobId
@@ -18,9 +15,7 @@ from remit.store import jobs as statements
 from remit.store.statement import row
 
 
-def accept(
-    ctx: Context, message: Message, body: File, attachments: Sequence[File], due: Micros
-) -> Job:
+def accept(ctx: Context, message: Message, body: File, due: Micros) -> Job:
     """Have the text of a message run, for the agent that sent it and as that agent is set up."""
     sender = (
         None if message.sender_agent_id is None else lookup.agent_row(ctx, message.sender_agent_id)
@@ -42,7 +37,6 @@ def accept(
             "Wait for their answers, or cancel some.",
             code="too_many_jobs",
         )
-    _check_attachments(ctx, attachments)
     job = Job(
         id=JobId(ctx.ids.new()),
         company_id=message.company_id,
@@ -68,18 +62,3 @@ def accept(
     )
     ctx.tx.run(statements.INSERT_JOB, **row(job))
     return job
-
-
-def _check_attachments(ctx: Context, attachments: Sequence[File]) -> None:
-    """They are read later, when nobody is there to approve it."""
-    ticket, ctx.ticket = ctx.ticket, None
-    try:
-        for file in attachments:
-            action, resource, facts = lookup.about_file(ctx, file, Action.FILE_READ)
-            if not ctx.decide(action, resource, **facts).allowed:
-                raise Conflict(
-                    "Each use of that file needs an approval, so it cannot be sent.",
-                    "Put what is needed of it into the text.",
-                )
-    finally:
-        ctx.ticket = ticket

@@ -16,6 +16,7 @@ from remit.errors import Conflict, NotFound, Refused
 from remit.ids import JobId, is_id
 from remit.model.agent import Agent, AgentStatus
 from remit.model.job import MOST_ATTEMPTS, Job, JobStatus
+from remit.model.mail import Message
 from remit.model.principal import ActorKind, Principal
 from remit.services import files, jobs, lookup, views
 from remit.services.claiming import LEASE_TIME, MOST_AT_ONCE, has_full_access
@@ -164,18 +165,19 @@ def material(ctx: Context, *, job: str, epoch: int) -> dict[str, Any]:
         "full_access": has_full_access(ctx, agent),
         "subject": message.subject,
         "body": {"id": message.body_file_id, "hash": body.sha256},
-        "attachments": _attachments(ctx, agent, json.loads(message.attachments)),
+        "attachments": _attachments(ctx, agent, message),
     }
 
 
-def _attachments(ctx: Context, agent: Agent, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _attachments(ctx: Context, agent: Agent, message: Message) -> list[dict[str, Any]]:
+    """As far as the sender may still read them; what took an approval had it when it was sent."""
     sender = Principal(
         ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
     )
     found = []
-    for file in ids:
+    for file in json.loads(message.attachments):
         try:
-            with ctx.acting_as(sender):
+            with ctx.acting_as(sender, ticket=message.id):
                 view = files.read.body(ctx, file=file)
         except (NotFound, Refused):
             raise Conflict(

@@ -172,7 +172,7 @@ def post(
         inbox.deliver(ctx, message, due, user=user)
     job = None
     if address.kind is AddressKind.BACKGROUND:
-        job = background.accept(ctx, message, content, sent, due)
+        job = background.accept(ctx, message, content, due)
     ctx.record(
         "message.send",
         f"message:{message.id}",
