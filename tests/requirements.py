@@ -1998,8 +1998,19 @@ ROWS = (
             "tests/test_runs.py::test_remit_itself_goes_on_with_the_root_agent",
         ),
     ),
-    Row("HH-43", "an agent may use lightweight temporary helpers", deferred=RUNTIME),
-    Row("HH-44", "what temporary helpers inherit and share is settled", deferred=RUNTIME),
+    Row(
+        "HH-43",
+        "an agent may use lightweight temporary helpers",
+        tests=(
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+            "tests/test_jobs.py::test_the_board_can_forbid_it_or_be_asked_each_time",
+        ),
+    ),
+    Row(
+        "HH-44",
+        "what temporary helpers inherit and share is settled",
+        tests=("tests/test_jobs.py::test_nothing_of_a_job_is_kept_for_the_next",),
+    ),
     Row(
         "HB-01",
         "an agent has a name, a token and an inbox",
@@ -2243,18 +2254,97 @@ ROWS = (
         ),
     ),
     Row("HB-39", "applying a setup keeps the record of runs", deferred=RUNTIME),
-    Row("HB-40", "mail to the background address runs a job", deferred=RUNTIME),
-    Row("HB-41", "a job's result is the provider's final output", deferred=RUNTIME),
-    Row("HB-42", "the number of jobs at once is bounded", deferred=RUNTIME),
-    Row("HB-43", "a job gets no instructions from Remit", deferred=RUNTIME),
-    Row("HB-44", "a job gets no token", deferred=RUNTIME),
-    Row("HB-45", "a job has the access of an ordinary run", deferred=RUNTIME),
-    Row("HB-46", "a job takes its settings from the sender", deferred=RUNTIME),
-    Row("HB-47", "a job answers its sender, in reply", deferred=RUNTIME),
-    Row("HB-48", "a failed job says so in its answer", deferred=RUNTIME),
-    Row("HB-49", "a job without a known sender is dropped and logged", deferred=RUNTIME),
-    Row("HB-50", "a job keeps nothing for the next one", deferred=RUNTIME),
-    Row("HB-51", "a job's request counts as read when accepted", deferred=RUNTIME),
+    Row(
+        "HB-40",
+        "mail to the background address runs a job",
+        tests=(
+            "tests/test_job_agents.py::test_its_commands_find_the_attachments_and_no_token",
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+            "tests/test_jobs.py::test_attachments_lie_beside_it_to_be_read",
+        ),
+    ),
+    Row(
+        "HB-41",
+        "a job's result is the provider's final output",
+        tests=(
+            "tests/test_job_agents.py::test_the_last_word_is_the_answer_and_the_first_is_only_the_text",
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+        ),
+    ),
+    Row(
+        "HB-42",
+        "the number of jobs at once is bounded",
+        tests=(
+            "tests/test_jobs.py::test_four_at_once_unless_told_otherwise_within_bounds",
+            "tests/test_jobs.py::test_a_number_that_is_none_is_said",
+            "tests/test_jobs.py::test_of_forty_jobs_never_more_run_at_once_than_allowed",
+        ),
+    ),
+    Row(
+        "HB-43",
+        "a job gets no instructions from Remit",
+        tests=(
+            "tests/test_job_agents.py::test_the_last_word_is_the_answer_and_the_first_is_only_the_text",
+            "tests/test_jobs.py::test_a_job_is_told_its_text_and_nothing_of_remit",
+        ),
+    ),
+    Row(
+        "HB-44",
+        "a job gets no token",
+        tests=(
+            "tests/test_job_agents.py::test_its_commands_find_the_attachments_and_no_token",
+            "tests/test_jobs.py::test_a_job_is_told_its_text_and_nothing_of_remit",
+        ),
+    ),
+    Row(
+        "HB-45",
+        "a job has the access of an ordinary run",
+        tests=("tests/test_jobs.py::test_a_job_is_held_by_the_sandbox_of_its_sender",),
+    ),
+    Row(
+        "HB-46",
+        "a job takes its settings from the sender",
+        tests=(
+            "tests/test_job_agents.py::test_the_last_word_is_the_answer_and_the_first_is_only_the_text",
+            "tests/test_jobs.py::test_a_job_is_set_up_as_its_sender_was_when_it_asked",
+        ),
+    ),
+    Row(
+        "HB-47",
+        "a job answers its sender, in reply",
+        tests=(
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+            "tests/test_jobs.py::test_the_last_words_of_a_run_can_be_run",
+        ),
+    ),
+    Row(
+        "HB-48",
+        "a failed job says so in its answer",
+        tests=(
+            "tests/test_jobs.py::test_a_job_that_fails_says_why_in_its_answer",
+            "tests/test_jobs.py::test_who_cannot_do_jobs_is_told",
+        ),
+    ),
+    Row(
+        "HB-49",
+        "a job without a known sender is dropped and logged",
+        tests=(
+            "tests/test_jobs.py::test_what_a_person_sends_there_is_refused_recorded_and_dropped",
+            "tests/test_jobs.py::test_jobs_of_somebody_who_is_gone_are_dropped_and_recorded",
+        ),
+    ),
+    Row(
+        "HB-50",
+        "a job keeps nothing for the next one",
+        tests=("tests/test_jobs.py::test_nothing_of_a_job_is_kept_for_the_next",),
+    ),
+    Row(
+        "HB-51",
+        "a job's request counts as read when accepted",
+        tests=(
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+        ),
+    ),
     Row("HB-52", "bindings link an agent to a channel", deferred=FEDERATION),
     Row("HB-53", "a channel's token has one binding", deferred=FEDERATION),
     Row("HB-54", "an agent has one binding per kind of channel", deferred=FEDERATION),
