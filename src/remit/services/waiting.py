@@ -24,6 +24,7 @@ from remit.services import (
     loose,
     questions,
     schedules,
+    signs,
     views,
 )
 from remit.services.command import Answer, Context, command, query
@@ -154,7 +155,8 @@ def loose_ends(
 ) -> dict[str, Any]:
     """Open questions, schedules, jobs, deferred and dead mail of an agent and everybody below.
 
-    The oldest of each kind, when there are very many.
+    The oldest of each kind, when there are very many; and signs that it, or somebody who reports
+    to it, has more to do than it gets on with.
     """
     if company is not None or not agent:
         lookup.company_of_caller(ctx, company)
@@ -183,6 +185,8 @@ def loose_ends(
             _item(ctx, kind, found.message_id, _subject(ctx, found), found)
             for found in ctx.tx.all(statement, **whose)
         ]
+    here = [lookup.agent_row(ctx, top), *ctx.tx.all(agent_statements.REPORTS, agent=top)]
+    ends += signs.of(ctx, [agent for agent in here if agent is not None])
     return {"loose_ends": ends}
 
 
