@@ -90,11 +90,12 @@ async def until(condition: Callable[[], object], seconds: float = 15) -> None:
 
 
 @asynccontextmanager
-async def stage(home: Path) -> AsyncIterator[Stage]:
+async def stage(home: Path, *, working: bool = True) -> AsyncIterator[Stage]:
     settings = load({"REMIT_HOME": str(home)})
     async with running(settings) as (app, url):
         worker = Worker(app, url)
-        worker.start()
+        if working:
+            worker.start()
         try:
             board = Caller(settings.board_token_file.read_text().strip())
             yield Stage(app, url, board, settings)

@@ -1229,7 +1229,14 @@ ROWS = (
         "a run ends when nothing is left, after saving its state",
         tests=("tests/test_prompt.py::test_it_says_how_to_work_and_is_short",),
     ),
-    Row("AG-78", "a full context ends a run properly and starts another", deferred=RUNTIME),
+    Row(
+        "AG-78",
+        "a full context ends a run properly and starts another",
+        tests=(
+            "tests/test_memory.py::test_a_full_context_is_no_failure_of_who_got_on_and_the_next_run_goes_on",
+            "tests/test_memory.py::test_a_conversation_that_is_full_is_not_gone_on_with",
+        ),
+    ),
     Row(
         "AG-79",
         "processing the inbox only sorts it",
@@ -1251,8 +1258,20 @@ ROWS = (
             "tests/test_prompt.py::test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it",
         ),
     ),
-    Row("AG-83", "the state document is short; history rebuilds the rest", deferred=RUNTIME),
-    Row("AG-84", "Remit alone appends to the activity log", deferred=RUNTIME),
+    Row(
+        "AG-83",
+        "the state document is short; history rebuilds the rest",
+        tests=(
+            "tests/test_memory.py::test_after_a_crash_the_state_its_versions_and_the_log_say_what_was",
+        ),
+    ),
+    Row(
+        "AG-84",
+        "Remit alone appends to the activity log",
+        tests=(
+            "tests/test_organisation.py::test_an_activity_log_is_appended_by_submitting_and_by_nothing_else",
+        ),
+    ),
     Row(
         "AG-85",
         "a company starts with a lasting mandate and a root agent",
@@ -1542,7 +1561,14 @@ ROWS = (
             "tests/test_prompt.py::test_it_says_how_to_work_and_is_short",
         ),
     ),
-    Row("AG-120", "signs that delegation is due; mail between siblings", deferred=RUNTIME),
+    Row(
+        "AG-120",
+        "signs that delegation is due; mail between siblings",
+        tests=(
+            "tests/test_memory.py::test_signs_that_delegation_is_due_are_among_the_loose_ends",
+            "tests/test_memory.py::test_siblings_write_to_each_other_where_the_company_lets_them",
+        ),
+    ),
     Row(
         "AG-121",
         "a capability can need approval at each use",
@@ -1977,7 +2003,11 @@ ROWS = (
             "tests/test_organisation.py::test_no_agent_name_and_no_folder_is_special_in_the_code",
         ),
     ),
-    Row("HH-32", "an agent writes in its descendants' folders only", deferred=RUNTIME),
+    Row(
+        "HH-32",
+        "an agent writes in its descendants' folders only",
+        tests=("tests/test_memory.py::test_an_agent_reaches_what_is_below_it_and_no_other_folder",),
+    ),
     Row("HH-33", "reading shared inputs needs a capability", deferred=RUNTIME),
     Row(
         "HH-34",
@@ -1986,7 +2016,13 @@ ROWS = (
             "tests/test_organisation.py::test_no_agent_name_and_no_folder_is_special_in_the_code",
         ),
     ),
-    Row("HH-35", "state has one place for every agent", deferred=RUNTIME),
+    Row(
+        "HH-35",
+        "state has one place for every agent",
+        tests=(
+            "tests/test_memory.py::test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt",
+        ),
+    ),
     Row(
         "HH-36",
         "one prompt is rendered from the capabilities",
@@ -2040,8 +2076,19 @@ ROWS = (
             "tests/test_runs.py::test_remit_itself_goes_on_with_the_root_agent",
         ),
     ),
-    Row("HH-43", "an agent may use lightweight temporary helpers", deferred=RUNTIME),
-    Row("HH-44", "what temporary helpers inherit and share is settled", deferred=RUNTIME),
+    Row(
+        "HH-43",
+        "an agent may use lightweight temporary helpers",
+        tests=(
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+            "tests/test_jobs.py::test_the_board_can_forbid_it_or_be_asked_each_time",
+        ),
+    ),
+    Row(
+        "HH-44",
+        "what temporary helpers inherit and share is settled",
+        tests=("tests/test_jobs.py::test_nothing_of_a_job_is_kept_for_the_next",),
+    ),
     Row(
         "HB-01",
         "an agent has a name, a token and an inbox",
@@ -2142,7 +2189,13 @@ ROWS = (
             "tests/test_real_agents.py::test_a_wish_is_worked_on_and_answered_in_a_new_conversation",
         ),
     ),
-    Row("HB-14", "providers use their shared homes", deferred=RUNTIME),
+    Row(
+        "HB-14",
+        "providers use their shared homes",
+        tests=(
+            "tests/test_adapter_runs.py::test_the_shared_login_is_used_and_no_variable_leads_elsewhere",
+        ),
+    ),
     Row(
         "HB-15",
         "the system prompt is passed by flag",
@@ -2176,8 +2229,18 @@ ROWS = (
             "tests/test_configuration.py::test_the_board_changes_it_and_every_revision_stays",
         ),
     ),
-    Row("HB-19", "full access to the machine is a named mode", deferred=RUNTIME),
-    Row("HB-20", "the documentation says what a workspace does not protect", deferred=RUNTIME),
+    Row(
+        "HB-19",
+        "full access to the machine is a named mode",
+        tests=(
+            "tests/test_adapter_runs.py::test_full_access_is_said_by_name_and_never_the_default",
+        ),
+    ),
+    Row(
+        "HB-20",
+        "the documentation says what a workspace does not protect",
+        tests=("tests/test_docs.py::test_the_documents_say_what_a_workspace_does_not_protect",),
+    ),
     Row(
         "HB-21",
         "a script checks real providers in a folder of its own",
@@ -2186,17 +2249,43 @@ ROWS = (
             "tests/test_real_agents.py::test_a_conversation_goes_on_in_the_next_run_and_each_run_counts_for_itself",
         ),
     ),
-    Row("HB-22", "a persona file exists and is not in the prompt", deferred=RUNTIME),
+    Row(
+        "HB-22",
+        "a persona file exists and is not in the prompt",
+        tests=(
+            "tests/test_memory.py::test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt",
+        ),
+    ),
     Row(
         "HB-23",
         "memory enters each new session, shortened",
         tests=("tests/test_prompt.py::test_memory_is_bounded_in_bytes_and_says_where_it_was_cut",),
     ),
-    Row("HB-24", "daily notes can enter a session, shortened", deferred=RUNTIME),
+    Row(
+        "HB-24",
+        "daily notes can enter a session, shortened",
+        tests=(
+            "tests/test_memory.py::test_daily_notes_are_shown_to_who_wants_them_cut_and_the_latest_first",
+        ),
+    ),
     Row("HB-25", "an agent's home can be made, found and removed", deferred=RUNTIME),
-    Row("HB-26", "instructions are made anew for each session", deferred=RUNTIME),
-    Row("HB-27", "no other persona file enters the prompt", deferred=RUNTIME),
-    Row("HB-28", "prompts are templates with documented variables", deferred=RUNTIME),
+    Row(
+        "HB-26",
+        "instructions are made anew for each session",
+        tests=("tests/test_prompt.py::test_it_is_rendered_from_what_the_agent_may",),
+    ),
+    Row(
+        "HB-27",
+        "no other persona file enters the prompt",
+        tests=(
+            "tests/test_memory.py::test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt",
+        ),
+    ),
+    Row(
+        "HB-28",
+        "prompts are templates with documented variables",
+        tests=("tests/test_prompt.py::test_the_template_says_which_variables_it_has",),
+    ),
     Row(
         "HB-29",
         "mail, a due time and a start with work left wake an agent",
@@ -2285,18 +2374,97 @@ ROWS = (
         ),
     ),
     Row("HB-39", "applying a setup keeps the record of runs", deferred=RUNTIME),
-    Row("HB-40", "mail to the background address runs a job", deferred=RUNTIME),
-    Row("HB-41", "a job's result is the provider's final output", deferred=RUNTIME),
-    Row("HB-42", "the number of jobs at once is bounded", deferred=RUNTIME),
-    Row("HB-43", "a job gets no instructions from Remit", deferred=RUNTIME),
-    Row("HB-44", "a job gets no token", deferred=RUNTIME),
-    Row("HB-45", "a job has the access of an ordinary run", deferred=RUNTIME),
-    Row("HB-46", "a job takes its settings from the sender", deferred=RUNTIME),
-    Row("HB-47", "a job answers its sender, in reply", deferred=RUNTIME),
-    Row("HB-48", "a failed job says so in its answer", deferred=RUNTIME),
-    Row("HB-49", "a job without a known sender is dropped and logged", deferred=RUNTIME),
-    Row("HB-50", "a job keeps nothing for the next one", deferred=RUNTIME),
-    Row("HB-51", "a job's request counts as read when accepted", deferred=RUNTIME),
+    Row(
+        "HB-40",
+        "mail to the background address runs a job",
+        tests=(
+            "tests/test_job_agents.py::test_its_commands_find_the_attachments_and_no_token",
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+            "tests/test_jobs.py::test_attachments_lie_beside_it_to_be_read",
+        ),
+    ),
+    Row(
+        "HB-41",
+        "a job's result is the provider's final output",
+        tests=(
+            "tests/test_job_agents.py::test_the_last_word_is_the_answer_and_the_first_is_only_the_text",
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+        ),
+    ),
+    Row(
+        "HB-42",
+        "the number of jobs at once is bounded",
+        tests=(
+            "tests/test_jobs.py::test_four_at_once_unless_told_otherwise_within_bounds",
+            "tests/test_jobs.py::test_a_number_that_is_none_is_said",
+            "tests/test_jobs.py::test_of_forty_jobs_never_more_run_at_once_than_allowed",
+        ),
+    ),
+    Row(
+        "HB-43",
+        "a job gets no instructions from Remit",
+        tests=(
+            "tests/test_job_agents.py::test_the_last_word_is_the_answer_and_the_first_is_only_the_text",
+            "tests/test_jobs.py::test_a_job_is_told_its_text_and_nothing_of_remit",
+        ),
+    ),
+    Row(
+        "HB-44",
+        "a job gets no token",
+        tests=(
+            "tests/test_job_agents.py::test_its_commands_find_the_attachments_and_no_token",
+            "tests/test_jobs.py::test_a_job_is_told_its_text_and_nothing_of_remit",
+        ),
+    ),
+    Row(
+        "HB-45",
+        "a job has the access of an ordinary run",
+        tests=("tests/test_jobs.py::test_a_job_is_held_by_the_sandbox_of_its_sender",),
+    ),
+    Row(
+        "HB-46",
+        "a job takes its settings from the sender",
+        tests=(
+            "tests/test_job_agents.py::test_the_last_word_is_the_answer_and_the_first_is_only_the_text",
+            "tests/test_jobs.py::test_a_job_is_set_up_as_its_sender_was_when_it_asked",
+        ),
+    ),
+    Row(
+        "HB-47",
+        "a job answers its sender, in reply",
+        tests=(
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+            "tests/test_jobs.py::test_the_last_words_of_a_run_can_be_run",
+        ),
+    ),
+    Row(
+        "HB-48",
+        "a failed job says so in its answer",
+        tests=(
+            "tests/test_jobs.py::test_a_job_that_fails_says_why_in_its_answer",
+            "tests/test_jobs.py::test_who_cannot_do_jobs_is_told",
+        ),
+    ),
+    Row(
+        "HB-49",
+        "a job without a known sender is dropped and logged",
+        tests=(
+            "tests/test_jobs.py::test_what_a_person_sends_there_is_refused_recorded_and_dropped",
+            "tests/test_jobs.py::test_jobs_of_somebody_who_is_gone_are_dropped_and_recorded",
+        ),
+    ),
+    Row(
+        "HB-50",
+        "a job keeps nothing for the next one",
+        tests=("tests/test_jobs.py::test_nothing_of_a_job_is_kept_for_the_next",),
+    ),
+    Row(
+        "HB-51",
+        "a job's request counts as read when accepted",
+        tests=(
+            "tests/test_jobs.py::test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply",
+        ),
+    ),
     Row("HB-52", "bindings link an agent to a channel", deferred=FEDERATION),
     Row("HB-53", "a channel's token has one binding", deferred=FEDERATION),
     Row("HB-54", "an agent has one binding per kind of channel", deferred=FEDERATION),

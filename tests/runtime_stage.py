@@ -18,6 +18,7 @@ from pathlib import Path
 
 from remit.app import App
 from remit.clock import SECOND
+from remit.runtime.jobs import Jobs
 from remit.runtime.worker import Worker
 from tests.company import settings
 
@@ -107,9 +108,12 @@ async def _live(life: Life) -> None:
             slots=life.slots,
             lease=int(life.lease_seconds * SECOND),
         )
+        carrier = Jobs(app, name=life.name, lease=int(life.lease_seconds * SECOND))
         worker.start()
+        carrier.start()
         os.write(1, f"ready {os.getpid()}\n".encode())
         await stopped.wait()
+        await carrier.stop()
         await worker.stop()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,58 @@ def test_the_system_prompt_is_given_by_flag(tmp_path: Path) -> None:
     assert after(claude, "--append-system-prompt") == "be good"
     codex = codex_cli.command_line(Paper("codex", tmp_path / "2"), "codex", None)
     assert 'developer_instructions="be good"' in codex
+
+
+@pytest.mark.requirement("HB-19")
+def test_full_access_is_said_by_name_and_never_the_default(tmp_path: Path) -> None:
+    """D-29: without it a run has its workspace; with it, what the worker's user has."""
+    for number, (kind, cli) in enumerate((("claude", claude_cli), ("codex", codex_cli))):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / f"full{number}").mkdir()
+        plain = Paper(kind, tmp_path / str(number))
+        full = Paper(kind, tmp_path / f"full{number}", sandbox="full")
+        for context, wanted in ((plain, False), (full, True)):
+            asyncio.run(cli.run(context, kind, None))
+            assert context.started[0]["full_access"] is wanted
+    (tmp_path / "c").mkdir()
+    (tmp_path / "d").mkdir()
+    bold = Paper("claude", tmp_path / "c", permissionMode="bypassPermissions")
+    argv = claude_cli.command_line(bold, "claude", None)
+    assert after(argv, "--permission-mode") == "bypassPermissions"
+    bold = Paper("codex", tmp_path / "d", sandbox="full", codexSandbox="danger-full-access")
+    assert 'sandbox_mode="danger-full-access"' in codex_cli.command_line(bold, "codex", None)
+
+
+@pytest.mark.requirement("HB-14")
+def test_the_shared_login_is_used_and_no_variable_leads_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-29, D-30: the worker's own login serves all agents; each has a place of its own beside it,
+    and nothing of the worker's environment decides where."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere")
+    monkeypatch.setenv("CODEX_HOME", "/elsewhere")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    for kind, cli, variable, name in (
+        ("claude", claude_cli, "CLAUDE_CONFIG_DIR", ".credentials.json"),
+        ("codex", codex_cli, "CODEX_HOME", "auth.json"),
+    ):
+        shared = tmp_path / "user" / f".{kind}"
+        shared.mkdir(parents=True)
+        (shared / name).touch()
+        for mode in ("workspace", "full"):
+            place = tmp_path / f"{kind}-{mode}"
+            place.mkdir()
+            context = Paper(kind, place, sandbox=mode)
+            login = login_file(os.environ, {variable: name, "HOME": f".{kind}/{name}"})
+            assert login == shared / name
+            asyncio.run(cli.run(context, kind, login))
+            (started,) = context.started
+            if mode == "full":
+                assert started["env"][variable] == str(shared)
+            else:
+                assert started["env"][variable] == str(context.home / f".{kind}")
+                assert started["lent"] == {shared / name: context.home / f".{kind}" / name}
+            assert "/elsewhere" not in started["env"].values()
 
 
 def test_no_token_and_no_key_is_in_a_command_line(tmp_path: Path) -> None:

@@ -42,6 +42,17 @@ def test_source_files_that_a_document_names_exist(document: Path) -> None:
         assert (REPOSITORY / "src" / "remit" / name).exists(), f"{document.name} names {name}"
 
 
+@pytest.mark.requirement("HB-20")
+def test_the_documents_say_what_a_workspace_does_not_protect() -> None:
+    runtime = (REPOSITORY / "docs" / "runtime.md").read_text()
+    security = (REPOSITORY / "docs" / "security-model.md").read_text()
+    readme = (REPOSITORY / "README.md").read_text()
+    assert "What is **not** held: the network" in runtime
+    assert "Without bubblewrap, programs are not started at all" in runtime
+    assert "A workspace is a folder, not a sandbox" in security
+    assert "The sandbox does not hold the network" in readme
+
+
 def test_the_readme_stays_short() -> None:
     assert len((REPOSITORY / "README.md").read_text().splitlines()) < 150
 

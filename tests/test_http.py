@@ -70,6 +70,8 @@ class World:
     schedule: str
     #: Of the worker; it has ended.
     run: str
+    #: What the worker wants done in the background.
+    job: str
 
     def path(self, template: str) -> str:
         """A route's path with the ids of the first company."""
@@ -84,6 +86,7 @@ class World:
         kinds["approvals"] = self.approval
         kinds |= {"agents": self.worker, "outcomes": self.outcome, "messages": self.message}
         kinds |= {"questions": self.question, "schedules": self.schedule, "runs": self.run}
+        kinds["jobs"] = self.job
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 
@@ -140,6 +143,8 @@ def world(running: Running) -> World:
     schedule = worker_client.must(
         "POST", f"{here}/schedules", {"body": "look again", "cron": "0 9 * * 1"}
     )
+    worker_client.must("POST", f"{here}/messages", {"to": "agent:background", "body": "Count."})
+    job = worker_client.must("GET", f"{here}/jobs")[0]
     return World(
         running,
         board,
@@ -163,6 +168,7 @@ def world(running: Running) -> World:
         question["id"],
         schedule["id"],
         run,
+        job["id"],
     )
 
 
@@ -251,7 +257,7 @@ TABLES = [
     *("agent_leases", "run_logs", "file_versions", "file_links", "grants", "answers", "access_log"),
     *("agent_places", "outcome_edges", "outcome_blockers"),
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
-    *("messages", "deliveries", "questions", "schedules"),
+    *("messages", "deliveries", "questions", "schedules", "jobs"),
 ]
 
 

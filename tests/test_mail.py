@@ -219,7 +219,7 @@ def test_an_agent_is_addressed_by_name_id_or_the_beginning_of_its_id(small: Comp
         ("a" * 201, "invalid"),
         ("agent:nobody", "not_found"),
         ("user:nobody", "not_found"),
-        ("agent:background", "not_found"),
+        ("agent:background", "agents_only"),
     ],
 )
 def test_what_is_no_address_is_refused(small: Company, to: Any, reason: str) -> None:

@@ -259,7 +259,7 @@ def test_a_state_document_is_written_by_its_agent_and_read_by_its_bosses(
     assert company.read(dev.caller, state)[0]["version"] == 2
 
 
-@pytest.mark.requirement("AG-68", "HH-15")
+@pytest.mark.requirement("AG-68", "AG-84", "HH-15")
 def test_an_activity_log_is_appended_by_submitting_and_by_nothing_else(company: Company) -> None:
     lead = company.agent("lead")
     dev = company.agent("dev", "lead")

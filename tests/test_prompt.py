@@ -1,11 +1,15 @@
 """What an agent is told: the same bytes while nothing changes, then its memory, then the turn."""
 
 import json
+import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jinja2
+import jinja2.meta
 import pytest
 
 from remit.clock import DAY, HOUR, from_iso
@@ -93,7 +97,27 @@ def test_it_says_how_to_work_and_is_short() -> None:
     assert len(told.encode()) / 4 < 1200  # tokens, roughly
 
 
-@pytest.mark.requirement("HH-36")
+@pytest.mark.requirement("HB-28")
+def test_the_template_says_which_variables_it_has() -> None:
+    source = resources.files("remit.prompts").joinpath("system/base.md").read_text()
+    documented = source[: source.index("-#}")]
+    used = set(jinja2.meta.find_undeclared_variables(jinja2.Environment().parse(source)))  # noqa: S701
+    assert used == {"agent", "boss", "company", "can"}
+    text = source[source.index("-#}") :]
+    for variable in used:
+        assert variable in documented
+    for owner, field in re.findall(r"\b(agent|boss|company)\.(\w+)(?!\w|\()", text):
+        assert field in documented, f"{owner}.{field}"
+    for field in re.findall(r"get\(\"(\w+)\", {}\)", text):
+        assert field in documented
+    for word in re.findall(r"\"(\w+)\" in can", text):
+        assert word in documented
+    # What is used and not given is an error, not an empty place.
+    with pytest.raises(jinja2.UndefinedError):
+        prompt.instructions(agent={}, boss={}, company={})
+
+
+@pytest.mark.requirement("HH-36", "HB-26")
 def test_it_is_rendered_from_what_the_agent_may(company: Company) -> None:
     lead = program(company, "lead", KEEPS)
     special = {

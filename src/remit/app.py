@@ -14,7 +14,7 @@ from typing import IO, Self
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
-from remit.runtime import runs
+from remit.runtime import job_folders, runs
 from remit.runtime.clockwork import Clockwork
 from remit.runtime.secrets import Vault
 from remit.services import bootstrap, maintenance, users
@@ -101,6 +101,7 @@ class App:
         else:
             await self._check_board_token(token)
         await runs.recover(self.gate, self.settings.workspaces, alone=alone)
+        await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
     async def _check_board_token(self, token: str) -> None:

@@ -33,6 +33,7 @@ CommentId = NewType("CommentId", str)
 RevisionId = NewType("RevisionId", str)
 SecretId = NewType("SecretId", str)
 McpServerId = NewType("McpServerId", str)
+JobId = NewType("JobId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

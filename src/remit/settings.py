@@ -12,6 +12,8 @@ from remit.errors import BadInput
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
+DEFAULT_JOBS = 4
+MOST_JOBS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Settings:
     company: str | None
     #: Of an archive that is imported, in MiB; None means Remit's own limit.
     largest_import: int | None = None
+    #: How many background jobs a worker carries out at once.
+    background_jobs: int = DEFAULT_JOBS
 
     @property
     def board_token_file(self) -> Path:
@@ -42,6 +46,10 @@ class Settings:
     def secrets(self) -> Path:
         """Values that were given to us to keep, one file each."""
         return self.home / "secrets"
+
+    @property
+    def job_folder(self) -> Path:
+        return self.home / "run" / "jobs"
 
     @property
     def log_folder(self) -> Path:
@@ -64,6 +72,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         token=value("token"),
         company=value("company"),
         largest_import=_mebibytes(value("largest_import")),
+        background_jobs=_jobs(value("background_jobs")),
     )
 
 
@@ -74,6 +83,7 @@ def prepare_home(settings: Settings) -> None:
             settings.home,
             settings.run_folder,
             settings.workspaces,
+            settings.job_folder,
             settings.log_folder,
         ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,6 +103,19 @@ def _mebibytes(text: str | None) -> int | None:
     return int(text)
 
 
+def _jobs(text: str | None) -> int:
+    """At least one and at most 32, whatever was asked for."""
+    if text is None:
+        return DEFAULT_JOBS
+    try:
+        wanted = int(text)
+    except ValueError:
+        raise BadInput(
+            "background_jobs must be a whole number.", f"Write it like {DEFAULT_JOBS}."
+        ) from None
+    return min(max(wanted, 1), MOST_JOBS)
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -101,7 +124,15 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
-    known = ("database_url", "blob_url", "url", "token", "company", "largest_import")
+    known = (
+        "database_url",
+        "blob_url",
+        "url",
+        "token",
+        "company",
+        "largest_import",
+        "background_jobs",
+    )
     for key, value in found.items():
         if key not in known:
             raise BadInput(

@@ -78,6 +78,7 @@ class Claude(Adapter):
     )
     Config = ClaudeConfig
     lends = _VARIABLES
+    background = True
     safety = (
         (
             "Claude can run any command that its tools and permissionMode allow. The sandbox, not "

@@ -33,26 +33,26 @@ _HOPELESS = (401, 403)
 
 def command_line(context: RunContext, program: str, session: str | None) -> list[str]:
     config = context.config
-    server = {
-        "type": "http",
-        "url": f"{context.url}/mcp",
-        "headers": {"Authorization": "Bearer ${REMIT_TOKEN}"},
-        "alwaysLoad": True,
-    }
     command = [
         *(program, "-p", "--output-format", "stream-json", "--verbose"),
         # Otherwise what a turn took is known only when the run is over.
         "--include-partial-messages",
-        *("--mcp-config", json.dumps({"mcpServers": {_SERVER: server}}), "--strict-mcp-config"),
+        *("--mcp-config", json.dumps({"mcpServers": _servers(context)}), "--strict-mcp-config"),
         # Of the project, for the skills that we put there; the workspace is new, so that is all.
         *("--setting-sources", "project", "--permission-mode", config.permission_mode),
-        *("--allowedTools", ",".join([f"mcp__{_SERVER}", *config.allowed_tools])),
-        *("--append-system-prompt", context.instructions),
-        # Otherwise a resumed conversation keeps the prompt of its first run.
-        *("--system-prompt-snapshot", "off"),
-        # What differs from run to run comes after the prompt, so that the provider's cache hits.
-        "--exclude-dynamic-system-prompt-sections",
     ]
+    if not context.background:
+        command += [
+            *("--append-system-prompt", context.instructions),
+            # Otherwise a resumed conversation keeps the prompt of its first run.
+            *("--system-prompt-snapshot", "off"),
+            # What differs from run to run comes after the prompt, so that the provider's cache
+            # hits.
+            "--exclude-dynamic-system-prompt-sections",
+        ]
+    allowed = [*(f"mcp__{name}" for name in _servers(context)), *config.allowed_tools]
+    if allowed:
+        command += ["--allowedTools", ",".join(allowed)]
     if config.tools is not None:
         command += ["--tools", ",".join(config.tools)]
     if config.disallowed_tools:
@@ -76,6 +76,19 @@ def _limit(context: RunContext) -> str | None:
     if left is None or (own is not None and own <= left / 1_000_000):
         return None if own is None else str(own)
     return f"{left / 1_000_000:.6f}"
+
+
+def _servers(context: RunContext) -> dict[str, Any]:
+    """Remit, where a run finds its tools; a background job has none."""
+    if context.background:
+        return {}
+    server = {
+        "type": "http",
+        "url": f"{context.url}/mcp",
+        "headers": {"Authorization": "Bearer ${REMIT_TOKEN}"},
+        "alwaysLoad": True,
+    }
+    return {_SERVER: server}
 
 
 def environment(context: RunContext, program: str) -> dict[str, str]:
@@ -108,7 +121,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
 class Events:
     """Reads the stream of events; the last word is the result."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_tools: bool = True) -> None:
+        self._with_tools = with_tools
         self.session: str | None = None
         self.result: Mapping[str, Any] | None = None
         #: Why it makes no sense to wait for a result: a reason and a sentence.
@@ -169,6 +183,8 @@ class Events:
         return True
 
     def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
+        if not self._with_tools:
+            return
         status = next((one.get("status") for one in servers if one.get("name") == _SERVER), None)
         if status != "connected":
             self.hopeless = ("no_tools", _NO_TOOLS.format(status or "not configured"))
@@ -262,7 +278,8 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
         raise Unsupported(
             "The program claude is not installed here.", "Install Claude Code on this worker."
         )
-    skills.give(context.workspace, "claude")
+    if not context.background:
+        skills.give(context.workspace, "claude")
     (context.home / ".claude").mkdir(mode=0o700, exist_ok=True)
     result = await _once(context, program, login, context.session)
     if result.reason == "session_lost":
@@ -274,7 +291,7 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
 async def _once(
     context: RunContext, program: str, login: Path | None, session: str | None
 ) -> RunResult:
-    events = Events()
+    events = Events(with_tools=not context.background)
     full = context.config.sandbox == "full"
     told = environment(context, program)
     lent = {}

@@ -60,6 +60,7 @@ class Codex(Adapter):
     )
     Config = CodexConfig
     lends = _VARIABLES
+    background = True
     safety = (
         (
             "Codex runs commands. codexSandbox and the sandbox of the run hold them; "

@@ -32,6 +32,7 @@ _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .* not found", re.IGNORE
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
 _RETRIED = re.compile(r"^Reconnecting\.\.\. \d+/\d+ \((.*)\)$", re.DOTALL)
 _LONGEST_TAIL = 256 * 1024
+_LONGEST_ANSWER = 4 << 20
 _ID = re.compile(r"[0-9a-f-]{8,64}")
 _LOOK_SECONDS = 0.1
 
@@ -65,14 +66,7 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         "check_for_update_on_startup": False,
         "approval_policy": "never",
         "sandbox_mode": inner,
-        "mcp_servers.remit.url": f"{context.url}/mcp",
-        "mcp_servers.remit.bearer_token_env_var": "REMIT_TOKEN",
-        "mcp_servers.remit.required": True,
-        # Tools of other servers come through ours: a server has to be started, and may be slow.
-        "mcp_servers.remit.startup_timeout_sec": 30,
-        "mcp_servers.remit.tool_timeout_sec": 180,
-        "mcp_servers.remit.default_tools_approval_mode": "approve",
-        "developer_instructions": context.instructions,
+        **({} if context.background else _remit(context)),
         "web_search": "live" if config.web_search else "disabled",
     }
     provider = config.provider or ("custom" if config.base_url else None)
@@ -95,6 +89,8 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
     if session:
         command += ["resume", session.thread]
     command += ["--json", "--skip-git-repo-check", "--disable", "plugins"]
+    if context.background:
+        command += ["--output-last-message", str(_last_message(context))]
     if config.model:
         command += ["-m", config.model]
     for feature in config.disabled_features:
@@ -102,6 +98,25 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
     for name, value in settings.items():
         command += ["-c", f"{name}={json.dumps(value)}"]
     return [*command, "-"]
+
+
+def _remit(context: RunContext) -> dict[str, Any]:
+    """What a run is told of Remit; a background job is not."""
+    return {
+        "mcp_servers.remit.url": f"{context.url}/mcp",
+        "mcp_servers.remit.bearer_token_env_var": "REMIT_TOKEN",
+        "mcp_servers.remit.required": True,
+        # Tools of other servers come through ours: a server has to be started, and may be slow.
+        "mcp_servers.remit.startup_timeout_sec": 30,
+        "mcp_servers.remit.tool_timeout_sec": 180,
+        "mcp_servers.remit.default_tools_approval_mode": "approve",
+        "developer_instructions": context.instructions,
+    }
+
+
+def _last_message(context: RunContext) -> Path:
+    """Where Codex leaves the answer of a background job."""
+    return context.home / ".codex" / "last-message.md"
 
 
 def environment(context: RunContext, program: str) -> dict[str, str]:
@@ -195,7 +210,8 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
     """One run; `login` is the worker's own, used when there is no key."""
     if program is None:
         raise Unsupported("The program codex is not installed here.", "Install Codex on it.")
-    skills.give(context.workspace, "codex")
+    if not context.background:
+        skills.give(context.workspace, "codex")
     (context.home / ".codex").mkdir(mode=0o700, exist_ok=True)
     session = Session.read(context.session)
     result = await _once(context, program, login, session)
@@ -240,6 +256,8 @@ async def _once(
             # Also if it fails, the next run is not to count what this one took.
             context.session = str(Session(session.thread, events.taken))
     result = events.outcome(code, context.complaint)
+    if context.background and result.ok:
+        return replace(result, text=_tail(_last_message(context), _LONGEST_ANSWER) or result.text)
     if events.thread is None or not result.ok:
         return result
     progress = _progress(home, events.thread)
@@ -309,7 +327,7 @@ def _usage(counted: Mapping[str, Any]) -> Usage:
     )
 
 
-def _tail(record: Path) -> str:
+def _tail(record: Path, longest: int = _LONGEST_TAIL) -> str:
     """The end of a file that the agent can write: it may be anything, and lead anywhere."""
     try:
         opened = os.open(record, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -319,5 +337,5 @@ def _tail(record: Path) -> str:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode):
             return ""
-        file.seek(max(0, found.st_size - _LONGEST_TAIL))
-        return file.read(_LONGEST_TAIL).decode(errors="replace")
+        file.seek(max(0, found.st_size - longest))
+        return file.read(longest).decode(errors="replace")

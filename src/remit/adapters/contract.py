@@ -58,6 +58,8 @@ class Adapter(ABC):
     #: Whole values of `adapterConfig` that work, each with a word on what it is for.
     examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
+    #: Whether it can carry out a background job: see `RunContext.background`.
+    background: ClassVar[bool] = False
     #: Where, in the workspace, its program looks for skills; None when it knows none.
     skills_folder: ClassVar[str | None] = None
 

@@ -65,6 +65,7 @@ class Llm(Adapter):
         "of the MCP servers it was granted, and no shell."
     )
     Config = LlmConfig
+    background = True
     lends = tuple(name for names in _VARIABLES.values() for name in names)
     safety = (
         (

@@ -37,13 +37,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 
 
 async def run(context: RunContext, provider: str, model: str, key: str | None) -> RunResult:
-    tools: Any = MCPToolset(
-        f"{context.url}/mcp",
-        id="remit",
-        headers={"Authorization": f"Bearer {context.token}"},
-        # A refusal is something to read and to act on, not the end.
-        tool_error_behavior="failed",
-    )
+    tools: list[Any] = [] if context.background else [_remit(context)]
     config = context.config
     settings: dict[str, Any] = {}
     if config.temperature is not None:
@@ -56,11 +50,12 @@ async def run(context: RunContext, provider: str, model: str, key: str | None) -
     async with AsyncExitStack() as opened:
         agent: Any = Agent(
             _model(config, provider, model, key, opened),
-            instructions=context.instructions,
+            instructions=context.instructions or None,
             model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
         )
         try:
-            await opened.enter_async_context(tools)
+            for one in tools:
+                await opened.enter_async_context(one)
         except Exception as error:
             sentence = f"The model could not be given Remit's tools ({type(error).__name__})."
             return RunResult(False, reason="no_tools", error=sentence)
@@ -71,13 +66,23 @@ async def run(context: RunContext, provider: str, model: str, key: str | None) -
     raise AssertionError("the stack holds nothing back")
 
 
-async def _talk(context: RunContext, agent: Any, tools: Any) -> RunResult:
+def _remit(context: RunContext) -> Any:
+    return MCPToolset(
+        f"{context.url}/mcp",
+        id="remit",
+        headers={"Authorization": f"Bearer {context.token}"},
+        # A refusal is something to read and to act on, not the end.
+        tool_error_behavior="failed",
+    )
+
+
+async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
     limits = UsageLimits(request_limit=context.config.max_turns)
     longest = 0
     async with agent.iter(
         context.turn,
         message_history=_history(context),
-        toolsets=[tools],
+        toolsets=tools,
         usage_limits=limits,
     ) as talk:
         async for node in talk:
@@ -91,7 +96,7 @@ async def _talk(context: RunContext, agent: Any, tools: Any) -> RunResult:
         result = talk.result
     context.spent = _usage(talk.usage)
     session = None
-    if context.config.session_policy is not None:
+    if context.config.session_policy is not None and not context.background:
         session = _keep(context, result.all_messages_json())
     return RunResult(
         True, str(result.output), "completed", None, context.spent, session, longest or None

@@ -35,12 +35,14 @@ class Process(Adapter):
         "JSON on its standard output, and can call Remit with REMIT_URL and REMIT_TOKEN."
     )
     Config = ProcessConfig
+    background = True
     safety = (
         (
             "Task: one line of JSON with run, agent, instructions, turn and session. Answer: the "
             "last line printed, a JSON object with ok, text, error, session and usage (tokens_in, "
             "tokens_out, tokens_cached, cost_micros), all optional; other text is taken as text. "
-            "An exit code other than 0 is a failure."
+            "An exit code other than 0 is a failure. The task of a background job has only job and "
+            "turn."
         ),
         (
             "In the sandbox the program sees the system, its own package or environment, the "

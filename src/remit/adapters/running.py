@@ -59,8 +59,11 @@ class Child(ABC):
 
 
 class RunContext(ABC):
-    """One run of one agent."""
+    """One run of one agent, or one background job of it."""
 
+    #: A job has a text and gives an answer: no address and token of Remit, no instructions, no
+    #: conversation, and a home that goes with it.
+    background: bool = False
     #: As the adapter's own `Config`.
     config: Any
     agent: Mapping[str, Any]
@@ -136,6 +139,8 @@ class RunContext(ABC):
 
     def task(self) -> dict[str, Any]:
         """What a run is about, for programs and agents elsewhere that take it as JSON."""
+        if self.background:
+            return {"job": self.run_id, "turn": self.turn}
         return {
             "run": self.run_id,
             "agent": {name: self.agent[name] for name in ("id", "name", "role", "title")},
@@ -145,7 +150,17 @@ class RunContext(ABC):
         }
 
     def environment(self) -> dict[str, str]:
-        """What every program of a run is told about it."""
+        """What every program of a run is told about it; one of a job is told nothing of Remit."""
+        return {
+            **({} if self.background else self._about_remit()),
+            "HOME": str(self.home),
+            "TMPDIR": str(self.workspace / ".tmp"),
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+        }
+
+    def _about_remit(self) -> dict[str, str]:
         boss = self.agent.get("reports_to") or self.agent.get("boss_user_id") or ""
         return {
             "REMIT_URL": self.url,
@@ -154,9 +169,4 @@ class RunContext(ABC):
             "REMIT_RUN": self.run_id,
             "REMIT_BOSS": str(boss),
             "REMIT_WORKSPACE": str(self.workspace),
-            "HOME": str(self.home),
-            "TMPDIR": str(self.workspace / ".tmp"),
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
         }

@@ -42,6 +42,7 @@ class Scripted(Adapter):
         "Calls tools as a script says. For demonstrations and tests: it needs no model and no key."
     )
     Config = ScriptedConfig
+    background = True
     safety = ("A script acts with the agent's rights and checks nothing before it acts.",)
     examples = {  # noqa: RUF012  # read only
         "One that only reads its mail": {},
@@ -60,6 +61,8 @@ class Scripted(Adapter):
         return Check(True, "It can be used.")
 
     async def run(self, context: RunContext) -> RunResult:
+        if context.background:
+            return RunResult(True, text=context.turn)  # there is nothing that it could call
         over = threading.Event()
         try:
             return await asyncio.to_thread(_follow, context, over)

@@ -163,6 +163,8 @@ class Facts:
     messaging: Messaging = Messaging.CHAIN
     #: Whether the mail goes to a person with authority over the asking agent.
     receiver_is_board: bool = False
+    #: Whether the mail is to be run in the background, for the asking agent.
+    to_background: bool = False
     #: Whether the message went from one report of the asking agent to another.
     among_reports: bool = False
     #: Whether the file came to the asking person by mail.
@@ -209,6 +211,8 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
         if actor.operator:
             return _allow("operator", "You run this instance.", "rule:operator")
         return _deny("not_operator", "Only an operator of the instance creates companies.")
+    if facts.to_background:
+        return _deny("agents_only", "Only agents have background jobs.")
     membership = facts.membership
     if membership is not None and action is Action.KEY_CHANGE and facts.seat_user == actor.id:
         return _allow("seat", "You hold this agent's seat.", "rule:seat")
@@ -341,6 +345,8 @@ _SIBLINGS = frozenset({Messaging.TEAM, Messaging.SUBTREE, Messaging.OPEN})
 def _message_rule(actor: Principal, receiver: str, facts: Facts) -> tuple[str, str] | None:
     if facts.receiver_is_board:
         return "board", "It is the board over you."
+    if facts.to_background:
+        return "self", "It is a job of your own."
     if not receiver:
         return None
     if receiver == actor.id:

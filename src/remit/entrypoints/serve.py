@@ -20,6 +20,7 @@ from remit.entrypoints.ability import WITHOUT_MODEL, best_adapter
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, Unavailable
+from remit.runtime.jobs import Jobs
 from remit.runtime.worker import DEFAULT_SLOTS, Worker
 from remit.services import bootstrap
 from remit.services.identity import as_system
@@ -102,14 +103,15 @@ async def serve_and_work(
     name: str = "local",
 ) -> None:
     """Answer until a signal comes and, with slots, start agents that have something to do."""
-    worker = Worker(app, url, name=name, slots=slots) if slots else None
+    workers: list[Worker | Jobs] = []
+    if slots:
+        workers += [Worker(app, url, name=name, slots=slots), Jobs(app, name=name)]
 
     async def stop_working() -> None:
-        if worker is not None:
-            await worker.stop()
+        await asyncio.gather(*(worker.stop() for worker in workers))
 
     server = _server(app, host, ready, stop_working)
-    if worker is not None:
+    for worker in workers:
         worker.start()
     try:
         await server.serve([listening])

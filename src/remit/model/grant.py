@@ -49,6 +49,9 @@ INSTANCE_CONFIGURE = "instance.configure"
 #: Rights that are not about one thing.
 ACTIONS = frozenset({AGENT_CREATE, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE})
 
+#: `message:background` is about background jobs, not about an agent.
+IN_BACKGROUND = "background"
+
 LEVELS: dict[ResourceKind, tuple[Level, ...]] = {
     ResourceKind.KB_FILE: (Level.NONE, Level.READ, Level.WRITE),
     ResourceKind.OUTCOME: (Level.READ, Level.WRITE),
@@ -90,6 +93,8 @@ def parse_resource(text: object) -> Resource:
     if kind is ResourceKind.ACTION:
         kinds = ", ".join(kind.value for kind in ResourceKind if kind is not ResourceKind.ACTION)
         raise BadInput(f"{head[:60]!r} is not a kind of resource.", f"Use one of {kinds}.")
+    if kind is ResourceKind.MESSAGE and tail.removeprefix("agent:").casefold() == IN_BACKGROUND:
+        return Resource(kind, IN_BACKGROUND)
     if kind is ResourceKind.MESSAGE and tail.startswith("agent:"):
         return Resource(kind, tail)
     if kind in _WITH_ID:

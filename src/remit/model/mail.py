@@ -67,6 +67,8 @@ class Message:
     at_most_once: bool
     question_id: QuestionId | None
     request: str | None
+    #: The answer of a background job.
+    background: bool
     created_at: Micros
 
 
@@ -98,6 +100,8 @@ class AddressKind(StrEnum):
     USER = "user"
     BOARD = "board"
     CHANNEL = "channel"
+    #: Nobody's inbox: what is sent there is run once.
+    BACKGROUND = "background"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +111,20 @@ class Address:
     who: str = ""
 
 
+#: How the background is written on an envelope.
+BACKGROUND = "agent:background"
 _CHANNEL = re.compile(r"[a-z][a-z0-9-]{0,31}:[^\s\x00-\x1f]{1,128}")
 
 
 def parse_address(text: object) -> Address:
-    """Read `agent:<name>`, `user:<name>`, `board` or `channel:<kind>:<id>`."""
+    """Read `agent:<name>`, `agent:background`, `user:<name>`, `board` or `channel:<kind>:<id>`."""
     if not isinstance(text, str) or len(text) > 200:
         raise BadInput("to must be an address.", "Write it like agent:writer or board.")
     text = text.strip()
     if text in ("board", "human"):
         return Address(AddressKind.BOARD)
+    if text.removeprefix("agent:").casefold() == AddressKind.BACKGROUND:
+        return Address(AddressKind.BACKGROUND)
     kind, colon, who = text.partition(":")
     if colon and who and kind in ("agent", "user"):
         return Address(AddressKind(kind), who)

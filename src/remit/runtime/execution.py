@@ -17,8 +17,9 @@ from remit.clock import Clock
 from remit.errors import Refused, RemitError
 from remit.ids import Ids
 from remit.model.secret import filled, named_in
-from remit.runtime import prompt, sandbox
+from remit.runtime import homes, prompt, sandbox
 from remit.runtime.journal import Journal
+from remit.runtime.memory import remembered
 from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.secrets import Vault
@@ -29,6 +30,7 @@ from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
 from remit.services.redaction import Known
+from remit.services.run_endings import CONTEXT_FULL
 from remit.settings import Settings
 
 T = TypeVar("T")
@@ -210,7 +212,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     adapter = registry.get(briefing["agent"]["adapter_type"])
     context = await _prepare(app, url, claimed, briefing, adapter)
     try:
-        result = await _call(adapter, context)
+        result = await call(adapter, context)
     finally:
         await uninterrupted(context.close())
     await _keep_session(app, briefing, context, result)
@@ -235,11 +237,10 @@ async def _prepare(
         briefing["session"], policy, agent["adapter_type"], briefing["now"]
     ):
         session = briefing["session"]["session_id"]
-    memory = "" if session else await _memory(app, caller, agent)
-    home = app.settings.home / "agents" / claimed.agent_id
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    memory = "" if session else await remembered(app, caller, agent)
+    home = homes.set_up(app.settings.home, claimed.agent_id)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
-    lent = {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
+    lent = lent_to(adapter)
     secret = await _own_secret(app, claimed, config)
     injected, values = await _injected(app, claimed)
     known = Known((claimed.token, *lent.values(), *values, *([secret] if secret else ())))
@@ -291,7 +292,13 @@ async def _injected(app: Instance, claimed: Claimed) -> tuple[dict[str, str], li
     return given, list(secrets.values())
 
 
-async def _call(adapter: Adapter, context: Context) -> RunResult:
+def lent_to(adapter: Adapter) -> dict[str, str]:
+    """What the worker's own environment has for an adapter: keys for the model, by name."""
+    return {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
+
+
+async def call(adapter: Adapter, context: Context) -> RunResult:
+    """Let an adapter carry out a run, in the time its configuration gives it."""
     seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
     try:
         async with asyncio.timeout(seconds) as limit:
@@ -307,28 +314,22 @@ async def _call(adapter: Adapter, context: Context) -> RunResult:
     return RunResult(False, reason=reason, error=sentence, usage=context.spent)
 
 
-async def _memory(app: Instance, caller: Caller, agent: Mapping[str, Any]) -> str:
-    """The agent's state document, as it left it."""
-    try:
-        _, content = await app.library.read(caller, file=agent["state_file_id"])
-    except RemitError:
-        return ""
-    return content.decode(errors="replace").strip()
-
-
 async def _keep_session(
     app: Instance, briefing: Mapping[str, Any], context: Context, result: RunResult
 ) -> None:
     if getattr(context.config, "session_policy", None) is None:
         return
     before = briefing["session"] if context.session else None
+    kept = result.session if result.ok else context.session
+    if result.reason == CONTEXT_FULL:
+        kept = None  # the next begins anew, with what the agent wrote down
     try:
         await app.gate(
             as_system(),
             claiming.keep_session,
             run=context.run_id,
             adapter_type=context.agent["adapter_type"],
-            session_id=result.session if result.ok else context.session,
+            session_id=kept,
             begun_at=before["begun_at"] if before else briefing["now"],
             context_tokens=result.context_tokens or (before["context_tokens"] if before else 0),
         )

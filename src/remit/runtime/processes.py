@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from remit.adapters.running import Child
@@ -207,16 +207,35 @@ def end_leftovers(run_ids: set[str]) -> int:
 
     A program that left its session is still known by the run in its environment.
     """
-    return _end_those(lambda run, _: run in run_ids)
+    return _end_those(lambda told: told.get("REMIT_RUN") in run_ids)
 
 
 def end_leftovers_in(workspaces: Path, living: set[str]) -> int:
     """Kill what is left of all runs that had a folder here, except those that are living."""
     root = f"{workspaces}{os.sep}"
-    return _end_those(lambda run, folder: folder.startswith(root) and run not in living)
+    return _end_those(
+        lambda told: (
+            told.get("REMIT_WORKSPACE", "").startswith(root)
+            and told.get("REMIT_RUN", "") not in living
+        )
+    )
 
 
-def _end_those(is_leftover: Callable[[str, str], bool]) -> int:
+def end_leftovers_of_jobs(jobs: Path, living: Collection[str] = ()) -> int:
+    """Kill what is left of background jobs that had a folder here, except those that are living.
+
+    Their programs are told nothing of Remit, but where their home is.
+    """
+    root = f"{jobs}{os.sep}"
+
+    def is_leftover(told: Mapping[str, str]) -> bool:
+        homes = [told[name] for name in ("HOME", "TMPDIR") if told.get(name, "").startswith(root)]
+        return any(one.removeprefix(root).partition(os.sep)[0] not in living for one in homes)
+
+    return _end_those(is_leftover)
+
+
+def _end_those(is_leftover: Callable[[Mapping[str, str]], bool]) -> int:
     killed = 0
     for _ in range(_ROUNDS):
         found = 0
@@ -229,13 +248,10 @@ def _end_those(is_leftover: Callable[[str, str], bool]) -> int:
     return killed
 
 
-def _end_if(pid: int, is_leftover: Callable[[str, str], bool]) -> bool:
+def _end_if(pid: int, is_leftover: Callable[[Mapping[str, str]], bool]) -> bool:
     handle = os.pidfd_open(pid)  # so that it is still the same one when it is killed
     try:
-        told = _told(pid)
-        if "REMIT_RUN" not in told:
-            return False
-        if not is_leftover(told["REMIT_RUN"], told.get("REMIT_WORKSPACE", "")):
+        if not is_leftover(_told(pid)):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     finally:
@@ -244,10 +260,8 @@ def _end_if(pid: int, is_leftover: Callable[[str, str], bool]) -> bool:
 
 
 def _told(pid: int) -> dict[str, str]:
-    """What a process was told about the run it belongs to."""
+    """What a process was told when it was started."""
     environment = Path(f"/proc/{pid}/environ").read_bytes()
-    if b"REMIT_RUN=" not in environment:
-        return {}
     pairs = (entry.decode(errors="replace").partition("=") for entry in environment.split(b"\0"))
     return {name: value for name, _, value in pairs}
 

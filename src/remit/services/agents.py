@@ -24,6 +24,7 @@ from remit.services import (
     documents,
     finishing,
     grants,
+    jobs,
     ledger,
     lookup,
     mail,
@@ -290,6 +291,7 @@ def stop(ctx: Context, *, agent: str) -> Answer:
     assert idle is not None
     if idle.status is not AgentStatus.PAUSED:
         tree.set_status(ctx, idle, AgentStatus.PAUSED)
+    jobs.stop_all(ctx, found, f"{found.name} was stopped")
     ctx.record("agent.stop", f"agent:{found.id}", {"name": found.name})
     return {**views.agent(found), "status": AgentStatus.PAUSED.value}
 

@@ -234,7 +234,7 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
         },
         "company": views.company(company),
         "boss": _boss(ctx, agent),
-        "full_access": _has_full_access(ctx, agent),
+        "full_access": has_full_access(ctx, agent),
         "session": None
         if session is None
         else {
@@ -287,6 +287,6 @@ def _boss(ctx: Context, agent: Agent) -> dict[str, Any]:
     return {"kind": "user", "name": user.name if user else "the board", "outcome": None}
 
 
-def _has_full_access(ctx: Context, agent: Agent) -> bool:
+def has_full_access(ctx: Context, agent: Agent) -> bool:
     held = ctx.held(agent.id, Resource(ResourceKind.ACTION, FULL_ACCESS))
     return holding(held, Level.USE, ctx.now).allowed

@@ -19,6 +19,7 @@ from remit.services import (
     approval_engine,
     budgets,
     inbox,
+    jobs,
     ledger,
     reservations,
     toolset,
@@ -172,6 +173,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
+    jobs.drop_all(ctx, agent)
     withdrawn = approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)

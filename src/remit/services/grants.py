@@ -16,6 +16,7 @@ from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
 from remit.model.grant import (
+    IN_BACKGROUND,
     Grant,
     Level,
     Mode,
@@ -376,7 +377,7 @@ def _resource(ctx: Context, text: object) -> Resource:
     resource = parse_resource(text)
     if resource.kind is ResourceKind.KB_FILE:
         return kb_file(lookup.file(ctx, resource.id, Action.FILE_SEE).id)
-    if resource.kind is ResourceKind.MESSAGE:
+    if resource.kind is ResourceKind.MESSAGE and resource.id != IN_BACKGROUND:
         return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
     if resource.kind is ResourceKind.OUTCOME:
         return Resource(resource.kind, _outcome(ctx, resource.id).id)
@@ -410,6 +411,8 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
     if resource.kind is ResourceKind.KB_FILE:
         lookup.file(ctx, resource.id, Action.FILE_READ)
         return
+    if resource == Resource(ResourceKind.MESSAGE, IN_BACKGROUND):
+        return  # it is about the receiver itself
     home = resource.id if resource.kind is ResourceKind.MESSAGE else None
     if resource.kind is ResourceKind.OUTCOME:
         home = _outcome(ctx, resource.id).owner_id

@@ -6,7 +6,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.model.file import Access
-from remit.model.mail import Message
+from remit.model.mail import AddressKind, Message
 from remit.model.principal import ActorKind
 from remit.services import lookup, views
 from remit.services.command import Context
@@ -93,6 +93,8 @@ def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
 
 
 def _sender_name(ctx: Context, message: Message) -> str:
+    if message.background:
+        return AddressKind.BACKGROUND.value
     if message.sender_agent_id is not None:
         found = lookup.agent_row(ctx, message.sender_agent_id)
         return found.name if found else message.sender_agent_id

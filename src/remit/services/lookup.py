@@ -14,6 +14,7 @@ from remit.model.approval import Approval
 from remit.model.decision import Decision, Effect
 from remit.model.file import File, FileKind
 from remit.model.grant import Grant, Resource, ResourceKind, kb_file
+from remit.model.job import Job
 from remit.model.mail import Message
 from remit.model.outcome import Outcome, OutcomeKind
 from remit.model.principal import ActorKind
@@ -25,13 +26,14 @@ from remit.store import agents as agent_statements
 from remit.store import files as file_statements
 from remit.store import governance, people
 from remit.store import grants as grant_statements
+from remit.store import jobs as job_statements
 from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store.database import Transaction
 from remit.store.statement import Statement
 
 T = TypeVar("T")
-S = TypeVar("S", Agent, Approval, File, Outcome, Message, Schedule, Question)
+S = TypeVar("S", Agent, Approval, File, Outcome, Message, Schedule, Question, Job)
 
 #: Sorts after every id that begins with what stands before it.
 AFTER = "g"
@@ -211,6 +213,17 @@ def question(ctx: Context, text: str, sees: Callable[[Question], bool]) -> Quest
         mail_statements.QUESTIONS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
     )
     return only([one for one in found if sees(one)], "question")
+
+
+def job(ctx: Context, text: str, sees: Callable[[Job], bool] = lambda _: True) -> Job:
+    prefix = normalise(text.removeprefix("job:"))
+    if is_id(prefix):
+        return _entered(ctx, job_statements.JOB_ANYWHERE, "job", job=prefix)
+    company_of_caller(ctx, None)
+    found = ctx.tx.all(
+        job_statements.JOBS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
+    )
+    return only([one for one in found if sees(one)], "job")
 
 
 def approval(

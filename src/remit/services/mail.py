@@ -17,8 +17,16 @@ from remit.ids import MessageId, QuestionId, UserId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
-from remit.model.grant import Level, Resource, ResourceKind, parse_level, parse_resource
+from remit.model.grant import (
+    IN_BACKGROUND,
+    Level,
+    Resource,
+    ResourceKind,
+    parse_level,
+    parse_resource,
+)
 from remit.model.mail import (
+    BACKGROUND,
     LONGEST_SUBJECT,
     MOST_ATTACHMENTS,
     MOST_HOPS,
@@ -29,7 +37,17 @@ from remit.model.mail import (
 )
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text
-from remit.services import answering, documents, grants, inbox, letters, lookup, users, views
+from remit.services import (
+    answering,
+    background,
+    documents,
+    grants,
+    inbox,
+    letters,
+    lookup,
+    users,
+    views,
+)
 from remit.services.command import Answer, Context, command
 from remit.store import mail as statements
 from remit.store import people
@@ -99,8 +117,10 @@ def post(
     stored: documents.Stored | None = None,
     question: QuestionId | None = None,
     request: str | None = None,
+    from_background: bool = False,
 ) -> Message:
     """What every way of sending comes down to."""
+    assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     if len(attachments) > MOST_ATTACHMENTS:
         raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
@@ -140,6 +160,7 @@ def post(
         at_most_once=at_most_once,
         question_id=question,
         request=request,
+        background=from_background,
         created_at=ctx.now,
     )
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
@@ -149,6 +170,9 @@ def post(
         inbox.deliver(ctx, message, due, agent=agent.id, files=(content, *sent))
     for user in receivers.users:
         inbox.deliver(ctx, message, due, user=user)
+    job = None
+    if address.kind is AddressKind.BACKGROUND:
+        job = background.accept(ctx, message, content, due)
     ctx.record(
         "message.send",
         f"message:{message.id}",
@@ -158,6 +182,7 @@ def post(
             "body": content.id,
             "attachments": [other.id for other in sent],
             "deliver_at": views.time(due),
+            **({"job": job.id} if job is not None else {}),
         },
         receivers.decision,
     )
@@ -227,6 +252,8 @@ def receivers_of(ctx: Context, address: Address) -> Receivers:
         return _to_board(ctx)
     if address.kind is AddressKind.USER:
         return _to_user(ctx, address.who)
+    if address.kind is AddressKind.BACKGROUND:
+        return _to_background(ctx)
     raise Refused(
         "No channel is bound to you.",
         "Write to an agent, to a user or to the board; they can pass it on.",
@@ -274,6 +301,17 @@ def _to_user(ctx: Context, who: str) -> Receivers:
     over_me = receiver.id in _board_over(ctx) or (me is not None and me.boss_user_id == receiver.id)
     decision = ctx.require(Action.MESSAGE_SEND, on=f"user:{receiver.id}", receiver_is_board=over_me)
     return Receivers((), (receiver.id,), decision)
+
+
+def _to_background(ctx: Context) -> Receivers:
+    """Nobody reads it: it is run, for the agent that sends it."""
+    decision = ctx.require(
+        Action.MESSAGE_SEND,
+        Resource(ResourceKind.MESSAGE, IN_BACKGROUND),
+        on=BACKGROUND,
+        to_background=True,
+    )
+    return Receivers((), (), decision)
 
 
 def _board_over(ctx: Context) -> list[UserId]:
@@ -335,7 +373,7 @@ def written(address: Address, receivers: Receivers) -> str:
         return f"agent:{receivers.agents[0].id}"
     if address.kind is AddressKind.USER:
         return f"user:{receivers.users[0]}"
-    return "board"
+    return BACKGROUND if address.kind is AddressKind.BACKGROUND else "board"
 
 
 def _time(text: object) -> Micros | None:

@@ -34,6 +34,8 @@ MOST_COUNTED = 1 << 53
 LONGEST_REPORT = 100_000
 #: How a run ended that was cut off because Remit was shut down.
 WORKER_STOPPED = "stopped"
+#: How a run ended whose conversation had no room left.
+CONTEXT_FULL = "context_full"
 #: What a run can report about itself when it ends, besides what it took.
 REPORT = (
     "session_id",
@@ -171,6 +173,9 @@ def _after(
         idle_runs = lease.idle_runs + 1 if more and not changed and not newer else 0
         # One good run among bad ones is no reason to tell of the next bad one again.
         return _After(more, idle_runs, 0, None, lease.told if lease.failures else None)
+    if report.get("exit_reason") == CONTEXT_FULL and changed:
+        # It got as far as one conversation goes; the next goes on from what it wrote down.
+        return _After(more, 0, 0, None, lease.told)
     cause = report.get("error") or ended.value
     return _After(more, 0, lease.failures + 1, cause, cause)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from remit.authority import Action
-from remit.model.mail import Delivery, DeliveryStatus, Message
+from remit.model.mail import BACKGROUND, AddressKind, Delivery, DeliveryStatus, Message
 from remit.services import letters, lookup, views
 from remit.services.command import Context, logged, query
 from remit.store import agents as agent_statements
+from remit.store import jobs as job_statements
 from remit.store import mail as mail_statements
 from remit.store import people
 from remit.store import threads as statements
@@ -147,7 +148,10 @@ def _sent(ctx: Context, message: Message) -> dict[str, Any]:
             delivery.status in _UNREAD and ctx.actor.id in (delivery.agent_id, delivery.user_id)
             for delivery in reached
         ),
-        "deliveries": [_delivery(ctx, delivery) for delivery in reached],
+        "deliveries": [
+            *(_delivery(ctx, delivery) for delivery in reached),
+            *_to_background(ctx, message),
+        ],
     }
 
 
@@ -168,6 +172,24 @@ def _delivery(ctx: Context, delivery: Delivery) -> dict[str, Any]:
         "ended_at": views.time(delivery.ended_at),
         "ended_why": delivery.ended_why,
     }
+
+
+def _to_background(ctx: Context, message: Message) -> Iterator[dict[str, Any]]:
+    """What is to be run counts as read when it was accepted; what became of it is a job's."""
+    if message.address != BACKGROUND:
+        return
+    job = ctx.tx.one(job_statements.JOB_OF_MESSAGE, message=message.id)
+    if job is not None:
+        yield {
+            "to": BACKGROUND,
+            "to_name": AddressKind.BACKGROUND.value,
+            "status": DeliveryStatus.DONE.value,
+            "attempt": 1,
+            "deliver_at": views.time(job.due_at),
+            "ended_at": views.time(job.created_at),
+            "ended_why": "accepted as a job",
+            "job_id": job.id,
+        }
 
 
 def _named(ctx: Context, message: Message) -> dict[str, Any]:

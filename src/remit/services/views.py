@@ -13,7 +13,8 @@ from remit.model.decision import Decision, Effect
 from remit.model.event import Event
 from remit.model.file import AccessEntry, File, Version
 from remit.model.grant import Grant, Level
-from remit.model.mail import Message
+from remit.model.job import Job
+from remit.model.mail import BACKGROUND, Message
 from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.permission import CAN_CREATE_AGENTS, can_create_agents
 from remit.model.principal import Token
@@ -275,6 +276,8 @@ def message(value: Message) -> View:
 
 
 def sender(value: Message) -> str:
+    if value.background:
+        return BACKGROUND
     who = value.sender_agent_id or value.sender_user_id
     return f"{value.sender_kind.value}:{who}" if who else "system"
 
@@ -302,6 +305,29 @@ def run(value: Run) -> View:
         "error": value.error,
         "accountable_user_id": value.accountable_user_id,
         "log_bytes": value.log_bytes,
+    }
+
+
+def job(value: Job) -> View:
+    return {
+        "id": value.id,
+        "company_id": value.company_id,
+        "agent_id": value.agent_id,
+        "message_id": value.message_id,
+        "status": value.status.value,
+        "adapter_type": value.adapter_type,
+        "due_at": time(value.due_at),
+        "attempts": value.attempts,
+        "worker": value.worker,
+        "created_at": time(value.created_at),
+        "started_at": time(value.started_at),
+        "completed_at": time(value.ended_at),
+        "error": value.error,
+        "answer_id": value.answer_id,
+        "tokens_in": value.tokens_in,
+        "tokens_out": value.tokens_out,
+        "tokens_cached": value.tokens_cached,
+        "cost_usd": value.cost_micros / 1_000_000,
     }
 
 

@@ -12,6 +12,7 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.model.approval import Approval
 from remit.model.budget import Stop
 from remit.model.decision import Decision
+from remit.model.job import Job
 from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
 from remit.model.user import UserRole
@@ -19,16 +20,19 @@ from remit.services import (
     approval_engine,
     budgets,
     inbox,
+    jobs,
     letters,
     lookup,
     loose,
     questions,
     schedules,
+    signs,
     views,
 )
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import governance, people
+from remit.store import jobs as job_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
 
@@ -169,9 +173,10 @@ def _about_agent(
 def loose_ends(
     ctx: Context, *, agent: str | None = None, company: str | None = None
 ) -> dict[str, Any]:
-    """Open questions, schedules, deferred and dead mail of an agent and everybody below it.
+    """Open questions, schedules, jobs, deferred and dead mail of an agent and everybody below.
 
-    The oldest of each kind, when there are very many.
+    The oldest of each kind, when there are very many; and signs that it, or somebody who reports
+    to it, has more to do than it gets on with.
     """
     if company is not None or not agent:
         lookup.company_of_caller(ctx, company)
@@ -188,6 +193,10 @@ def loose_ends(
         {"kind": "schedule", **views.schedule(found)}
         for found in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
     ]
+    ends += [
+        {"kind": "job", **views.job(found)}
+        for found in ctx.tx.all(job_statements.UNFINISHED_BELOW, **whose)
+    ]
     for kind, statement in (
         ("deferred_mail", statements.DEFERRED_BELOW),
         ("dead_letter", statements.DEAD_BELOW),
@@ -196,6 +205,8 @@ def loose_ends(
             _item(ctx, kind, found.message_id, _subject(ctx, found), found)
             for found in ctx.tx.all(statement, **whose)
         ]
+    here = [lookup.agent_row(ctx, top), *ctx.tx.all(agent_statements.REPORTS, agent=top)]
+    ends += signs.of(ctx, [agent for agent in here if agent is not None])
     return {"loose_ends": ends}
 
 
@@ -213,18 +224,22 @@ def has_loose_ends(ctx: Context) -> bool:
         ctx.tx.all(statements.QUESTIONS, **own)
         or ctx.tx.all(statements.SCHEDULES, **own)
         or ctx.tx.all(statements.DEFERRED_BY, agent=me, limit=1)
+        or ctx.tx.one(job_statements.COUNT_UNFINISHED, agent=me)
     )
 
 
 @command
 def cancel(ctx: Context, *, thread: str) -> Answer:
-    """Cancel a question, a schedule or a deferred message: by its owner, or from above."""
+    """Cancel a question, a schedule, a job or a deferred message: by its owner, or from above."""
     with contextlib.suppress(NotFound):
         asked = lookup.question(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
         return questions.cancel(ctx, asked)
     with contextlib.suppress(NotFound):
         planned = lookup.schedule(ctx, thread, lambda one: _may_cancel(ctx, one.agent_id).allowed)
         return schedules.cancel(ctx, planned)
+    with contextlib.suppress(NotFound):
+        job = lookup.job(ctx, thread, lambda one: jobs.may_end(ctx, one))
+        return jobs.cancel_one(ctx, job)
     return _take_back(ctx, thread)
 
 
@@ -234,18 +249,22 @@ def cancel_message(ctx: Context, *, message: str) -> Answer:
 
 
 def _take_back(ctx: Context, text: str) -> Answer:
-    """A message that was not delivered yet."""
+    """A message that was not delivered yet; or what its thread has under way in the background."""
     message = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _own(ctx, one))
-    if message.sender_user_id == ctx.actor.id:
-        ctx.accept_rule(views.OWN)
-    else:
-        decision = _may_cancel(ctx, message.sender_agent_id)
-        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
     waiting = [
         delivery
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
         if delivery.status is DeliveryStatus.DEFERRED
     ]
+    if not waiting and (under_way := _under_way(ctx, message)):
+        for job in under_way:
+            jobs.cancel_one(ctx, job)
+        return {"id": message.id, "status": "cancelled", "jobs": [job.id for job in under_way]}
+    if message.sender_user_id == ctx.actor.id:
+        ctx.accept_rule(views.OWN)
+    else:
+        decision = _may_cancel(ctx, message.sender_agent_id)
+        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
     if not waiting:
         raise Conflict("The message was delivered already.")
     for delivery in waiting:
@@ -258,6 +277,15 @@ def _take_back(ctx: Context, text: str) -> Answer:
         )
     ctx.record("message.cancel", f"message:{message.id}", {})
     return {"id": message.id, "status": "cancelled"}
+
+
+def _under_way(ctx: Context, message: Message) -> list[Job]:
+    """Jobs that the caller may end: of this message or, if it began the thread, of all of it."""
+    return [
+        job
+        for job in ctx.tx.all(job_statements.UNFINISHED_IN_THREAD, thread=message.thread_id)
+        if message.id in (job.message_id, message.thread_id) and jobs.may_end(ctx, job)
+    ]
 
 
 @command

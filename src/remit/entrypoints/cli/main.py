@@ -53,6 +53,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "grant": Entry("grant", "Capabilities that agents hold."),
         "approval": Entry("approval", "What agents asked for, and your decisions."),
         "run": Entry("run", "Runs: agents at work."),
+        "job": Entry("job", "Background jobs of agents."),
         "adapter": Entry("adapter", "What runs agents, and how it is configured."),
         "mcp": Entry("mcp", "MCP servers that agents use through Remit."),
         "secret": Entry("secret", "Where the values of secrets are found."),

@@ -17,7 +17,14 @@ Time = Annotated[str | None, Field(description="ISO 8601", max_length=40)]
 
 
 class SendArguments(Repeatable):
-    to: Annotated[str, Field(description="agent:<name>, user:<name> or board", max_length=200)]
+    to: Annotated[
+        str,
+        Field(
+            description="agent:<name>, user:<name>, board, or agent:background to have the text "
+            "run once",
+            max_length=200,
+        ),
+    ]
     body: Annotated[str | None, Field(description="The text")] = None
     file_id: Annotated[Ref | None, Field(description="Or a file that is the message")] = None
     subject: Annotated[str, Field(max_length=200)] = ""
@@ -67,7 +74,9 @@ class EndsArguments(Arguments):
 
 
 class CancelArguments(Repeatable):
-    id: Annotated[Ref, Field(description="Of a question, schedule or deferred message")]
+    id: Annotated[
+        Ref, Field(description="Of a question, schedule, background job or deferred message")
+    ]
 
 
 def build(app: App) -> tuple[Tool, ...]:
@@ -155,7 +164,7 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "thread_cancel",
-            "Cancel a question, schedule or deferred message.",
+            "Cancel a question, schedule, background job or deferred message.",
             CancelArguments,
             thread_cancel,
             mutates=True,

@@ -14,7 +14,7 @@ from remit.errors import BadInput
 from remit.ids import AgentId, FileId, OutcomeId
 from remit.model.agent import DEEPEST_TREE, Agent, AgentStatus
 from remit.model.file import FileKind
-from remit.model.grant import Grant, Mode, ResourceKind
+from remit.model.grant import IN_BACKGROUND, Grant, Mode, ResourceKind
 from remit.model.outcome import OutcomeStatus
 from remit.model.text import name_key
 from remit.services.archive import checking_mail, governance
@@ -159,7 +159,7 @@ def _check_resource(plan: Plan, grant: Grant, where: str) -> None:
     known: Mapping[ResourceKind, Iterable[str]] = {
         ResourceKind.KB_FILE: plan.files,
         ResourceKind.OUTCOME: plan.outcomes,
-        ResourceKind.MESSAGE: plan.agents,
+        ResourceKind.MESSAGE: {*plan.agents, IN_BACKGROUND},
     }
     if grant.kind in known and grant.resource_id not in known[grant.kind]:
         raise BadInput(f"{where}: {grant.resource} is not here.")

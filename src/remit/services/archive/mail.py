@@ -51,6 +51,7 @@ def message(value: Message, deliveries: Sequence[Delivery]) -> dict[str, Any]:
         "at_most_once": value.at_most_once,
         "question": value.question_id,
         "request": None if value.request is None else json.loads(value.request),
+        **({"background": True} if value.background else {}),
         "created_at": to_iso(value.created_at),
         "deliveries": [_delivery(value, one) for one in _one_for_people(deliveries)],
     }
@@ -152,10 +153,13 @@ def _read_message(plan: Plan, fields: Fields) -> None:
         at_most_once=fields.flag("at_most_once"),
         question_id=None if asked is None else QuestionId(asked),
         request=_request(fields),
+        background=fields.flag("background"),
         created_at=fields.time("created_at"),
     )
     if read.from_board and user is None:
         raise fields.wrong("from_board", "is true and no person wrote it")
+    if read.background and kind is not ActorKind.SYSTEM:
+        raise fields.wrong("background", "is true and somebody wrote it")
     for one in fields.tables("deliveries"):
         plan.deliveries.append(_read_delivery(plan, read, one))
     fields.done()

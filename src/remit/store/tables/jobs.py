@@ -8,6 +8,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
+    Integer,
     Table,
     Text,
     UniqueConstraint,
@@ -30,7 +31,12 @@ jobs = Table(
     Column("adapter_type", Text, nullable=False),
     # JSON: the sender's configuration when it asked.
     Column("adapter_config", Text, nullable=False),
+    # Not before this time.
+    Column("due_at", Time, nullable=False),
+    # How often a program was started for it.
+    Column("attempts", Integer, nullable=False),
     Column("worker", Text),
+    # Goes up with every claim; who holds an older one has lost the job.
     Column("epoch", BigInteger, nullable=False),
     Column("lease_until", Time),
     Column("created_at", Time, nullable=False),
@@ -49,6 +55,7 @@ jobs = Table(
     within_company("answer_id", "messages"),
     one_of("status", "queued", "running", "completed", "failed", "cancelled"),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="leased"),
+    CheckConstraint("(status IN ('queued', 'running')) = (ended_at IS NULL)", name="ended"),
     Index("ix_jobs_unfinished", "id", sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED),
     Index("ix_jobs_agent_id", "agent_id", "id"),
     Index("ix_jobs_company_id", "company_id", "id"),

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -42,6 +43,8 @@ messages = Table(
     # What it is besides a letter: a question's id, or a request for a capability as JSON.
     Column("question_id", Id),
     Column("request", Text),
+    # Whether Remit wrote it for a background job.
+    Column("background", Boolean, nullable=False, server_default=false()),
     Column("created_at", Time, nullable=False),
     UniqueConstraint("id", "company_id"),
     within_company("sender_agent_id", "agents"),

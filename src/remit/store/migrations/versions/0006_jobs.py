@@ -1,4 +1,4 @@
-"""Background jobs."""
+"""Background jobs, and which messages are answers of one."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,6 +19,8 @@ def upgrade() -> None:
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("adapter_type", sa.Text(), nullable=False),
         sa.Column("adapter_config", sa.Text(), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("worker", sa.Text(), nullable=True),
         sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
@@ -33,6 +35,9 @@ def upgrade() -> None:
         sa.Column("cost_micros", sa.BigInteger(), server_default="0", nullable=False),
         sa.CheckConstraint(
             "(status = 'running') = (lease_until IS NOT NULL)", name=op.f("ck_jobs_leased")
+        ),
+        sa.CheckConstraint(
+            "(status IN ('queued', 'running')) = (ended_at IS NULL)", name=op.f("ck_jobs_ended")
         ),
         sa.CheckConstraint(
             "status IN ('queued', 'running', 'completed', 'failed', 'cancelled')",
@@ -67,4 +72,8 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("status IN ('queued', 'running')"),
         postgresql_where=sa.text("status IN ('queued', 'running')"),
+    )
+    op.add_column(
+        "messages",
+        sa.Column("background", sa.Boolean(), server_default=sa.false(), nullable=False),
     )

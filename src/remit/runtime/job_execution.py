@@ -1,0 +1,173 @@
+"""One background job, from the claim to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from remit.adapters import registry
+from remit.adapters.contract import Adapter
+from remit.adapters.running import RunResult, Usage
+from remit.errors import Refused, RemitError, Unsupported
+from remit.runtime.execution import Context, Instance, call, lent_to, uninterrupted
+from remit.runtime.job_folders import JobFolder
+from remit.runtime.journal import Journal
+from remit.runtime.processes import end_leftovers_of_jobs
+from remit.runtime.workspace import materialise
+from remit.services import job_work
+from remit.services.budgets import OVER
+from remit.services.identity import as_system
+from remit.services.redaction import Known
+
+log = logging.getLogger(__name__)
+
+#: Of what an attachment is about.
+_TITLE = 200
+
+
+class Unkept(Journal):
+    """What a job prints is kept by nobody; its answer is."""
+
+    def __init__(self) -> None:
+        pass
+
+    def add(self, text: str, stream: str) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class JobContext(Context):
+    """A run without Remit."""
+
+    background: bool = True
+    folder: JobFolder | None = None
+    #: How many tokens its sender may still use.
+    tokens_left: int | None = None
+
+    async def spend(self, spent: Usage, *, last: bool = False) -> None:
+        """Its sender pays when it is over; what the sender does not have is not spent."""
+        self.spent = spent
+        used = spent.tokens_in + spent.tokens_out
+        dear = self.money_left is not None and spent.cost_micros >= self.money_left
+        if not last and (dear or (self.tokens_left is not None and used >= self.tokens_left)):
+            raise Refused("The budget of its sender is used up.", code=OVER)
+
+    async def reported(self) -> RunResult:
+        raise Unsupported("A background job has nobody elsewhere to wait for.")
+
+    async def close(self) -> None:
+        """Nothing of the job stays alive."""
+        await asyncio.gather(*(child.end() for child in self.children), return_exceptions=True)
+        if self.folder is not None and any(not child.sandboxed for child in self.children):
+            await asyncio.to_thread(end_leftovers_of_jobs, self.folder.path)
+
+
+@dataclass
+class Spent:
+    """What a job has taken so far, for when it is cut off."""
+
+    context: JobContext | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return Usage() if self.context is None else self.context.spent
+
+
+async def execute(app: Instance, held: job_work.Held, folder: JobFolder, spent: Spent) -> RunResult:
+    """Carry a job out and say how it ended; only being cancelled is not an end like others."""
+    try:
+        return await _execute(app, held, folder, spent)
+    except RemitError as error:
+        return RunResult(False, reason=error.reason, error=error.sentence)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return RunResult(False, reason="storage", error=f"its folders cannot be used ({reason})")
+    except Exception as error:
+        log.exception("background job %s could not be carried out", held[0])
+        return RunResult(False, reason="internal", error=f"Remit failed ({error!r})"[:500])
+
+
+async def _execute(
+    app: Instance, held: job_work.Held, folder: JobFolder, spent: Spent
+) -> RunResult:
+    job, epoch = held
+    known = await app.gate(as_system(), job_work.material, job=job, epoch=epoch)
+    adapter = registry.get(known["adapter_type"])
+    if not adapter.background:
+        raise Unsupported(f"The adapter {adapter.type} cannot do background jobs.")
+    await asyncio.to_thread(folder.make)
+    text = await app.library.run(_text, app, folder.workspace, known)
+    config = registry.read(known["adapter_type"], known["adapter_config"])
+    name = getattr(config, "secret_ref", None)
+    secret = await app.vault.value(known["agent"]["company_id"], name) if name else None
+    context = _context(adapter, app, job, folder, known, text, config, secret)
+    spent.context = context
+    try:
+        result = await call(adapter, context)
+    finally:
+        await uninterrupted(context.close())
+    return replace(
+        result,
+        text=context.known.out_of(result.text),
+        error=None if result.error is None else context.known.out_of(result.error),
+    )
+
+
+def _context(
+    adapter: Adapter,
+    app: Instance,
+    job: str,
+    folder: JobFolder,
+    known: dict[str, Any],
+    text: str,
+    config: Any,
+    secret: str | None,
+) -> JobContext:
+    lent = lent_to(adapter)
+    return JobContext(
+        config=config,
+        agent=known["agent"],
+        run_id=job,
+        url="",
+        token="",
+        workspace=folder.workspace,
+        home=folder.home,
+        instructions="",
+        turn=text,
+        session=None,
+        credentials=lent,
+        known=Known((*lent.values(), *([secret] if secret else ()))),
+        secret=secret,
+        money_left=known["left"].get("money"),
+        tokens_left=known["left"].get("tokens"),
+        journal=Unkept(),
+        gate=app.gate,
+        may_have_full_access=known["full_access"],
+        hidden=[app.settings.home],
+        folder=folder,
+    )
+
+
+def _text(app: Instance, workspace: Path, known: dict[str, Any]) -> str:
+    """What was sent, and the list of what came along, each a file that can only be read."""
+    blobs = app.library.blobs
+    with blobs.open(known["body"]["id"], known["body"]["hash"]) as stream:
+        text = stream.read().decode(errors="replace")
+    lines = [text if text.strip() else known["subject"]]
+    if known["attachments"]:
+        lines += ["", "Attachments:"]
+    for file in known["attachments"]:
+        with blobs.open(file["id"], file["hash"]) as stream:
+            if file["heading"] is not None:
+                stream = BytesIO(file["heading"].encode() + stream.read())
+            place = materialise(workspace, file["id"], stream)
+        title = " ".join(str(file["description"]).split())[:_TITLE]
+        lines.append(f"- {place} ({title})")
+    return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""What an agent sends to `agent:background`: accepted at once, and put in line in the same
+transaction. What becomes of it is in `jobs.py`."""
+
+from __future__ import annotations
+
+from remit.clock import Micros
+from remit.errors import BadInput, Conflict
+from remit.ids import JobId
+from remit.model.file import File
+from remit.model.job import LARGEST_TEXT, MOST_UNFINISHED, Job, JobStatus
+from remit.model.mail import MOST_HOPS, Message
+from remit.services import lookup
+from remit.services.command import Context
+from remit.store import jobs as statements
+from remit.store.statement import row
+
+
+def accept(ctx: Context, message: Message, body: File, due: Micros) -> Job:
+    """Have the text of a message run, for the agent that sent it and as that agent is set up."""
+    sender = (
+        None if message.sender_agent_id is None else lookup.agent_row(ctx, message.sender_agent_id)
+    )
+    if sender is None:
+        raise BadInput("Only agents have background jobs.", "Write to an agent.")
+    if message.hops >= MOST_HOPS:
+        # There would be no way left to answer.
+        raise Conflict(
+            f"The thread has gone to and fro {MOST_HOPS} times.",
+            "Begin a new thread, with all that is needed to do it.",
+            code="hop_limit",
+        )
+    if body.size > LARGEST_TEXT:
+        raise BadInput(f"The text is longer than {LARGEST_TEXT >> 20} MiB.", "Attach it as a file.")
+    if (ctx.tx.one(statements.COUNT_UNFINISHED, agent=sender.id) or 0) >= MOST_UNFINISHED:
+        raise Conflict(
+            f"{MOST_UNFINISHED} of your background jobs are not done yet.",
+            "Wait for their answers, or cancel some.",
+            code="too_many_jobs",
+        )
+    job = Job(
+        id=JobId(ctx.ids.new()),
+        company_id=message.company_id,
+        agent_id=sender.id,
+        message_id=message.id,
+        status=JobStatus.QUEUED,
+        adapter_type=sender.adapter_type,
+        adapter_config=sender.adapter_config,
+        due_at=due,
+        attempts=0,
+        worker=None,
+        epoch=0,
+        lease_until=None,
+        created_at=ctx.now,
+        started_at=None,
+        ended_at=None,
+        error=None,
+        answer_id=None,
+        tokens_in=0,
+        tokens_out=0,
+        tokens_cached=0,
+        cost_micros=0,
+    )
+    ctx.tx.run(statements.INSERT_JOB, **row(job))
+    return job

@@ -1,0 +1,210 @@
+"""Background jobs as workers see them: which is next, holding one, and taking over from the silent.
+
+A job is held by a lease with an epoch, like an agent is: who was silent too long has lost it, and
+whatever they still say about it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remit.authority import Action
+from remit.clock import Micros
+from remit.errors import Conflict, NotFound, Refused
+from remit.ids import JobId, is_id
+from remit.model.agent import Agent, AgentStatus
+from remit.model.job import MOST_ATTEMPTS, Job, JobStatus
+from remit.model.mail import Message
+from remit.model.principal import ActorKind, Principal
+from remit.services import budgets, files, jobs, ledger, lookup, views
+from remit.services.claiming import LEASE_TIME, MOST_AT_ONCE, has_full_access
+from remit.services.command import Answer, Context, command, logged, query
+from remit.services.running import system_only
+from remit.store import files as file_statements
+from remit.store import jobs as statements
+from remit.store import mail as mail_statements
+
+#: A job and the epoch in which somebody holds it.
+Held = tuple[str, int]
+
+
+@query
+def ready(ctx: Context, *, limit: int = MOST_AT_ONCE) -> list[str]:
+    """Jobs that can be started, those first whose sender has least under way."""
+    system_only(ctx)
+    return [one.id for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)]
+
+
+@query
+def next_due(ctx: Context) -> Micros | None:
+    """When a job becomes due that has to wait for its time."""
+    system_only(ctx)
+    return ctx.tx.one(statements.NEXT_DUE, now=ctx.now)
+
+
+@command
+def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) -> Answer:
+    """Take a job on; for one worker, the others are refused."""
+    found = _entered(ctx, job)
+    agent = _sender(ctx, found)
+    may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
+    if not may_start or not ctx.tx.run(
+        statements.CLAIM, job=job, now=ctx.now, until=ctx.now + lease, new_worker=worker
+    ):
+        raise Conflict("The job cannot be started, or somebody is at it.")
+    epoch = found.epoch + 1
+    details = {"agent_id": found.agent_id, "worker": worker, "attempt": found.attempts + 1}
+    ctx.record("job.start", f"job:{job}", details)
+    return {"id": job, "epoch": epoch, "agent_id": found.agent_id, "company_id": found.company_id}
+
+
+@logged
+def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> list[Held]:
+    """Go on holding these jobs; answers those that are over or somebody else's."""
+    system_only(ctx)
+    return [
+        (job, epoch)
+        for job, epoch in held
+        if not ctx.tx.run(statements.RENEW, job=job, epoch=epoch, until=ctx.now + lease)
+    ]
+
+
+@query
+def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
+    """The same without going on."""
+    system_only(ctx)
+    return [one for one in held if not _is_held(ctx, *one)]
+
+
+@query
+def expired(ctx: Context) -> list[Held]:
+    """Jobs of workers that have not been heard of."""
+    system_only(ctx)
+    found = ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE)
+    return [(job.id, job.epoch) for job in found]
+
+
+@query
+def running(ctx: Context) -> list[Held]:
+    """All jobs that are thought to be under way."""
+    system_only(ctx)
+    return [(job.id, job.epoch) for job in ctx.tx.all(statements.RUNNING)]
+
+
+@command
+def take_over(ctx: Context, *, job: str, epoch: int, alone: bool = False) -> Answer:
+    """Give up what a silent worker held: it is run again, or ended if that happened too often.
+
+    With `alone` there is no other worker, so whoever held it is gone.
+    """
+    found = _entered(ctx, job)
+    if found.status is not JobStatus.RUNNING or found.epoch != epoch:
+        raise Conflict("The job is over, or somebody else's.")
+    if not alone and (found.lease_until or 0) > ctx.now:
+        raise Conflict("Its worker was heard of again.")
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.message_id)
+    assert message is not None
+    if found.attempts >= (1 if message.at_most_once else MOST_ATTEMPTS):
+        error = f"its worker {found.worker} was not heard of any more"
+        jobs.finish(ctx, found, ok=False, text="", error=error, usage={})
+        return {"id": job, "status": JobStatus.FAILED.value}
+    ctx.tx.run(statements.GIVE_BACK, job=job, epoch=epoch)
+    ctx.record("job.lost", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
+    return {"id": job, "status": JobStatus.QUEUED.value}
+
+
+@command
+def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) -> Answer:
+    """Its worker is being stopped; somebody else does it, as if it had not been begun."""
+    found = _entered(ctx, job)
+    if not ctx.tx.run(statements.PUT_BACK, job=job, epoch=epoch):
+        raise Conflict("The job is over, or somebody else's.", code="lost")
+    jobs.charge(ctx, found, usage)
+    ctx.record("job.put_back", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
+    return {"id": job, "status": JobStatus.QUEUED.value}
+
+
+@command
+def end(
+    ctx: Context,
+    *,
+    job: str,
+    epoch: int,
+    ok: bool,
+    text: str = "",
+    error: str = "",
+    usage: Mapping[str, int],
+) -> Answer:
+    """How it ended, from the worker that holds it; its sender is answered in the same breath."""
+    found = _entered(ctx, job)
+    if found.epoch != epoch:
+        raise Conflict("The job is somebody else's now.", code="lost")
+    jobs.finish(ctx, found, ok=ok, text=text, error=error, usage=usage)
+    return {"id": job, "status": (JobStatus.COMPLETED if ok else JobStatus.FAILED).value}
+
+
+@logged
+def material(ctx: Context, *, job: str, epoch: int) -> dict[str, Any]:
+    """What a worker has to know to carry a job out; what is read for it is read by its sender."""
+    found = _entered(ctx, job)
+    if not _is_held(ctx, job, epoch):
+        raise Conflict("The job is over, or somebody else's.", code="lost")
+    agent = _sender(ctx, found)
+    if (over := ledger.used_up(ctx, agent.id)) is not None:
+        raise Refused(budgets.sentence(ctx, over), code=budgets.OVER)
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.message_id)
+    assert message is not None
+    body = ctx.tx.one(
+        file_statements.VERSION, file=message.body_file_id, number=message.body_version
+    )
+    assert body is not None, "a message names a version that exists"
+    return {
+        "agent": views.agent(agent),
+        "adapter_type": found.adapter_type,
+        "adapter_config": json.loads(found.adapter_config),
+        "full_access": has_full_access(ctx, agent),
+        "left": {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()},
+        "subject": message.subject,
+        "body": {"id": message.body_file_id, "hash": body.sha256},
+        "attachments": _attachments(ctx, agent, message),
+    }
+
+
+def _attachments(ctx: Context, agent: Agent, message: Message) -> list[dict[str, Any]]:
+    """As far as the sender may still read them; what took an approval had it when it was sent."""
+    sender = Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
+    )
+    found = []
+    for file in json.loads(message.attachments):
+        try:
+            with ctx.acting_as(sender, ticket=message.id):
+                view = files.read.body(ctx, file=file)
+        except (NotFound, Refused):
+            raise Conflict(
+                f"The attachment {file} may not be read any more.", "Send it again."
+            ) from None
+        found.append({name: view[name] for name in ("id", "hash", "heading", "description")})
+    return found
+
+
+def _is_held(ctx: Context, job: str, epoch: int) -> bool:
+    found = ctx.tx.one(statements.JOB_ANYWHERE, job=job)
+    return found is not None and found.status is JobStatus.RUNNING and found.epoch == epoch
+
+
+def _entered(ctx: Context, job: str) -> Job:
+    """A job by its id, for Remit itself."""
+    system_only(ctx)
+    assert is_id(job)
+    found = lookup.job(ctx, job)
+    ctx.require(Action.RUN_CHANGE, on=f"job:{JobId(job)}", home=found.agent_id)
+    return found
+
+
+def _sender(ctx: Context, job: Job) -> Agent:
+    agent = lookup.agent_row(ctx, job.agent_id)
+    assert agent is not None, "only who never acted is deleted"
+    return agent

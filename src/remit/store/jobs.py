@@ -1,0 +1,175 @@
+"""Statements about background jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Boolean,
+    and_,
+    case,
+    func,
+    insert,
+    literal,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy import bindparam as bind
+
+from remit.ids import AgentId, CompanyId, JobId
+from remit.model.job import Job
+from remit.store.agents import BELOW_AGENT
+from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.tables import agents, jobs, messages
+
+_all = columns(jobs, Job)
+#: Constants are written out so that the partial index is seen to match.
+_unfinished = jobs.c.status.in_([literal_column("'queued'"), literal_column("'running'")])
+_queued = jobs.c.status == literal_column("'queued'")
+_running = jobs.c.status == literal_column("'running'")
+_held = and_(jobs.c.id == bind("job"), _running, jobs.c.epoch == bind("epoch"))
+
+INSERT_JOB = change(insert(jobs))
+JOB_ANYWHERE = Statement(select(*_all).where(jobs.c.id == bind("job")), into(Job))
+JOB_OF_MESSAGE = Statement(select(*_all).where(jobs.c.message_id == bind("message")), into(Job))
+#: Newest first; of one agent, and only unfinished ones, if asked.
+JOBS = Statement(
+    select(*_all)
+    .where(
+        jobs.c.company_id == bind("company"),
+        jobs.c.id < bind("before"),
+        or_(jobs.c.agent_id == bind("agent"), bind("any_agent", type_=Boolean) == true()),
+        or_(_unfinished, bind("ended_too", type_=Boolean) == true()),
+    )
+    .order_by(jobs.c.id.desc())
+    .limit(bind("limit")),
+    into(Job),
+)
+JOBS_BY_PREFIX = Statement(
+    select(*_all)
+    .where(jobs.c.company_id == bind("company"), jobs.c.id >= bind("low"), jobs.c.id < bind("high"))
+    .order_by(jobs.c.id)
+    .limit(1000),
+    into(Job),
+)
+UNFINISHED_OF = Statement(
+    select(*_all).where(jobs.c.agent_id == bind("agent"), _unfinished).order_by(jobs.c.id),
+    into(Job),
+)
+COUNT_UNFINISHED = Statement(
+    select(func.count()).where(jobs.c.agent_id == bind("agent"), _unfinished), scalar
+)
+UNFINISHED_IN_THREAD = Statement(
+    select(*_all)
+    .join(messages, messages.c.id == jobs.c.message_id)
+    .where(messages.c.thread_id == bind("thread"), _unfinished)
+    .order_by(jobs.c.id),
+    into(Job),
+)
+#: Of an agent and everybody below it.
+UNFINISHED_BELOW = Statement(
+    select(*_all)
+    .where(jobs.c.agent_id.in_(select(BELOW_AGENT.c.id)), _unfinished)
+    .order_by(jobs.c.id)
+    .limit(bind("limit")),
+    into(Job),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    id: JobId
+    agent_id: AgentId
+    company_id: CompanyId
+
+
+_may_start = agents.c.status.in_([literal("idle"), literal("running")])
+#: What each agent has under way and in line, in that order.
+_lines = (
+    select(
+        jobs.c.id,
+        jobs.c.agent_id,
+        jobs.c.company_id,
+        jobs.c.status,
+        func.row_number()
+        .over(partition_by=jobs.c.agent_id, order_by=(case((_running, 0), else_=1), jobs.c.id))
+        .label("place"),
+    )
+    .join(agents, agents.c.id == jobs.c.agent_id)
+    .where(or_(_running, and_(_queued, jobs.c.due_at <= bind("now"), _may_start)))
+    .subquery()
+)
+#: Whoever has least under way comes first, so that one with many does not starve the others.
+READY = Statement(
+    select(_lines.c.id, _lines.c.agent_id, _lines.c.company_id)
+    .where(_lines.c.status == literal_column("'queued'"))
+    .order_by(_lines.c.place, _lines.c.id)
+    .limit(bind("limit")),
+    into(Ready),
+)
+#: When the next one is due that has to wait for its time.
+NEXT_DUE = Statement(
+    select(func.min(jobs.c.due_at)).where(_queued, jobs.c.due_at > bind("now")), scalar
+)
+RUNNING = Statement(select(*_all).where(_running).order_by(jobs.c.id), into(Job))
+EXPIRED = Statement(
+    select(*_all)
+    .where(_running, jobs.c.lease_until <= bind("now"))
+    .order_by(jobs.c.id)
+    .limit(bind("limit")),
+    into(Job),
+)
+CLAIM = change(
+    update(jobs)
+    .where(jobs.c.id == bind("job"), _queued, jobs.c.due_at <= bind("now"))
+    .values(
+        status="running",
+        worker=bind("new_worker"),
+        epoch=jobs.c.epoch + 1,
+        attempts=jobs.c.attempts + 1,
+        lease_until=bind("until"),
+        started_at=bind("now"),
+    )
+)
+RENEW = change(update(jobs).where(_held).values(lease_until=bind("until")))
+#: Back in line, because its worker is gone.
+GIVE_BACK = change(
+    update(jobs).where(_held).values(status="queued", worker=null(), lease_until=null())
+)
+#: The same, because its worker was stopped, which is no fault of the job.
+PUT_BACK = change(
+    update(jobs)
+    .where(_held)
+    .values(
+        status="queued",
+        worker=null(),
+        lease_until=null(),
+        attempts=jobs.c.attempts - 1,
+    )
+)
+_end = {
+    "status": bind("new_status"),
+    "ended_at": bind("now"),
+    "error": bind("new_error"),
+    "lease_until": null(),
+}
+#: By the worker that holds it, and by nobody else.
+END = change(update(jobs).where(_held).values(_end))
+#: By somebody who wants it ended, whoever holds it.
+CANCEL = change(update(jobs).where(jobs.c.id == bind("job"), _unfinished).values(_end))
+ANSWERED = change(update(jobs).where(jobs.c.id == bind("job")).values(answer_id=bind("answer")))
+#: What it took from a model, over all attempts.
+CHARGE = change(
+    update(jobs)
+    .where(jobs.c.id == bind("job"))
+    .values(
+        {
+            name: jobs.c[name] + bind(f"more_{name}")
+            for name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+        }
+    )
+)

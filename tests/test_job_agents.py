@@ -1,0 +1,141 @@
+"""Background jobs by the real programs of Claude and Codex, and by a model without a program.
+
+The models behind them are scripts, which tell what they were told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.runtime import sandbox
+from remit.runtime.jobs import Jobs
+from remit.services import agents, grants, inbox, jobs
+from remit.services.identity import Caller
+from tests.agent_stage import Answer, Stage, stage
+from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
+from tests.test_real_agents import KEY, KINDS, command, config, model, prompt_of, said_to
+
+TEXT = "How many legs has a spider?"
+#: What only Remit could have told it.
+OURS = ("REMIT", "Remit", "rmt_", "mcp__remit", "outcome_", "kb_read", "log_submit", "helper (")
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not sandbox.look().usable:
+        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox.look().reason}")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+async def asked(
+    at: Stage, kind: str, settings: dict[str, Any], attachment: str | None = None
+) -> Answer:
+    """A job of an agent that is set up so, once it is over; and its answer."""
+    made = await at.hire("helper", kind, settings)
+    key = await at.app.gate(at.board, agents.create_key, agent=made["id"])
+    helper = Caller(key["token"])
+    if attachment is not None:
+        await at.app.gate(
+            at.board,
+            grants.give,
+            company=made["company_id"],
+            to=made["id"],
+            resource=f"kb_file:{attachment}",
+            level="read",
+        )
+    attached = [attachment] if attachment else []
+    await at.app.library.send(helper, body=TEXT, to="agent:background", attachments=attached)
+    carrier = Jobs(at.app)
+    carrier.start()
+    try:
+        job = await _over(at)
+    finally:
+        await carrier.stop()
+    taken = await at.app.gate(helper, inbox.take)
+    (answer,) = [one for one in taken["messages"] if one["sender"] == "agent:background"]
+    return {**job, "answer": answer["body"]}
+
+
+async def _over(at: Stage) -> Answer:
+    async with asyncio.timeout(60):
+        while True:
+            (job,) = await at.app.gate(at.board, jobs.listing, company=None)
+            if job["status"] not in ("queued", "running"):
+                return job
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.requirement("HB-41", "HB-43", "HB-46")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_word_is_the_answer_and_the_first_is_only_the_text(
+    kind: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        command(kind)
+        with model(kind, [Say("Eight.\n\nAlways eight.")]) as fake:
+            async with stage(tmp_path, working=False) as at:
+                more = {} if kind == "llm" else {"reasoningEffort": "low"}
+                job = await asked(at, kind, config(kind, fake, **more))
+                assert job["status"] == "completed", job["error"]
+                assert job["answer"] == "Eight.\n\nAlways eight."
+                assert job["tokens_in"] > 0
+                assert job["tokens_out"] > 0
+                assert list(at.settings.job_folder.iterdir()) == []
+            assert fake.failures == []
+            first = fake.requests[0]
+            assert TEXT in said_to(first)
+            told = prompt_of(first) + said_to(first) + json.dumps(first.get("tools") or [])
+            assert [word for word in OURS if word in told] == []
+            assert first["model"] == ("claude-sonnet-4-5" if kind == "claude" else "a-model")
+            if kind == "codex":
+                assert first["reasoning"]["effort"] == "low"
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("HB-44", "HB-40")
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_its_commands_find_the_attachments_and_no_token(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command(kind)
+        shell = "env; cat .kb/*; ls -A"
+        step: Step = Use("Bash", {"command": shell, "description": "x"})
+        more: dict[str, Any] = {"tools": None, "permissionMode": "bypassPermissions"}
+        if kind == "codex":
+            step, more = Use("exec_command", {"cmd": shell}), {}
+        with model(kind, [step, Say("Seen.")]) as fake:
+            async with stage(tmp_path, working=False) as at:
+                file = await at.app.library.create(
+                    at.board, b"eight legs", company=None, description="Legs"
+                )
+                job = await asked(at, kind, config(kind, fake, **more), file["id"])
+                assert job["answer"] == "Seen.", job
+            (seen,) = fake.results()
+            assert "eight legs" in seen.text
+            assert "HOME=" in seen.text
+            assert "REMIT_" not in seen.text
+            assert "rmt_" not in seen.text
+            assert ".claude/skills" not in seen.text
+            assert ".agents" not in seen.text
+
+    asyncio.run(story())
+
+
+def test_what_the_model_refuses_is_the_reason(tmp_path: Path) -> None:
+    async def story() -> None:
+        command("claude")
+        with FakeAnthropic([], fault=401) as fake:
+            async with stage(tmp_path, working=False) as at:
+                job = await asked(at, "claude", config("claude", fake))
+                assert job["status"] == "failed"
+                assert job["answer"] == f"Background job failed: {job['error']}"
+                assert "401" in job["error"]
+
+    asyncio.run(story())
