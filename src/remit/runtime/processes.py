@@ -207,35 +207,34 @@ def end_leftovers(run_ids: set[str]) -> int:
 
     A program that left its session is still known by the run in its environment.
     """
-    return _end_those(lambda run, _: run in run_ids)
-
-
-def end_leftovers_in(workspaces: Path, living: set[str]) -> int:
-    """Kill what is left of all runs that had a folder here, except those that are living."""
-    root = f"{workspaces}{os.sep}"
-    return _end_those(lambda run, folder: folder.startswith(root) and run not in living)
-
-
-def _end_those(is_leftover: Callable[[str, str], bool]) -> int:
     killed = 0
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if run_ids else 0):
         found = 0
         for pid in _processes():
             with contextlib.suppress(OSError):
-                found += _end_if(pid, is_leftover)
+                found += _end_if(pid, run_ids)
         if not found:
             break  # what was being started meanwhile is found in the next round
         killed += found
     return killed
 
 
-def _end_if(pid: int, is_leftover: Callable[[str, str], bool]) -> bool:
+def runs_with_programs(workspaces: Path) -> set[str]:
+    """The runs that have a folder here, or had one, and a program that is alive."""
+    root = f"{workspaces}{os.sep}"
+    found = set()
+    for pid in _processes():
+        with contextlib.suppress(OSError):
+            told = _told(pid)
+            if told.get("REMIT_WORKSPACE", "").startswith(root):
+                found.add(told["REMIT_RUN"])
+    return found
+
+
+def _end_if(pid: int, run_ids: set[str]) -> bool:
     handle = os.pidfd_open(pid)  # so that it is still the same one when it is killed
     try:
-        told = _told(pid)
-        if "REMIT_RUN" not in told:
-            return False
-        if not is_leftover(told["REMIT_RUN"], told.get("REMIT_WORKSPACE", "")):
+        if _told(pid).get("REMIT_RUN") not in run_ids:
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     finally:
