@@ -305,9 +305,9 @@ def test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused(
     # It ended them itself: the others are elsewhere.
     for member in team:
         late = heard(member, 1)[before[member.id] :]
-        # A call in the middle of which it was stopped lost its transaction to the others' turn.
-        assert set(late[:1]) <= {"401", "503"}, late
-        assert set(late[1:]) == {"401"}, late
+        # The call in the middle of which it was stopped was done before, or its transaction was
+        # ended so that the others could have theirs; nothing of it was done since, see below.
+        assert {"401"} <= set(late[1:]) <= {"401", "503"}, late
         assert [(status, epoch) for _, status, epoch in rows(url, member)] == [
             ("lost", 1),
             ("running", 2),
