@@ -69,6 +69,8 @@ class Worker:
         self._lease = lease
         self._silence = Silence(lease / SECOND)
         self._running: dict[str, _Running] = {}
+        #: Also those of runs that are over and only put their things away.
+        self._at_it: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
@@ -95,10 +97,9 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        running = list(self._running.values())
-        for here in running:
+        for here in list(self._running.values()):
             here.cancel()
-        await asyncio.gather(*(here.task for here in running), return_exceptions=True)
+        await asyncio.gather(*self._at_it, return_exceptions=True)
 
     @property
     def busy(self) -> int:
@@ -205,6 +206,8 @@ class Worker:
         )
         task = asyncio.create_task(self._carry_out(claimed))
         self._running[agent] = _Running(claimed, adapter, task)
+        self._at_it.add(task)
+        task.add_done_callback(self._at_it.discard)
         return True
 
     async def _carry_out(self, claimed: Claimed) -> None:
