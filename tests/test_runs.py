@@ -426,6 +426,23 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
 
 
 @pytest.mark.requirement("HH-42")
+def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
+    company: Company, clock: HandClock
+) -> None:
+    lead = worker(company, "lead")
+    dev = worker(company, "dev", boss="lead")
+    part(company, dev)
+    for cause in (
+        "429 rate_limit_error (req_011CQabcdef), try again in 20s",
+        "429 rate_limit_error (req_022XYghijkl), try again in 1.5 seconds",
+        "401 rate_limit_error (req_033XYghijkl), try again in 2m",
+    ):
+        end(company, claim(company, dev), "failed", error=cause)
+        clock.advance(HOUR)
+    told = [one["body"] for one in look(company, lead)]
+    assert [body.partition(": ")[2][:3] for body in told] == ["429", "401"]
+
+
 def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClock) -> None:
     small.call(small.board, agents.stop, agent="ceo")
     small.sql("UPDATE agents SET adapter_type = 'scripted' WHERE name = 'ceo'")

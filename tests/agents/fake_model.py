@@ -160,7 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.owner.left.wait(self.owner.delay_seconds)
         self.owner.requests.append(request)
         if isinstance(self.owner.fault, int):
-            return self._refuse(self.owner.fault, "as the test wants it")
+            number = len(self.owner.requests)
+            # As providers do, no two refusals are alike.
+            told = f"as the test wants it (request req_{number:012x}, try again in {number}.5s)"
+            return self._refuse(self.owner.fault, told)
         try:
             found = self.owner.answered(path, request, self.owner.due(request))
         except Exception as error:
