@@ -145,7 +145,7 @@ def main() -> None:
 
 async def _live(life: Life) -> None:
     if life.crash is not None:
-        _arm(*life.crash)
+        arm(*life.crash)
     app = App(settings(life.url, Path(life.home)))
     if life.starts:
         await app.first_start()
@@ -164,7 +164,7 @@ async def _live(life: Life) -> None:
     await app.aclose()
 
 
-def _arm(verb: str, moment: str, which: int) -> None:
+def arm(verb: str, moment: str, which: int) -> None:
     """Make this process end itself, as by kill -9, at a point around a commit."""
     counted = 0
     execute, opened = Gate._execute, Gate._open

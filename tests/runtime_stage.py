@@ -1,26 +1,36 @@
 """Processes that start agents, made to be killed, stopped and continued.
 
-A stage has everything imported and forks a worker whenever it is told to, so that one costs
-milliseconds.
+A stage has everything imported and forks a process whenever it is told to, so that one costs
+milliseconds. What a process then does is what `remit up`, `serve` and `worker` do; or it is a
+worker alone, for programs that do not call Remit.
 """
 
 import asyncio
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import remit.runtime.worker
 from remit.app import App
 from remit.clock import SECOND
+from remit.entrypoints import serve, work
+from remit.runtime import sandbox
 from remit.runtime.jobs import Jobs
 from remit.runtime.worker import Worker
+from remit.services import run_endings
 from tests.company import settings
+from tests.mail_stage import arm
 
 ROOT = Path(__file__).parent.parent
 
@@ -35,9 +45,20 @@ class Life:
     alone: bool = True
     lease_seconds: float = 10.0
     slots: int = 4
+    #: "bare" is a worker that nobody can call; the others are the commands of that name.
+    kind: str = "bare"
+    port: int = 0
+    #: How long an agent waits after a failure; None is as it is.
+    pause_seconds: float | None = None
+    #: As if on another machine: it cannot end what others left on this one.
+    elsewhere: bool = False
+    #: Where it ends by its own hand: verb, moment, and which of the calls.
+    crash: tuple[str, str, int] | None = None
 
 
 class Stage:
+    """The process that forks the others, seen from the test."""
+
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.runtime_stage"],
@@ -45,20 +66,42 @@ class Stage:
             env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
         )
         self._born: list[int] = []
+        self._ready: set[int] = set()
+        self._buffer = b""
 
-    def begin(self, life: Life) -> int:
-        """Fork; answers the process once it works."""
+    def begin(self, life: Life, *, wait: bool = True) -> int:
+        """Fork; answers the process, once it works if that is waited for."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asdict(life)) + "\n")
+        self._process.stdin.write(json.dumps(asdict(life)).encode() + b"\n")
         self._process.stdin.flush()
-        said = self._process.stdout.readline().split()
-        assert said[:1] == ["ready"], said
-        self._born.append(int(said[1]))
-        return int(said[1])
+        before = len(self._born)
+        while len(self._born) == before:
+            self._hear()
+        pid = self._born[-1]
+        while wait and pid not in self._ready:
+            assert _exists(pid), "it ended before it worked"
+            self._hear()
+        return pid
+
+    def _hear(self) -> None:
+        """What a process said, if it said something within a moment."""
+        assert self._process.stdout is not None
+        place = self._process.stdout.fileno()
+        if b"\n" not in self._buffer and select.select([place], [], [], 0.1)[0]:
+            arrived = os.read(place, 1 << 16)
+            assert arrived, "the stage is gone"
+            self._buffer += arrived
+        line, found, rest = self._buffer.partition(b"\n")
+        if not found:
+            return
+        self._buffer = rest
+        word, pid = line.decode().split()
+        if word == "born":
+            self._born.append(int(pid))
+        else:
+            self._ready.add(int(pid))
 
     def close(self) -> None:
         for pid in self._born:
@@ -80,20 +123,69 @@ def opened() -> Iterator[Stage]:
         stage.close()
 
 
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _warm_up() -> None:
+    """Once, and not by each process: what is imported late, and whether there is a sandbox."""
+    for name in ("uvicorn.protocols.http.auto", "uvicorn.lifespan.on", "remit.adapters.process"):
+        import_module(name)
+    serve.loop_factory()
+    sandbox.look()
+
+
 def main() -> None:
+    _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
     for order in sys.stdin:
-        if os.fork():
+        pid = os.fork()
+        if pid:
+            os.write(1, f"born {pid}\n".encode())
             continue
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         code = 1
         try:
-            asyncio.run(_live(Life(**json.loads(order))))
+            _be(Life(**json.loads(order)))
             code = 0
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
+
+
+def _be(life: Life) -> None:
+    if life.crash is not None:
+        arm(*life.crash)
+    if life.pause_seconds is not None:
+        pause = int(life.pause_seconds * SECOND)
+        _put(run_endings, "pause_after", lambda idle, failures: pause if idle or failures else 0)
+    if life.elsewhere:
+        _put(remit.runtime.worker, "end_leftovers", lambda runs: 0)
+    if life.kind == "bare":
+        asyncio.run(_live(life))
+        return
+    _put(serve, "Worker", partial(Worker, lease=int(life.lease_seconds * SECOND)))
+    where = settings(life.url, Path(life.home))
+    if life.kind == "worker":
+        work.run(where, name=life.name, slots=life.slots, ready=_ready, log_to_stderr=False)
+    else:
+        slots = life.slots if life.kind == "up" else 0
+        given: dict[str, Any] = {"host": "127.0.0.1", "port": life.port, "slots": slots}
+        serve.run(where, ready=_ready, log_to_stderr=False, **given)
+
+
+def _put(module: object, name: str, value: object) -> None:
+    """Times that fit a test; what happens in them stays the same."""
+    setattr(module, name, value)
+
+
+def _ready(_: str = "") -> None:
+    os.write(1, f"ready {os.getpid()}\n".encode())
 
 
 async def _live(life: Life) -> None:
@@ -111,7 +203,7 @@ async def _live(life: Life) -> None:
         carrier = Jobs(app, name=life.name, lease=int(life.lease_seconds * SECOND))
         worker.start()
         carrier.start()
-        os.write(1, f"ready {os.getpid()}\n".encode())
+        _ready()
         await stopped.wait()
         await carrier.stop()
         await worker.stop()

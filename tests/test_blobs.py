@@ -335,7 +335,7 @@ def test_the_file_is_synced_before_it_is_named_and_the_folder_after(
 
     monkeypatch.setattr(os, "fsync", recording_fsync)
     monkeypatch.setattr(os, "rename", recording_rename)
-    monkeypatch.setattr("remit.store.blobs.random_name", lambda: "temporary")
+    monkeypatch.setattr("remit.store.spool.random_name", lambda: "temporary")
     put(local.blobs)
     assert calls == ["fsync .incoming/temporary", "rename", f"fsync {FILE}", "fsync ."]
     calls.clear()

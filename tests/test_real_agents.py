@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from remit.clock import from_iso
+from remit.model.run import pause_after
 from remit.runtime import sandbox
+from remit.services import run_endings, threads
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, ToolResult, Use
@@ -196,8 +199,6 @@ def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
 ) -> None:
     async def story() -> None:
         command(kind)
-        if kind == "llm" and fault == "cut":
-            pytest.skip("the loop asks for whole answers, not for a stream")
         with model(kind, [Say("never heard")], fault=fault) as fake:
             async with stage(tmp_path) as at:
                 await at.cast(kind, config(kind, fake, maxRetries=1))
@@ -211,6 +212,45 @@ def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
                 assert run["error"]
                 most = 1 if fault in (401, 403) else 12
                 assert 1 <= asked <= most * begun
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [("claude", 429), ("codex", 500), ("llm", 401), ("llm", 429), ("llm", 500), ("llm", "cut")],
+)
+def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
+    kind: str, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its boss reads one message for the cause, however often it is tried."""
+
+    def shorter(idle_runs: int, failures: int) -> int:
+        return pause_after(idle_runs, failures) // 5
+
+    monkeypatch.setattr(run_endings, "pause_after", shorter)
+
+    async def story() -> None:
+        command(kind)
+        with model(kind, [Say("never heard")], fault=fault) as fake:
+            async with stage(tmp_path) as at:
+                await at.hire("dev", kind, config(kind, fake, maxRetries=0))
+                await at.send("Please do it.", to="agent:dev")
+                found = await at.over(3, seconds=60)
+                mine = [run for run in found if run["adapter_type"] == kind]
+                while len(mine) < 3:
+                    await asyncio.sleep(0.1)
+                    found = await at.over(3, seconds=60)
+                    mine = [run for run in found if run["adapter_type"] == kind]
+                assert {run["status"] for run in mine} == {"failed"}
+                ends = [from_iso(run["completed_at"]) for run in mine]
+                begins = [from_iso(run["started_at"]) for run in mine]
+                pauses = [later - sooner for sooner, later in zip(ends, begins[1:], strict=False)]
+                assert pauses[0] >= shorter(0, 1)
+                assert pauses[1] >= shorter(0, 2)
+                told = await at.app.gate(at.board, threads.listing, company=None)
+                subjects = [one["subject"] for one in told if "failed" in one["subject"]]
+                assert subjects == ["A run failed"], [run["error"] for run in mine]
 
     asyncio.run(story())
 

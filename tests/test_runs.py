@@ -11,6 +11,7 @@ from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.run import HELD, MOST_FAILURES, MOST_IDLE_RUNS
 from remit.runtime import runs as local_runs
+from remit.runtime.silence import Silence
 from remit.services import (
     agents,
     claiming,
@@ -75,7 +76,9 @@ def renew(company: Company, run: Run, epoch: int) -> list[str]:
 
 
 def give_up(company: Company, run: Run) -> None:
-    company.call(as_system(), claiming.take_over, run=run.id)
+    """As a worker does that has looked at an unchanged lease for long enough."""
+    until = company.call(as_system(), claiming.held)[run.id]
+    company.call(as_system(), claiming.take_over, run=run.id, until=until)
 
 
 @pytest.mark.requirement("HB-30")
@@ -289,14 +292,12 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     send(company, company.board, "agent:dev")
     zombie = claim(company, dev, worker="zombie")
     take(company, zombie)
-    assert company.call(as_system(), claiming.expired) == []
-    clock.advance(claiming.LEASE_TIME - SECOND)
+    before = company.call(as_system(), claiming.held)
+    assert list(before) == [zombie.id]
+    clock.advance(SECOND)
     assert renew(company, zombie, 1) == []
-    clock.advance(claiming.LEASE_TIME - SECOND)
-    with pytest.raises(Conflict):
-        give_up(company, zombie)
-    clock.advance(2 * SECOND)
-    assert company.call(as_system(), claiming.expired) == [zombie.id]
+    with pytest.raises(Conflict):  # it was heard of since
+        company.call(as_system(), claiming.take_over, run=zombie.id, until=before[zombie.id])
     give_up(company, zombie)
     seen = shown(company, zombie)
     assert (seen["status"], seen["exit_reason"]) == ("lost", "lost")
@@ -326,6 +327,19 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     assert renew(company, fresh, 2) == []
     end(company, fresh)
     assert shown(company, zombie)["status"] == "lost"
+
+
+def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> None:
+    silence = Silence(10)
+    # The clocks of whoever wrote these are an hour late, an hour early, and right.
+    leases = {"late": -3600, "early": 3600, "right": 5}
+    assert silence.of(leases, 100.0) == []
+    assert silence.of({**leases, "right": 8}, 109.9) == []
+    assert silence.of({**leases, "right": 8}, 110.0) == ["late", "early"]
+    # Who went away and came back is heard of anew.
+    assert silence.of({"right": 8}, 119.0) == []
+    assert silence.of({**leases, "right": 8}, 120.0) == ["right"]
+    assert silence.of({"late": -3600}, 129.9) == []
 
 
 @pytest.mark.requirement("BX-16")
@@ -412,6 +426,23 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
 
 
 @pytest.mark.requirement("HH-42")
+def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
+    company: Company, clock: HandClock
+) -> None:
+    lead = worker(company, "lead")
+    dev = worker(company, "dev", boss="lead")
+    part(company, dev)
+    for cause in (
+        "429 rate_limit_error (req_011CQabcdef), try again in 20s",
+        "429 rate_limit_error (req_022XYghijkl), try again in 1.5 seconds",
+        "401 rate_limit_error (req_033XYghijkl), try again in 2m",
+    ):
+        end(company, claim(company, dev), "failed", error=cause)
+        clock.advance(HOUR)
+    told = [one["body"] for one in look(company, lead)]
+    assert [body.partition(": ")[2][:3] for body in told] == ["429", "401"]
+
+
 def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClock) -> None:
     small.call(small.board, agents.stop, agent="ceo")
     small.sql("UPDATE agents SET adapter_type = 'scripted' WHERE name = 'ceo'")
@@ -534,8 +565,10 @@ def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
         (claiming.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
         (claiming.renew, {"held": []}),
         (claiming.settle, {"agent": dev.id}),
-        (claiming.expired, {}),
-        (claiming.take_over, {"run": run.id}),
+        (claiming.held, {}),
+        (claiming.take_over, {"run": run.id, "until": 1}),
+        (claiming.misdated, {}),
+        (claiming.redate, {"agent": dev.id}),
         (claiming.sweep, {"company": small.id}),
         (claiming.forgotten, {}),
         (claiming.over, {"runs": []}),

@@ -1,11 +1,13 @@
 """Whatever is killed or stopped, whenever: nothing is lost, nothing runs twice, nothing is left."""
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,8 +17,9 @@ import pytest
 from remit.app import App
 from remit.clock import SystemClock
 from remit.errors import Unauthenticated
-from remit.services import users, waiting
-from remit.services.identity import Caller
+from remit.runtime import runs as local_runs
+from remit.services import claiming, runs, users, waiting
+from remit.services.identity import Caller, as_system
 from tests import runtime_stage
 from tests.company import Company, Member, opened, run_sql, settings
 from tests.mailing import send
@@ -235,46 +238,177 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
     assert not processes_with(here)
 
 
-@pytest.mark.requirement("BX-06")
-def test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing(
-    stage: Stage, sqlite: tuple[str, Path]
+#: Does something again and again, whatever it is answered or asked, and writes the answers down.
+RESTLESS = r"""
+import json, os, signal, socket, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+host, port = os.environ["REMIT_URL"].removeprefix("http://").split(":")
+said = os.open(os.environ["HOME"] + "/said", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+work = json.dumps({"parentId": os.environ["REMIT_AGENT"], "title": os.environ["REMIT_RUN"]})
+head = [f"POST /api/companies/$COMPANY/outcomes HTTP/1.0", f"Host: {host}",
+    "Content-Type: application/json", f"Content-Length: {len(work)}",
+    "Authorization: Bearer " + os.environ["REMIT_TOKEN"], "", work]
+while True:
+    with socket.create_connection((host, int(port)), 60) as wire:
+        wire.sendall("\r\n".join(head).encode())
+        answer = b""
+        while piece := wire.recv(65536):
+            answer += piece
+    os.write(said, os.environ["REMIT_RUN"].encode() + b" " + answer.split()[1] + b"\n")
+    print("still here", flush=True)
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.requirement("BX-06", "HB-30")
+def test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused(
+    stage: Stage, postgresql: tuple[str, Path]
 ) -> None:
-    url, home = sqlite
-    moments = random.Random(11)
+    url, home = postgresql
     with opened(url, home) as company:
-        team = [program(company, f"a{n}", "sleep 0.02") for n in range(6)]
-        here = "sleep 0.02"
-    sent = 0
-    for _ in range(25):
-        with Beside(url, home) as company:
-            for member in team[:2]:
-                send(company, company.board, f"agent:{member.id}", str(sent))
-                sent += 1
-        pid = stage.begin(Life(url, str(home)))
-        time.sleep(moments.random() * 0.25)
-        kill(pid)
-        running = run_sql(url, "SELECT agent_id FROM runs WHERE status = 'running'")
-        assert len(running) == len(set(running))
-    eventually(lambda: not processes_with(here))
-    # What waited for too long behind failures is started again by hand.
-    run_sql(url, "UPDATE agent_leases SET failures = 0, due_at = 0")
-    run_sql(url, "UPDATE agents SET status = 'idle' WHERE status = 'error'")
-    pid = stage.begin(Life(url, str(home)))
+        script = ["-I", "-S", "-c", RESTLESS.replace("$COMPANY", company.id)]
+        config = {"command": "/usr/bin/python3", "args": script}
+        team = [program(company, f"a{n}", "", config=config) for n in range(3)]
+        for member in team:
+            send(company, company.board, f"agent:{member.id}")
 
-    def settled() -> bool:
-        found = [status for status, _ in deliveries(url)]
-        return not {"queued", "leased"} & set(found)
+    def worker(name: str, slots: int) -> int:
+        life = Life(url, str(home), name, kind="worker", slots=slots, elsewhere=True)
+        return stage.begin(replace(life, lease_seconds=LEASE, pause_seconds=0.1))
 
-    eventually(settled, 30)
-    os.kill(pid, signal.SIGTERM)
-    eventually(lambda: not alive(pid))
-    assert len(letters_to(url, team)) == sent
-    done = run_sql(
-        url,
-        "SELECT count(*) FROM deliveries d JOIN runs r ON r.id = d.run_id"
-        " WHERE d.status = 'done' AND r.status <> 'completed'",
-    )
-    assert done == [(0,)]
+    def heard(member: Member, epoch: int) -> list[str]:
+        """What the calls of one of its runs were answered."""
+        found = rows(url, member)
+        said = home / "agents" / member.id / "said"
+        if len(found) < epoch or not said.exists():
+            return []
+        lines = [line.split() for line in said.read_text().splitlines()]
+        return [status for run, status in lines if run == found[epoch - 1][0]]
+
+    zombie = worker("zombie", 4)
+    eventually(lambda: all(heard(member, 1) for member in team))
+    kill(zombie, signal.SIGSTOP)
+    fresh = [worker("one", 2), worker("two", 2)]
+    eventually(lambda: all("201" in heard(member, 2) for member in team))
+    for member in team:
+        assert [(status, epoch) for _, status, epoch in rows(url, member)] == [
+            ("lost", 1),
+            ("running", 2),
+        ]
+    before = {member.id: len(heard(member, 1)) for member in team}
+    logs = "SELECT count(*) FROM run_logs l JOIN runs r ON r.id = l.run_id WHERE r.epoch = 1"
+    printed = run_sql(url, logs)
+    kill(zombie, signal.SIGCONT)
+    # Its programs were alive all the while, and one call of each was on its way.
+    eventually(lambda: all(len(heard(member, 1)) > before[member.id] for member in team))
+    eventually(lambda: not any(processes_of(rows(url, member)[0][0]) for member in team))
+    # It ended them itself: the others are elsewhere.
+    for member in team:
+        late = heard(member, 1)[before[member.id] :]
+        # The call in the middle of which it was stopped was done before, or its transaction was
+        # ended so that the others could have theirs; nothing of it was done since, see below.
+        assert {"401"} <= set(late[1:]) <= {"401", "503"}, late
+        assert [(status, epoch) for _, status, epoch in rows(url, member)] == [
+            ("lost", 1),
+            ("running", 2),
+        ]
+    assert run_sql(url, logs) == printed
+    for pid in (zombie, *fresh):
+        os.kill(pid, signal.SIGTERM)
+        eventually(partial(is_gone, pid))
+    assert run_sql(url, LATE) == []
     with opened(url, home) as company:
         assert problems(company) == []
-        assert not list(company.app.settings.workspaces.iterdir())
+
+
+def test_a_start_ends_no_program_that_another_worker_just_began(
+    sqlite: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks around while others go on; what is new to it is not left over."""
+    url, home = sqlite
+    with opened(url, home) as company:
+        dev = program(company, "dev", "true")
+        send(company, company.board, "agent:dev")
+        begun: list[int] = []
+
+        def meanwhile(_: set[str]) -> int:
+            if not begun:
+                run = asyncio.run_coroutine_threadsafe(_claim(company, dev), loop[0]).result()
+                folder = str(company.app.settings.workspaces / run)
+                told = {"REMIT_RUN": run, "REMIT_WORKSPACE": folder}
+                begun.append(os.posix_spawn("/bin/sleep", ["sleep", "600"], told))
+            return 0
+
+        loop: list[asyncio.AbstractEventLoop] = []
+
+        async def start() -> None:
+            loop.append(asyncio.get_running_loop())
+            monkeypatch.setattr(local_runs, "end_leftovers", meanwhile)
+            await local_runs.recover(company.app.gate, company.app.settings.workspaces, alone=False)
+
+        company.wait(start())
+        assert len(begun) == 1
+        company.wait(local_runs.tidy_up(company.app.gate, company.app.settings.workspaces))
+        assert alive(begun[0])
+        # When its run is over, it is.
+        (run,) = company.sql("SELECT id FROM runs WHERE status = 'running'")[0]
+        monkeypatch.undo()
+        company.call(as_system(), runs.end, run=run, status="lost")
+        company.wait(local_runs.tidy_up(company.app.gate, company.app.settings.workspaces))
+        assert os.waitstatus_to_exitcode(os.waitpid(begun[0], 0)[1]) == -signal.SIGKILL
+
+
+async def _claim(company: Company, member: Member) -> str:
+    run = company.app.ids.new()
+    folder = str(company.app.settings.workspaces / run)
+    await company.app.gate(
+        as_system(), claiming.claim, agent=member.id, run=run, workspace=folder, worker="other"
+    )
+    return run
+
+
+def test_a_worker_clears_away_what_a_killed_one_left(
+    stage: Stage, postgresql: tuple[str, Path]
+) -> None:
+    url, home = postgresql
+    with opened(url, home) as company:
+        dev = program(company, "dev", "sleep 600")
+        send(company, company.board, "agent:dev")
+    first = stage.begin(Life(url, str(home), "first", kind="worker", lease_seconds=LEASE))
+    eventually(lambda: is_running(url, dev) and list((home / "run" / "workspaces").iterdir()))
+    (left,) = (home / "run" / "workspaces").iterdir()
+    kill(first)
+    second = stage.begin(Life(url, str(home), "second", kind="worker", lease_seconds=LEASE))
+    eventually(lambda: not left.exists())
+    eventually(lambda: is_running(url, dev, epoch=2))
+    (left,) = (home / "run" / "workspaces").iterdir()
+    kill(second)
+    # Now the run is given up elsewhere, and the folder is found at the next start here.
+    run_sql(url, "UPDATE agents SET status = 'paused'")
+    with Beside(url, home) as company:
+        held = company.call(as_system(), claiming.held)
+        for run, until in held.items():
+            company.call(as_system(), claiming.take_over, run=run, until=until)
+    assert left.exists()
+    third = stage.begin(Life(url, str(home), "third", kind="worker", lease_seconds=LEASE))
+    assert not left.exists()
+    os.kill(third, signal.SIGTERM)
+    eventually(partial(is_gone, third))
+
+
+#: What a run did after it was over.
+LATE = (
+    "SELECT e.action, e.run_id FROM events e JOIN events f ON f.company_id = e.company_id"
+    " AND f.action = 'run.end' AND f.resource = 'run:' || e.run_id"
+    " WHERE e.seq > f.seq AND e.allowed"
+)
+
+
+def processes_of(run: str) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            told = Path(f"/proc/{name}/environ").read_bytes() if name.isdigit() else b""
+            if f"REMIT_RUN={run}".encode() in told and alive(int(name)):
+                found.append(int(name))
+    return found

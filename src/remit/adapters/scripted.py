@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config
+
+if TYPE_CHECKING:
+    from remit.testing import ScriptedAgent
+
+
+#: What a person reads who wrote to an agent that only has a script, and an empty one.
+NO_MODEL = (
+    "I have no model, so nothing was done about your message; I only read it. To let me work, "
+    "install Claude Code or Codex where Remit runs, give it a key, and say `remit agent set {name} "
+    "adapterType=claude` (or codex, or llm); `remit adapter test claude` tells what is missing."
+)
 
 
 class Step(Config):
@@ -29,7 +41,8 @@ class ScriptedConfig(Config):
         default_factory=list,
         max_length=200,
         description="The tools to call in each run, one after the other; the first refusal ends "
-        "the run. []: the agent acknowledges its mail and does nothing else.",
+        "the run. []: the agent acknowledges its mail, and says to each person who wrote that it "
+        "has no model.",
     )
     timeout_seconds: int = Field(
         default=60, ge=1, le=3600, description="A run that takes longer is stopped."
@@ -81,9 +94,34 @@ def _follow(context: RunContext, over: threading.Event) -> RunResult:
                     return RunResult(False, reason="cancelled")
                 context.log(f"{tool} {arguments}")
                 agent.call(tool, **arguments)
-            mail = [message["id"] for message in agent.call("mail_inbox")["messages"]]
+            mail = agent.call("mail_inbox")["messages"]
+            if not steps:
+                _own_up(context, agent, mail)
             if mail:
-                agent.call("mail_ack", ids=mail)
+                agent.call("mail_ack", ids=[message["id"] for message in mail])
         except ToolRefused as refusal:
             return RunResult(False, reason=refusal.code, error=str(refusal))
     return RunResult(True, text=f"{len(steps)} steps, {len(mail)} messages")
+
+
+def _own_up(context: RunContext, agent: ScriptedAgent, mail: Sequence[Mapping[str, Any]]) -> None:
+    """Say to people, once for each letter of theirs, that nothing will come of it.
+
+    Only to people: two agents of this kind would go on telling each other.
+    """
+    from remit.testing import ToolRefused
+
+    for message in mail:
+        if not message["sender"].startswith("user:"):
+            continue
+        try:
+            agent.call(
+                "mail_send",
+                to=message["sender"],
+                subject=message["subject"],
+                body=NO_MODEL.format(name=context.agent["name"]),
+                reply_to=message["id"],
+                idempotency_key=f"no-model-{message['id']}",
+            )
+        except ToolRefused as refusal:
+            context.log(f"{message['sender']} is not answered: {refusal}")

@@ -13,6 +13,7 @@ from remit.app import App, InstanceLock
 from remit.entrypoints.http.logs import keep_logs
 from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work
 from remit.errors import BadInput, Conflict
+from remit.runtime.runs import tidy_up
 from remit.services import bootstrap
 from remit.services.identity import as_system
 from remit.settings import DEFAULT_HOST, Settings, prepare_home
@@ -69,7 +70,9 @@ async def _work(
                 "There is no company in this database yet.",
                 "Start `remit serve` first; it makes one.",
             )
-        if not is_shared(app.settings):
+        if is_shared(app.settings):
+            await tidy_up(app.gate, app.settings.workspaces)
+        else:
             await app.first_start()
             app.start_housekeeping()  # nobody else does it
         await serve_and_work(app, DEFAULT_HOST, listening, url, announce, slots=slots, name=name)

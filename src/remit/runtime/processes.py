@@ -207,18 +207,19 @@ def end_leftovers(run_ids: set[str]) -> int:
 
     A program that left its session is still known by the run in its environment.
     """
-    return _end_those(lambda told: told.get("REMIT_RUN") in run_ids)
+    return _end_those(lambda told: told.get("REMIT_RUN") in run_ids) if run_ids else 0
 
 
-def end_leftovers_in(workspaces: Path, living: set[str]) -> int:
-    """Kill what is left of all runs that had a folder here, except those that are living."""
+def runs_with_programs(workspaces: Path) -> set[str]:
+    """The runs that have a folder here, or had one, and a program that is alive."""
     root = f"{workspaces}{os.sep}"
-    return _end_those(
-        lambda told: (
-            told.get("REMIT_WORKSPACE", "").startswith(root)
-            and told.get("REMIT_RUN", "") not in living
-        )
-    )
+    found = set()
+    for pid in _processes():
+        with contextlib.suppress(OSError):
+            told = _told(pid)
+            if told.get("REMIT_WORKSPACE", "").startswith(root) and "REMIT_RUN" in told:
+                found.add(told["REMIT_RUN"])
+    return found
 
 
 def end_leftovers_of_jobs(jobs: Path, living: Collection[str] = ()) -> int:

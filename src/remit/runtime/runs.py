@@ -10,7 +10,7 @@ from typing import Any
 
 from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
-from remit.runtime.processes import end_leftovers, end_leftovers_in
+from remit.runtime.processes import end_leftovers, runs_with_programs
 from remit.runtime.workspace import create_workspace, destroy_workspace
 from remit.services import claiming, runs
 from remit.services.command import Gate
@@ -57,8 +57,7 @@ async def recover(gate: Gate, workspaces: Path | None = None, *, alone: bool = T
     ours = {run["id"] for run in lost}
     await asyncio.to_thread(end_leftovers, ours)
     if workspaces is not None:
-        others = {run["id"] for run in living} - ours
-        await asyncio.to_thread(end_leftovers_in, workspaces, others)
+        await _end_strays(gate, workspaces)
     report = {"exit_reason": "lost", "error": "the instance stopped while it was running"}
     for run in lost:
         try:
@@ -79,6 +78,23 @@ def _is_by_hand(run: dict[str, Any], workspaces: Path | None) -> bool:
     if run["worker"] is not None or workspaces is None or run["workspace"] is None:
         return False
     return Path(run["workspace"]).is_relative_to(workspaces)
+
+
+async def tidy_up(gate: Gate, workspaces: Path) -> None:
+    """After the start of a worker among others: what is left here of runs that are over."""
+    await _end_strays(gate, workspaces)
+    await _tidy(gate, workspaces)
+
+
+async def _end_strays(gate: Gate, workspaces: Path) -> None:
+    """Programs here of runs that are over.
+
+    They are looked for before it is asked which runs are alive. A run begins before its program,
+    so what another worker begins just now is never taken for a stray.
+    """
+    found = await asyncio.to_thread(runs_with_programs, workspaces)
+    living = {run["id"] for run in await gate(as_system(), claiming.live)}
+    await asyncio.to_thread(end_leftovers, found - living)
 
 
 async def _tidy(gate: Gate, workspaces: Path) -> None:

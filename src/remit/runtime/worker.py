@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from remit.adapters.running import RunResult
@@ -14,6 +16,7 @@ from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
+from remit.runtime.silence import Silence
 from remit.runtime.workspace import destroy_workspace
 from remit.services import budgets, claiming, run_endings, runs
 from remit.services.identity import as_system
@@ -64,7 +67,10 @@ class Worker:
         self._per_company = per_company or slots
         self._per_adapter = dict(per_adapter or {})
         self._lease = lease
+        self._silence = Silence(lease / SECOND)
         self._running: dict[str, _Running] = {}
+        #: Also those of runs that are over and only put their things away.
+        self._at_it: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
@@ -92,10 +98,9 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        running = list(self._running.values())
-        for here in running:
+        for here in list(self._running.values()):
             here.cancel()
-        await asyncio.gather(*(here.task for here in running), return_exceptions=True)
+        await asyncio.gather(*self._at_it, return_exceptions=True)
 
     @property
     def busy(self) -> int:
@@ -136,9 +141,9 @@ class Worker:
         following = await self._app.gate(as_system(), claiming.next_ready)
         self._deferred = following["deferred"]
         pause = LONGEST_SLEEP
-        for time in following.values():
-            if time is not None:
-                left = (time - self._app.clock.now()) / SECOND
+        for due in following.values():
+            if due is not None:
+                left = (due - self._app.clock.now()) / SECOND
                 pause = min(pause, max(left, 0.001))
         try:
             async with asyncio.timeout(pause):
@@ -211,6 +216,8 @@ class Worker:
         )
         task = asyncio.create_task(self._carry_out(claimed))
         self._running[agent] = _Running(claimed, adapter, task)
+        self._at_it.add(task)
+        task.add_done_callback(self._at_it.discard)
         return True
 
     async def _carry_out(self, claimed: Claimed) -> None:
@@ -245,10 +252,13 @@ class Worker:
         finally:
             self._running.pop(claimed.agent_id, None)
             self._woken.set()
+        await self._remove(claimed.workspace)
+
+    async def _remove(self, workspace: Path) -> None:
         try:
-            await asyncio.to_thread(destroy_workspace, claimed.workspace)
+            await asyncio.to_thread(destroy_workspace, workspace)
         except RemitError as error:
-            log.warning("the workspace of run %s is left: %s", claimed.run_id, error)
+            log.warning("the workspace of run %s is left: %s", workspace.name, error)
 
     # ── keeping ─────────────────────────────────────────────────────────────────────────────
 
@@ -266,13 +276,17 @@ class Worker:
 
     async def _look_after(self) -> None:
         """Take over from workers that are silent."""
-        for run in await self._app.gate(as_system(), claiming.expired):
+        held = await self._app.gate(as_system(), claiming.held)
+        here = {one.claimed.run_id for one in self._running.values()}
+        others = {run: until for run, until in held.items() if run not in here}
+        for run in self._silence.of(others, time.monotonic()):
             try:
-                await self._app.gate(as_system(), claiming.take_over, run=run)
+                await self._app.gate(as_system(), claiming.take_over, run=run, until=held[run])
             except Conflict:
                 continue
-            # If that worker was on this machine, its programs may be, too.
+            # If that worker was on this machine, its programs and its folder may be, too.
             await asyncio.to_thread(end_leftovers, {run})
+            await self._remove(self._app.settings.workspaces / run)
         await asyncio.sleep(LONGEST_SLEEP)
 
     async def _sweep_now_and_then(self) -> None:
@@ -280,7 +294,9 @@ class Worker:
         await asyncio.sleep(SWEEP_SECONDS)
 
     async def _sweep(self) -> None:
-        """Wake whom nobody woke; time, too, can bring something back."""
+        """Wake whom nobody woke; time, too, can bring something back, or be set back itself."""
+        for agent in await self._app.gate(as_system(), claiming.misdated):
+            await self._app.gate(as_system(), claiming.redate, agent=agent)
         for _ in range(_MOST_SWEEPS):
             woken = 0
             for company in await self._app.gate(as_system(), claiming.forgotten):

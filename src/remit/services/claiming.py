@@ -17,9 +17,7 @@ from remit.ids import RunId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
-from remit.model.run import (
-    RunStatus,
-)
+from remit.model.run import RunStatus, pause_after
 from remit.services import budgets, ledger, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import finish, release
@@ -124,22 +122,23 @@ def renew(
 
 
 @query
-def expired(ctx: Context) -> list[str]:
-    """Runs of workers that have not been heard of; for Remit itself."""
+def held(ctx: Context) -> dict[str, Micros]:
+    """The runs of all workers, and until when each is held; for Remit itself."""
     system_only(ctx)
-    late = ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE)
-    live = [ctx.tx.one(statements.LIVE_RUN_OF, agent=lease.agent_id) for lease in late]
-    return [run.id for run in live if run is not None and run.worker is not None]
+    return {one.run_id: one.lease_until for one in ctx.tx.all(statements.HELD_BY_WORKERS)}
 
 
 @command
-def take_over(ctx: Context, *, run: str) -> Answer:
-    """Give up a run whose worker is silent: it is lost, and its agent can be started again."""
+def take_over(ctx: Context, *, run: str, until: Micros) -> Answer:
+    """Give up a run whose worker is silent: it is lost, and its agent can be started again.
+
+    `until` is what its lease said when the worker was last heard of.
+    """
     system_only(ctx)
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
     lease = ctx.tx.one(statements.LEASE, agent=found.agent_id)
-    if lease is None or lease.lease_until is None or lease.lease_until > ctx.now:
+    if lease is None or lease.epoch != found.epoch or lease.lease_until != until:
         raise Conflict("Its worker was heard of again.")
     known = {
         "exit_reason": "lost",
@@ -172,6 +171,29 @@ def forgotten(ctx: Context) -> list[str]:
     """Companies in which somebody should have been woken; for Remit itself."""
     system_only(ctx)
     return ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
+
+
+@query
+def misdated(ctx: Context) -> list[str]:
+    """Agents that wait longer than any pause of theirs lasts: the clock was set back meanwhile."""
+    system_only(ctx)
+    return [
+        lease.agent_id
+        for lease in ctx.tx.all(statements.WAITING, now=ctx.now)
+        if lease.due_at > ctx.now + pause_after(lease.idle_runs, lease.failures)
+    ]
+
+
+@logged
+def redate(ctx: Context, *, agent: str) -> None:
+    """Let the pause of an agent begin now, if it would end later otherwise; for Remit itself."""
+    system_only(ctx)
+    lookup.agent_anywhere(ctx, agent)
+    ctx.take_turn()
+    lease = ctx.tx.one(statements.LEASE, agent=agent)
+    if lease is not None and not lease.held:
+        due = ctx.now + pause_after(lease.idle_runs, lease.failures)
+        ctx.tx.run(statements.REDATE, agent=agent, due=min(due, lease.due_at))
 
 
 @query

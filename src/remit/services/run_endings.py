@@ -7,6 +7,7 @@ told once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ LONGEST_REPORT = 100_000
 WORKER_STOPPED = "stopped"
 #: How a run ended whose conversation had no room left.
 CONTEXT_FULL = "context_full"
+#: What is different each time in the same complaint: ids of requests, and how long to wait.
+_PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
 #: What a run can report about itself when it ends, besides what it took.
 REPORT = (
     "session_id",
@@ -204,10 +207,15 @@ def _say_what_follows(
         )
     elif (
         after.cause is not None
-        and after.cause != before.told
+        and not _is_same(after.cause, before.told)
         and not (root and ended is RunStatus.LOST)
     ):
         _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {after.cause}.")
+
+
+def _is_same(cause: str, told: str | None) -> bool:
+    """Whether it is the cause that its boss knows: ids of requests and waiting times differ."""
+    return told is not None and _PASSING.sub("#", cause) == _PASSING.sub("#", told)
 
 
 def _has_work(ctx: Context, agent: Agent) -> bool:

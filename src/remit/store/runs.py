@@ -24,7 +24,7 @@ from sqlalchemy import bindparam as bind
 from sqlalchemy.dialects import postgresql, sqlite
 
 from remit.clock import Micros
-from remit.ids import AgentId, CompanyId
+from remit.ids import AgentId, CompanyId, RunId
 from remit.model.run import HELD, Lease, Run
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
@@ -309,10 +309,37 @@ SETTLE = change(
 HOLD = change(
     update(agent_leases).where(agent_leases.c.agent_id == bind("agent")).values(due_at=HELD)
 )
-#: Begun by a worker that has not been heard of since.
-EXPIRED = Statement(
-    select(*_lease).where(agent_leases.c.lease_until <= bind("now")).limit(bind("limit")),
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    run_id: RunId
+    lease_until: Micros
+
+
+#: What workers are at, or were when they were last heard of.
+HELD_BY_WORKERS = Statement(
+    select(runs.c.id.label("run_id"), agent_leases.c.lease_until)
+    .join(agent_leases, agent_leases.c.agent_id == runs.c.agent_id)
+    .where(
+        runs.c.status == literal("running"),
+        runs.c.epoch == agent_leases.c.epoch,
+        runs.c.worker.is_not(None),
+        agent_leases.c.lease_until.is_not(None),
+    ),
+    into(HeldRun),
+)
+#: Those that are to be started later.
+WAITING = Statement(
+    select(*_lease).where(
+        _awake, agent_leases.c.due_at > bind("now"), agent_leases.c.due_at < HELD
+    ),
     into(Lease),
+)
+REDATE = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"), agent_leases.c.due_at < HELD)
+    .values(due_at=bind("due"))
 )
 #: What went wrong before is forgiven, unless somebody has to say so first.
 CALM = change(

@@ -22,19 +22,16 @@ from obstore.store import S3Store
 from remit.clock import Micros, from_iso
 from remit.errors import StorageFull, Unavailable
 from remit.ids import random_name
-from remit.store.blobs import (
+from remit.store.blobs import EMPTY, missing
+from remit.store.spool import Content, Spool, storage_error
+from remit.store.sweeping import (
     BATCH,
-    EMPTY,
-    Content,
     Pair,
     Referenced,
-    Spool,
     SweepReport,
     check_pair,
     is_pair,
-    missing,
     remove_old_files,
-    storage_error,
     sweep_places,
 )
 

@@ -1,0 +1,110 @@
+"""At 200 random moments something is killed: the instance, a worker, an agent's program.
+
+Afterwards every letter was worked on, none again that was acknowledged; nothing was completed,
+hired or answered twice; no agent was at work twice; the record verifies and nothing is left over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import runtime_stage
+from tests.kills import Office
+from tests.mail_stage import MOMENTS
+from tests.runtime_stage import Stage
+from tests.working import eventually
+
+#: What a run consists of, from the claim to its end; killed before, in and after each commit.
+VERBS = (
+    "claiming.claim",
+    "inbox.turn",
+    "claiming.append_log",
+    "outcomes.create",
+    "outcomes.complete",
+    "delegation.delegate",
+    "mail.send",
+    "inbox.acknowledge",
+    "runs.end",
+)
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with runtime_stage.opened() as stage:
+        yield stage
+
+
+def kill_at_random(
+    office: Office, victims: dict[str, str], count: int, within: float, patience: float
+) -> None:
+    """So many kills, half of them of programs; whoever is killed begins anew.
+
+    `patience` is how often it is let begin before the next one is killed.
+    """
+    before = office.kills.total()
+    names = sorted(victims)
+    while office.kills.total() < before + count:
+        time.sleep(office.moments.random() * within)
+        if office.moments.random() < 0.5:
+            office.kill_agent()
+        else:
+            name = office.moments.choice(names)
+            office.kill(name)
+            office.check_alone()
+            office.begin(victims[name], name, wait=office.moments.random() < patience)
+        office.help_along()
+
+
+@pytest.mark.requirement("BX-06")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_instance_and_its_agents_are_killed_at_random_moments(
+    stage: Stage, tmp_path: Path, seed: int
+) -> None:
+    office = Office(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", stage, seed)
+    office.begin("up", "instance")
+    with office.at_work():
+        kill_at_random(office, {"instance": "up"}, 60, 0.3, 0.7)
+    assert office.kills.total() == 60
+    assert min(office.kills.values()) >= 20, office.kills
+    office.settle()
+    office.stop()
+    office.check()
+
+
+@pytest.mark.requirement("BX-06", "HB-30")
+def test_workers_and_agents_on_one_database_are_killed_at_random_moments(
+    stage: Stage, postgres_url_factory: Any, tmp_path: Path
+) -> None:
+    office = Office(postgres_url_factory(None), tmp_path / "home", stage, 3, agents=6)
+    processes = {"serve": "serve", "one": "worker", "two": "worker"}
+    for name, kind in processes.items():
+        office.begin(kind, name)
+    with office.at_work():
+        kill_at_random(office, processes, 80, 0.3, 0.2)
+    assert office.kills.total() == 80
+    assert len(office.kills) == 4, office.kills
+    office.settle()
+    office.stop()
+    office.check()
+
+
+@pytest.mark.requirement("BX-06")
+def test_an_instance_is_killed_around_each_commit_of_a_run(stage: Stage, tmp_path: Path) -> None:
+    office = Office(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", stage, 4)
+    office.begin("up", "instance")
+    with office.at_work():
+        office.kill("instance")
+        for verb, moment in product(VERBS, MOMENTS):
+            office.begin("up", "instance", wait=False, crash=(verb, moment, 1))
+            eventually(office.ends_itself)
+            office.check_alone()
+        office.begin("up", "instance")
+    office.settle()
+    office.stop()
+    office.check()
