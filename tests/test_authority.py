@@ -91,7 +91,7 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
     "grant.read", "event.read", "event.verify", "outcome.read", "message.read", "approval.read",
-    "config.read",
+    "config.read", "repo.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
     "company.change",
@@ -100,6 +100,10 @@ WHOLE_COMPANY = {
     "user.read",
     "event.read",
     "event.verify",
+    "repo.read",
+    "repo.add",
+    "repo.change",
+    "agent.purge",
 }
 
 
@@ -116,6 +120,8 @@ def for_a_person(
     if membership is None:
         return "deny", True
     if membership.role.value == "observer" and action.value not in LOOKING:
+        return "deny", False
+    if action.value == "repo.add" and not operator:
         return "deny", False
     if membership.scope_agent_id is None or action.value == "company.read":
         return "allow", False

@@ -31,6 +31,7 @@ ScheduleId = NewType("ScheduleId", str)
 ApprovalId = NewType("ApprovalId", str)
 CommentId = NewType("CommentId", str)
 RevisionId = NewType("RevisionId", str)
+RepoId = NewType("RepoId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

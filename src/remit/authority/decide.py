@@ -70,6 +70,12 @@ class Action(StrEnum):
     GRANT_REVOKE = "grant.revoke"
     EVENT_READ = "event.read"
     EVENT_VERIFY = "event.verify"
+    REPO_READ = "repo.read"
+    #: To name an address that this machine will then fetch.
+    REPO_ADD = "repo.add"
+    REPO_CHANGE = "repo.change"
+    REPO_USE = "repo.use"
+    AGENT_PURGE = "agent.purge"
 
 
 #: What looking takes; an observer may do these and nothing else.
@@ -89,6 +95,7 @@ _LOOKING = frozenset(
         Action.GRANT_READ,
         Action.EVENT_READ,
         Action.EVENT_VERIFY,
+        Action.REPO_READ,
     }
 )
 
@@ -101,6 +108,10 @@ _COMPANY_WIDE = frozenset(
         Action.USER_READ,
         Action.EVENT_READ,
         Action.EVENT_VERIFY,
+        Action.REPO_READ,
+        Action.REPO_ADD,
+        Action.REPO_CHANGE,
+        Action.AGENT_PURGE,
     }
 )
 
@@ -204,6 +215,8 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
         return _deny("not_a_member", "You have no part in this company.", conceal=True)
     if membership.role is UserRole.OBSERVER and action not in _LOOKING:
         return _deny("observer", "Observers look and do not change.")
+    if action is Action.REPO_ADD and not actor.operator:
+        return _deny("not_operator", "Only an operator says what this machine fetches.")
     scope = membership.scope_agent_id
     if scope is None:
         return _allow("board", f"You are {membership.role.value} of the company.", "rule:board")
@@ -277,6 +290,8 @@ def _decide_agent(
         by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
         given = _decide_file(action, held, facts)
         return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
+    if action is Action.REPO_USE:
+        return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:
             return _allow("boss", "It is your report.", "rule:boss")

@@ -30,10 +30,11 @@ _STEPS = {
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
+_LEVELS = {Action.FILE_WRITE: "write", Action.REPO_USE: "use"}
 
 
 def next_step(decision: Decision, action: Action, on: str) -> str:
     if decision.reason == "no_capability":
-        level = "write" if action is Action.FILE_WRITE else "read"
+        level = _LEVELS.get(action, "read")
         return f"Ask your boss to grant you {level} on {on}."
     return _STEPS.get(decision.reason, "Ask your boss or the board.")

@@ -54,6 +54,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "approval": Entry("approval", "What agents asked for, and your decisions."),
         "run": Entry("run", "Runs: agents at work."),
         "adapter": Entry("adapter", "What runs agents, and how it is configured."),
+        "repo": Entry("repo", "Repositories that agents get copies of."),
     },
     "Mail": {
         "send": Entry("mail", "Write to an agent, a person or the board."),
