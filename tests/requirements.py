@@ -758,7 +758,14 @@ ROWS = (
             "tests/test_knowledge_base.py::test_who_links_here_does_not_betray_unlisted_files",
         ),
     ),
-    Row("AG-24", "repositories are cloned into a workspace from a cache", deferred=RUNTIME),
+    Row(
+        "AG-24",
+        "repositories are cloned into a workspace from a cache",
+        tests=(
+            "tests/test_repos.py::test_a_repository_is_cloned_into_the_workspace_from_a_local_copy",
+            "tests/test_repos.py::test_twenty_agents_at_once_cause_one_fetch",
+        ),
+    ),
     Row(
         "AG-25",
         "all work is outcomes, each a Markdown file",

@@ -91,7 +91,7 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
     "grant.read", "event.read", "event.verify", "outcome.read", "message.read", "approval.read",
-    "config.read",
+    "config.read", "repo.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
     "company.change",
@@ -104,6 +104,10 @@ WHOLE_COMPANY = {
     "secret.change",
     "mcp_server.read",
     "mcp_server.change",
+    "repo.read",
+    "repo.add",
+    "repo.change",
+    "agent.purge",
 }
 OPERATING = {"secret.change", "mcp_server.change"}
 
@@ -125,6 +129,8 @@ def for_a_person(
     if action.value == "mcp_server.call":
         return "deny", False
     if membership.role.value == "observer" and action.value not in LOOKING:
+        return "deny", False
+    if action.value == "repo.add" and not operator:
         return "deny", False
     if membership.scope_agent_id is None or action.value == "company.read":
         return "allow", False

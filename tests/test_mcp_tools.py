@@ -72,6 +72,7 @@ BASE_TOOLS = [
     "capability_list",
     "capability_grant",
     "capability_revoke",
+    "repo_clone",
 ]
 #: Listed only for those with reports, or with something left open.
 FOR_LOOSE_ENDS = ["loose_ends", "thread_cancel"]
@@ -84,7 +85,7 @@ FOR_BOSSES = [
 ]
 LOOKING = {
     *("kb_list", "kb_browse", "kb_read", "kb_history", "capability_list", "log_read"),
-    *("mail_inbox", "loose_ends"),
+    *("mail_inbox", "loose_ends", "repo_clone"),
     *("outcome_list", "outcome_view", "outcome_ancestors", "outcome_subtree"),
 }
 #: What all agents pay for in every conversation, in tokens.
@@ -1060,6 +1061,7 @@ def confusion(
             "idempotency_key": "key",
         },
         "capability_revoke": {"id": grant["id"], "idempotency_key": "key"},
+        "repo_clone": {"name": None, "ref": None, "dir": None},
     }
     odd_agent: list[Any] = [*ODD_TEXT, "", "nobody", boss, ABSENT, "\0", "x" * 81, "agent:"]
     odd_outcome: list[Any] = [*ODD_ID, foreign, mine["id"], above]
@@ -1173,6 +1175,9 @@ def confusion(
             "repo:\0",
         ],
         "level": [*ODD_TEXT, None, "", "use", "write ", "READ", "admin"],
+        "repo_clone.name": [*ODD_TEXT, "", "nothing", "../x", "-x", "a\0b", "x" * 65],
+        "ref": [*ODD_TEXT, "", "main", "--upload-pack=x", "a\0b", "x" * 201],
+        "dir": [*ODD_TEXT, "", "here", "../x", "/etc", "a\0b", "x" * 4097],
         "scope": [*ODD_TEXT, "", "x", ABSENT, "outcome:zz", "\0" * 8],
         "expires_at": [*ODD_TEXT, "", "yesterday", "2001-01-01T00:00:00+00:00", "9999-99-99"],
     }

@@ -16,6 +16,7 @@ from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
 from remit.runtime import job_folders, runs
 from remit.runtime.clockwork import Clockwork
+from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
 from remit.services import bootstrap, maintenance, users
 from remit.services.archive.archive import Archive
@@ -57,6 +58,7 @@ class App:
         self.clockwork = Clockwork(self.gate)
         self.vault = Vault(self.gate, settings.secrets)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
+        self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
         self._housekeeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -76,6 +78,7 @@ class App:
             self._housekeeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._housekeeping
+        await self.repos.close()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -124,6 +127,7 @@ class App:
                 await self.library.sweep()
                 before = self.clock.now() - KEEP_ANSWERS
                 await self.gate(as_system(), maintenance.forget_answers, before=before)
+                await self.repos.tidy()
             except RemitError as error:
                 log.warning("housekeeping will be tried again: %s", error)
             await asyncio.sleep(HOUSEKEEPING_EVERY / SECOND)

@@ -34,6 +34,7 @@ RevisionId = NewType("RevisionId", str)
 SecretId = NewType("SecretId", str)
 McpServerId = NewType("McpServerId", str)
 JobId = NewType("JobId", str)
+RepoId = NewType("RepoId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

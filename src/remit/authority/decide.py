@@ -75,6 +75,12 @@ class Action(StrEnum):
     MCP_SERVER_CALL = "mcp_server.call"
     EVENT_READ = "event.read"
     EVENT_VERIFY = "event.verify"
+    REPO_READ = "repo.read"
+    #: To name an address that this machine will then fetch.
+    REPO_ADD = "repo.add"
+    REPO_CHANGE = "repo.change"
+    REPO_USE = "repo.use"
+    AGENT_PURGE = "agent.purge"
 
 
 #: What looking takes; an observer may do these and nothing else.
@@ -94,6 +100,7 @@ _LOOKING = frozenset(
         Action.GRANT_READ,
         Action.EVENT_READ,
         Action.EVENT_VERIFY,
+        Action.REPO_READ,
     }
 )
 
@@ -110,6 +117,10 @@ _COMPANY_WIDE = frozenset(
         Action.SECRET_CHANGE,
         Action.MCP_SERVER_READ,
         Action.MCP_SERVER_CHANGE,
+        Action.REPO_READ,
+        Action.REPO_ADD,
+        Action.REPO_CHANGE,
+        Action.AGENT_PURGE,
     }
 )
 
@@ -224,6 +235,8 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
         return _deny("agents_only", "Agents use MCP servers; people let them.")
     if membership.role is UserRole.OBSERVER and action not in _LOOKING:
         return _deny("observer", "Observers look and do not change.")
+    if action is Action.REPO_ADD and not actor.operator:
+        return _deny("not_operator", "Only an operator says what this machine fetches.")
     scope = membership.scope_agent_id
     if scope is None:
         return _allow("board", f"You are {membership.role.value} of the company.", "rule:board")
@@ -297,7 +310,7 @@ def _decide_agent(
         by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
         given = _decide_file(action, held, facts)
         return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
-    if action is Action.MCP_SERVER_CALL:
+    if action in (Action.MCP_SERVER_CALL, Action.REPO_USE):
         return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:

@@ -96,6 +96,36 @@ def materialise(workspace: Path | str, name: str, stream: BinaryIO) -> Path:
     return Path(workspace, KB_FOLDER, name)
 
 
+def move_inside(workspace: Path | str, path: str, folder: Path) -> Path:
+    """Put a folder of ours into the workspace, whole, where nothing is yet or an empty folder.
+
+    Folders on the way are made; none is entered through a symlink. What is moved in must lie on
+    the same file system.
+    """
+    *folders, name = _components(os.fspath(workspace), path)
+    try:
+        here = _open_folder(os.fspath(workspace))
+        try:
+            for step in folders:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(step, 0o700, dir_fd=here)
+                left, here = here, _open_folder(step, here)
+                os.close(left)
+            # Takes the place of an empty folder, and follows no symlink of that name.
+            os.rename(folder, name, dst_dir_fd=here)
+        finally:
+            os.close(here)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise Conflict(
+                f"There is something at {path[:200]!r} already.", "Choose another place."
+            ) from error
+        if error.errno == errno.ENOENT and not os.path.isdir(workspace):
+            raise Conflict("The run is over, and its workspace with it.") from error
+        raise _open_error(error, path) from error
+    return Path(workspace, *folders, name)
+
+
 def destroy_workspace(path: Path | str) -> None:
     """Remove the workspace and all in it, read-only or not. Call again as often as you like.
 

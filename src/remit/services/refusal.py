@@ -31,6 +31,7 @@ _STEPS = {
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
+_LEVELS = {Action.FILE_WRITE: "write", Action.REPO_USE: "use"}
 
 _LEVELS = {Action.FILE_WRITE: "write", Action.MCP_SERVER_CALL: "use"}
 

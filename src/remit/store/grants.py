@@ -157,3 +157,9 @@ REVOKE_SCOPED_TO_OF = _revoke(
 )
 #: Whatever an agent held for some outcome.
 REVOKE_SCOPED_OF = _revoke(grants.c.holder_id == bind("holder"), grants.c.scope_id.is_not(None))
+#: Whatever anybody in a company holds on one thing that is gone.
+REVOKE_ON = _revoke(
+    grants.c.company_id == bind("company"),
+    grants.c.kind == bind("kind"),
+    grants.c.resource_id == bind("resource"),
+)

@@ -114,14 +114,16 @@ COUNT_USAGE = change(
 TOOK_UP = change(
     update(runs).where(runs.c.id == bind("run")).values(message_ids=bind("new_message_ids"))
 )
-#: How much a run did that lasts; saying goodbye does not count.
+#: How much a run did that lasts; saying goodbye and fetching what it needs do not count.
 CHANGES_BY = Statement(
     select(func.count())
     .select_from(events)
     .where(
         events.c.run_id == bind("run"),
         events.c.allowed == true(),
-        events.c.action.not_in([literal("log.submit"), literal("approval.remind")]),
+        events.c.action.not_in(
+            [literal("log.submit"), literal("approval.remind"), literal("repo.clone")]
+        ),
     ),
     scalar,
 )

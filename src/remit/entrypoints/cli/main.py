@@ -57,6 +57,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "adapter": Entry("adapter", "What runs agents, and how it is configured."),
         "mcp": Entry("mcp", "MCP servers that agents use through Remit."),
         "secret": Entry("secret", "Where the values of secrets are found."),
+        "repo": Entry("repo", "Repositories that agents get copies of."),
     },
     "Mail": {
         "send": Entry("mail", "Write to an agent, a person or the board."),

@@ -17,6 +17,7 @@ from remit.entrypoints.mcp import (
     kb_tools,
     mail_tools,
     outcome_tools,
+    repo_tools,
 )
 from remit.entrypoints.mcp.registry import Tool, schema_of
 from remit.services import overview, users
@@ -34,7 +35,10 @@ def build_tools(
     """What the bearer of a token can call: everything; what is inside is decided there."""
     every = tuple(
         tool
-        for tools in (kb_tools, outcome_tools, mail_tools, capability_tools, governance_tools)
+        for tools in (
+            *(kb_tools, outcome_tools, mail_tools, capability_tools, repo_tools),
+            governance_tools,
+        )
         for tool in tools.build(app)
     )
     every += budget_tools.build(app)

@@ -1,0 +1,305 @@
+"""The repository cache: agents get a copy in their workspace without asking the remote each time.
+
+One copy per machine is kept (`mirrors.py`) and refreshed when it is a minute old, once for however
+many ask at the same time. What an agent gets is a repository of its own:
+
+- Its objects are copied, not linked. A hard link would be faster by what copying a pack takes, but
+  agents run as the same user as we do: one that makes its file writable and changes it would
+  change our copy, and with it what every other agent gets. Lending our copy (`--shared`) would
+  need a mount for each repository an agent may have, known before the run begins, and ties the
+  agent's repository to ours for ever. Of 20 000 files and 100 MB the copying takes a tenth of a
+  second and writing the files half of one, as much as `cp -r`; see `benchmarks/repos.py`.
+- It is made where no agent can reach, and then renamed into the workspace. So nothing that an
+  agent does in its workspace meanwhile can lead git anywhere.
+- It knows the address of its remote, and nothing of how we opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from remit.clock import MINUTE, SECOND, Clock, Micros, to_iso
+from remit.errors import BadInput, NotFound, RemitError, Unavailable, Unsupported
+from remit.ids import is_id, random_name
+from remit.model.repo import Repo, is_https, is_local, site
+from remit.runtime import git
+from remit.runtime.clones import Contents, Found, copy, resolve, survey
+from remit.runtime.mirrors import Mark, Mirror, discard, words
+from remit.runtime.workspace import destroy_workspace, move_inside
+from remit.services import repos
+from remit.services.command import Answer, Gate
+from remit.services.identity import Caller, as_system
+
+#: A copy that is younger is as good as the remote.
+FRESH: Micros = MINUTE
+#: How long somebody waits for news when there is a copy to go on with.
+PATIENCE_SECONDS = 20.0
+#: A remote that just failed is not asked again for each agent that comes.
+_AGAIN_SECONDS = 10.0
+_MOST_FETCHES = 4
+_MOST_CLONES = 4
+
+
+class SecretOf(Protocol):
+    """Where the value of a company's secret comes from."""
+
+    async def __call__(self, company: str, name: str) -> str: ...
+
+
+async def no_secrets(company: str, name: str) -> str:  # noqa: ARG001
+    raise Unsupported(
+        f"The secret {name!r} cannot be read: this instance has no secrets.",
+        "Use a repository that needs none.",
+    )
+
+
+class Repos:
+    """The copies on this machine, and what is made of them."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        clock: Clock,
+        home: Path,
+        secret_of: SecretOf = no_secrets,
+        *,
+        fresh: Micros = FRESH,
+    ) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._folder = home / "repos"
+        self._stage = home / "run" / "clones"
+        self.secret_of = secret_of
+        self._fresh = fresh
+        self._under_way: dict[Path, asyncio.Task[Mark]] = {}
+        self._failed: dict[Path, tuple[float, RemitError]] = {}
+        self._fetches = asyncio.Semaphore(_MOST_FETCHES)
+        self._clones = asyncio.Semaphore(_MOST_CLONES)
+
+    async def clone(
+        self, caller: Caller, *, name: str, ref: str | None = None, place: str | None = None
+    ) -> Answer:
+        """A copy in the workspace of the calling run, at `place` or at a folder of its name."""
+        granted = await self._gate(caller, repos.use, name=name, ref=ref, place=place)
+        workspace = granted.pop("workspace")
+        mirror = self._mirror(Repo(**granted))
+        repo = mirror.repo
+        mark, problem = await self._refreshed(mirror)
+        found, contents, where = await self._placed(mirror, mark, ref, workspace, place)
+        answer: Answer = {
+            "name": repo.name,
+            "path": str(where),
+            "ref": found.name,
+            "commit": found.commit,
+            "fetched_at": to_iso(mark.fetched_at),
+        }
+        if problem is not None:
+            old = max(self._clock.now() - mark.fetched_at, 0) // SECOND
+            answer["note"] = f"This is from {old} seconds ago; the remote fails now: {problem}."
+        return {**answer, **contents.notes()}
+
+    async def sync(self, caller: Caller, *, company: str | None, name: str) -> Answer:
+        """Fetch now, look whether all of it is there, and say what is."""
+        mirror = self._mirror(
+            Repo(**await self._gate(caller, repos.sync, company=company, name=name))
+        )
+        self._failed.pop(mirror.path, None)
+        try:
+            mark = await self._shared(mirror, since=self._clock.now(), thorough=True)
+        except RemitError as error:
+            raise _unreachable(mirror, error) from error
+        async with mirror.in_use():
+            refs = await mirror.look("for-each-ref", "--format=%(refname)", "refs/heads")
+            head = await mirror.head()
+        return {
+            "name": mirror.repo.name,
+            "url": mirror.repo.url,
+            "fetched_at": to_iso(mark.fetched_at),
+            "branches": len(refs.splitlines()),
+            "head": head,
+        }
+
+    async def remove(self, caller: Caller, *, company: str | None, name: str) -> Answer:
+        gone = await self._gate(caller, repos.remove, company=company, name=name)
+        await self._discard(gone["company_id"], gone["name"])
+        return {"name": gone["name"], "revoked": gone["revoked"]}
+
+    async def tidy(self) -> None:
+        """Remove what nobody will ask for: copies of what was removed, clones half made."""
+        for folder in await asyncio.to_thread(_folders, self._folder):
+            if is_id(folder.name):
+                names = [path.name.removesuffix(".git") for path in folder.glob("*.git")]
+                there = await self._gate(
+                    as_system(), repos.still_there, company=folder.name, names=names
+                )
+                for name in set(names) - set(there):
+                    await self._discard(folder.name, name)
+        for stage in await asyncio.to_thread(_abandoned, self._stage):
+            await asyncio.to_thread(destroy_workspace, stage)
+
+    async def close(self) -> None:
+        for task in self._under_way.values():
+            task.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+
+    # ── being up to date ────────────────────────────────────────────────────────────────────
+
+    async def _refreshed(self, mirror: Mirror) -> tuple[Mark, str | None]:
+        """The copy, refreshed if need be; and why it could not be, if it is old."""
+        mark = mirror.mark()
+        if mark is not None and self._clock.now() - mark.fetched_at < self._fresh:
+            return mark, None
+        try:
+            if mark is None:
+                return await self._shared(mirror), None
+            # Whoever loses patience leaves it to go on.
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await self._shared(mirror), None
+        except TimeoutError:
+            assert mark is not None
+            return mark, "it does not answer in time"
+        except RemitError as error:
+            if mark is None:
+                raise _unreachable(mirror, error) from error
+            return mark, words(error)
+
+    async def _shared(
+        self, mirror: Mirror, *, since: Micros | None = None, thorough: bool = False
+    ) -> Mark:
+        """One fetch for all who ask at the same time; it goes on if some of them leave."""
+        before = self._failed.get(mirror.path)
+        if before is not None and time.monotonic() - before[0] < _AGAIN_SECONDS:
+            raise before[1]
+        task = self._under_way.get(mirror.path)
+        if task is None:
+            since = self._clock.now() - self._fresh if since is None else since
+            task = asyncio.create_task(self._fetch(mirror, since, thorough=thorough))
+            self._under_way[mirror.path] = task
+            task.add_done_callback(lambda done: self._ended(mirror.path, done))
+        return await asyncio.shield(task)
+
+    def _ended(self, path: Path, task: asyncio.Task[Mark]) -> None:
+        self._under_way.pop(path, None)
+        if not task.cancelled() and isinstance(error := task.exception(), RemitError):
+            self._failed[path] = (time.monotonic(), error)
+        else:
+            self._failed.pop(path, None)
+
+    async def _fetch(self, mirror: Mirror, since: Micros, *, thorough: bool) -> Mark:
+        async with self._fetches, self._opened(mirror.repo) as credentials:
+            return await mirror.fetch(credentials, since, thorough=thorough)
+
+    @asynccontextmanager
+    async def _opened(self, repo: Repo) -> AsyncIterator[git.Credentials]:
+        """What opens the remote, for as long as it is needed."""
+        if repo.secret is None or is_local(repo.url):
+            yield git.NOBODY
+            return
+        value = await self.secret_of(repo.company_id, repo.secret)
+        if is_https(repo.url):
+            if any(char in value for char in "\n\r\0"):
+                raise BadInput(
+                    f"The secret {repo.secret!r} has several lines.",
+                    "Keep the password or token of the remote in it.",
+                )
+            yield git.Credentials(site(repo.url), repo.username or "git", value)
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._folder / f".key-{os.getpid()}-{random_name()}"
+        try:
+            fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "w") as key:
+                key.write(value.rstrip("\n") + "\n")
+            yield git.Credentials(key_file=file)
+        finally:
+            file.unlink(missing_ok=True)
+
+    # ── copies for agents ───────────────────────────────────────────────────────────────────
+
+    async def _placed(
+        self, mirror: Mirror, mark: Mark, ref: str | None, workspace: str, place: str | None
+    ) -> tuple[Found, Contents, Path]:
+        """A copy in the workspace. If ours turns out to be broken, it is made again first."""
+        try:
+            return await self._place(mirror, mark, ref, workspace, place)
+        except git.GitFailed as error:
+            if await mirror.is_sound():
+                raise Unavailable(f"It cannot be copied: {error.said}.") from error
+        try:
+            async with self._fetches, self._opened(mirror.repo) as credentials:
+                mark = await mirror.make_again(credentials)
+        except RemitError as error:
+            raise _unreachable(mirror, error) from error
+        return await self._place(mirror, mark, ref, workspace, place)
+
+    async def _place(
+        self, mirror: Mirror, mark: Mark, ref: str | None, workspace: str, place: str | None
+    ) -> tuple[Found, Contents, Path]:
+        found = await self._found(mirror, ref or mirror.repo.ref, mark)
+        stage = self._stage / f"{os.getpid()}-{random_name()}"
+        self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            async with self._clones, mirror.in_use():
+                contents = await survey(mirror, found.commit)
+                await copy(mirror, found, stage)
+            where = await asyncio.to_thread(
+                move_inside, workspace, place or mirror.repo.name, stage
+            )
+            return found, contents, where
+        finally:
+            await asyncio.to_thread(destroy_workspace, stage)
+
+    async def _found(self, mirror: Mirror, ref: str | None, mark: Mark) -> Found:
+        """What is meant; something that was pushed just now is looked for again."""
+        try:
+            return await resolve(mirror, ref)
+        except NotFound:
+            if self._clock.now() - mark.fetched_at < _AGAIN_SECONDS * SECOND:
+                raise
+        with contextlib.suppress(RemitError, TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._shared(mirror, since=self._clock.now())
+        return await resolve(mirror, ref)
+
+    def _mirror(self, repo: Repo) -> Mirror:
+        return Mirror(self._folder / repo.company_id, repo, self._clock)
+
+    async def _discard(self, company: str, name: str) -> None:
+        folder = self._folder / company
+        if (folder / f"{name}.git").exists():
+            await discard(folder, name)
+
+
+def _unreachable(mirror: Mirror, error: RemitError) -> RemitError:
+    if not isinstance(error, git.GitFailed):
+        return error
+    return Unavailable(
+        f"{mirror.repo.name} cannot be fetched: {error.said}.",
+        "See to the address and the secret of the repository, then try again.",
+    )
+
+
+def _folders(place: Path) -> list[Path]:
+    return [path for path in place.iterdir() if path.is_dir()] if place.is_dir() else []
+
+
+def _abandoned(place: Path) -> list[Path]:
+    """What was being made by a process that is no more."""
+    return [path for path in _folders(place) if not _is_running(path.name.partition("-")[0])]
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
