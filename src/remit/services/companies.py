@@ -77,6 +77,14 @@ def show(ctx: Context, *, company: str | None = None) -> dict[str, Any]:
     return _with_part(ctx, _entered(ctx, company, Action.COMPANY_READ))
 
 
+@query
+def positions(ctx: Context) -> dict[str, int]:
+    """How far the record of each of the caller's companies has come; tells that, not what."""
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This is for people.", "Read the events of your company.")
+    return dict(ctx.tx.all(people.POSITIONS_OF_USER, user=ctx.actor.id))
+
+
 def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
     """A company and, for a person, which part they have in it."""
     part = ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id)

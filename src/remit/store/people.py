@@ -12,7 +12,7 @@ from remit.ids import AgentId, CompanyId, RunId, UserId
 from remit.model.company import Company
 from remit.model.principal import Token
 from remit.model.user import Membership, User, UserRole
-from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.statement import Statement, change, columns, counted, into, scalar
 from remit.store.tables import (
     agents,
     companies,
@@ -53,6 +53,12 @@ COMPANIES_OF_USER = Statement(
     .order_by(companies.c.id)
     .limit(bind("limit")),
     into(Company),
+)
+POSITIONS_OF_USER = Statement(
+    select(event_heads.c.company_id, event_heads.c.seq)
+    .join(memberships, memberships.c.company_id == event_heads.c.company_id)
+    .where(memberships.c.user_id == bind("user")),
+    counted,
 )
 ALL_COMPANIES = Statement(select(companies.c.id).order_by(companies.c.id), scalar)
 INSERT_HEAD = change(insert(event_heads))
