@@ -221,3 +221,35 @@ REVOKE_TOKENS_OF = change(
     )
     .values(revoked_at=bind("now"))
 )
+
+# Sessions
+
+#: A person's sessions that are still good, newest first.
+SESSIONS_OF_USER = Statement(
+    select(*columns(tokens, Token))
+    .where(
+        tokens.c.user_id == bind("user"),
+        tokens.c.kind == literal("session"),
+        tokens.c.revoked_at.is_(None),
+        tokens.c.expires_at > bind("now"),
+    )
+    .order_by(tokens.c.id.desc())
+    .limit(bind("limit")),
+    into(Token),
+)
+TOKEN_BY_DIGEST = Statement(
+    select(*columns(tokens, Token)).where(tokens.c.digest == bind("digest")), into(Token)
+)
+#: Every session but one, and every link that could open another.
+REVOKE_OTHER_SESSIONS = Statement(
+    update(tokens)
+    .where(
+        tokens.c.user_id == bind("user"),
+        tokens.c.kind.in_([literal("session"), literal("login")]),
+        tokens.c.id != bind("kept"),
+        tokens.c.revoked_at.is_(None),
+    )
+    .values(revoked_at=bind("now"))
+    .returning(tokens.c.kind),
+    scalar,
+)

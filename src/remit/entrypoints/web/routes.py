@@ -6,10 +6,20 @@ from starlette.routing import Route
 
 from remit.app import App
 from remit.entrypoints.http.stream import Announcer
-from remit.entrypoints.web import approvals, home, live, signin
+from remit.entrypoints.web import (
+    account,
+    approvals,
+    company,
+    company_settings,
+    home,
+    live,
+    org,
+    org_change,
+    signin,
+)
 from remit.entrypoints.web.site import Site
 
-_PAGES = (home, approvals, signin)
+_PAGES = (home, company, company_settings, account, org, org_change, approvals, signin)
 
 
 def build(app: App, announcer: Announcer) -> list[Route]:

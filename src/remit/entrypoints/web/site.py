@@ -140,7 +140,8 @@ class Done:
 
 
 Show = Callable[[Visit], Awaitable[Response]]
-Act = Callable[[Visit], Awaitable[Done]]
+#: Mostly what was done; a page at once where the answer must not be kept, such as a new token.
+Act = Callable[[Visit], Awaitable[Done | Response]]
 
 
 class Site:
@@ -203,6 +204,8 @@ class Site:
                     return self._trouble(worse)
             except Exception as error:
                 return self._trouble(error)
+            if isinstance(done, Response):
+                return done
             response = RedirectResponse(done.address, 303)
             if done.said:
                 response.set_cookie(

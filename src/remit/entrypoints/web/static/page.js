@@ -48,7 +48,7 @@ export function patch(fresh, { force = false } = {}) {
     if (focus) document.getElementById(focus)?.focus();
   }
   document.title = fresh.title || document.title;
-  body.dispatchEvent(new CustomEvent("patched"));
+  body.dispatchEvent(new CustomEvent("patched", { detail: fresh }));
 }
 
 async function look() {
@@ -125,7 +125,7 @@ document.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(fields) });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const at = new URL(answer.url);
-    if (answer.ok && at.pathname !== location.pathname) { location.assign(answer.url); return; }
+    if (answer.ok && at.pathname !== location.pathname) { takeAlong(fresh); location.assign(answer.url); return; }
     if (answer.ok) {
       form.closest("dialog")?.close();
       form.reset();
@@ -134,7 +134,9 @@ document.addEventListener("submit", async (event) => {
       if (key) key.value = `web-${crypto.randomUUID()}`;
       if (at.href !== location.href) history.replaceState(null, "", at.href);
     }
-    patch(fresh, { force: answer.ok && form.closest("[data-part]") !== null });
+    // Who was too late sees what the others made of it.
+    const settled = answer.ok || answer.status === 409;
+    patch(fresh, { force: settled && form.closest("[data-part]") !== null });
     if (!answer.ok) {
       form.closest("dialog")?.close();
       document.querySelector("[role=alert]")?.scrollIntoView({ block: "center" });
@@ -145,6 +147,24 @@ document.addEventListener("submit", async (event) => {
     buttons.forEach((one) => { one.disabled = false; });
   }
 });
+
+// What was done is said once, to whoever fetched the page; it is shown on the page that is loaded.
+function takeAlong(fresh) {
+  const said = fresh.querySelector("[data-part=flash]")?.textContent.trim();
+  if (said) sessionStorage.setItem("remit-said", said);
+}
+
+function unpack() {
+  const said = sessionStorage.getItem("remit-said");
+  const place = document.querySelector("[data-part=flash]");
+  if (!said || !place) return;
+  sessionStorage.removeItem("remit-said");
+  const note = document.createElement("p");
+  note.className = "note good";
+  note.textContent = said;
+  place.replaceChildren(note);
+}
+unpack();
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[commandfor]");
