@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from remit.entrypoints.web import asking, happenings
+from remit.entrypoints.web import asking, company_news
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import BadInput
 from remit.ids import is_id
@@ -52,7 +52,7 @@ async def show(visit: Visit) -> Response:
         visit,
         [
             *(one["agent_id"] for one in (*at_work, *newest, *failed)),
-            *happenings.concerned(happened),
+            *company_news.concerned(happened),
         ],
     )
     ready = [one for one in roots if one["status"] in OPERATIONAL]
@@ -67,7 +67,7 @@ async def show(visit: Visit) -> Response:
         more_at_work=len(at_work) > MOST_AT_WORK,
         newest=newest,
         failed=failed,
-        happened=happenings.sentences(happened, names)[:MOST_SAID],
+        happened=company_news.sentences(happened, names)[:MOST_SAID],
         names=names,
         sent=sent if is_id(sent) else "",
         is_new=not newest and not at_work,
