@@ -140,7 +140,7 @@ class Done:
 
 
 Show = Callable[[Visit], Awaitable[Response]]
-#: Mostly what was done; a page at once where the answer must not be kept, such as a new token.
+#: Answers what it did; or a page, when it only worked something out with what was typed.
 Act = Callable[[Visit], Awaitable[Done | Response]]
 
 
