@@ -104,7 +104,7 @@ def test_who_runs_is_shown_with_since_when_and_folding_survives_that(
     expect(item(page, "Worker")).to_be_hidden()
     page.get_by_role("button", name="Unfold all").click()
     expect(item(page, "Worker")).to_be_visible()
-    page.get_by_role("button", name="Fold all").click()
+    page.get_by_role("button", name="Fold all", exact=True).click()
     expect(item(page, "Boss")).to_be_hidden()
     page.get_by_role("button", name="Unfold all").click()
     assert boss_of(office, worker) == boss["id"]
