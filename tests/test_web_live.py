@@ -46,6 +46,25 @@ def test_nine_tabs_share_a_connection_and_catch_up_after_the_instance_was_killed
         context.close()
 
 
+def test_whoever_was_signed_out_while_the_instance_was_down_is_told_so(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    with Child(tmp_path) as first:
+        board = first.wait_until_ready()
+        context = chromium.new_context(base_url=board.url)
+        page = context.new_page()
+        page.goto(board.must("POST", "/api/login-links")["url"])
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("[data-live-state]")).to_have_text("live", timeout=20_000)
+        first.stop(signal.SIGKILL)
+        expect(page.locator("[data-live-state]")).to_have_text("reconnecting…", timeout=20_000)
+    context.clear_cookies()
+    with Child(tmp_path, port=urlsplit(board.url).port or 0) as second:
+        second.wait_until_ready()
+        expect(page.locator("[data-live-state]")).to_have_text("signed out", timeout=30_000)
+        context.close()
+
+
 def again_asked(client: Client) -> Answer:
     """On a connection of its own; an older one may have ended meanwhile."""
     return client.as_(client.token)("GET", "/metrics")

@@ -169,8 +169,8 @@ def test_a_move_shows_whose_authority_changes_before_it_happens_and_can_be_undon
     page.get_by_role("button", name="Move…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Move Mover below there?")
     changes = page.get_by_role("region", name="Whose authority changes")
-    expect(changes).to_contain_text("+ gains supervises Follower, Mover")
-    expect(changes).to_contain_text("\N{MINUS SIGN} loses supervises Follower, Mover")
+    expect(changes).to_contain_text("+ gains supervision of Follower, Mover")
+    expect(changes).to_contain_text("\N{MINUS SIGN} loses supervision of Follower, Mover")
     assert boss_of(office, mover) == here["id"]
     check_accessible(page)
     page.get_by_role("button", name="Do it").click()
@@ -182,7 +182,7 @@ def test_a_move_shows_whose_authority_changes_before_it_happens_and_can_be_undon
     page.get_by_text("The change is made, and can be taken back.").locator("..").get_by_role(
         "button", name="Undo…"
     ).click()
-    expect(changes).to_contain_text("+ gains supervises Follower, Mover")
+    expect(changes).to_contain_text("+ gains supervision of Follower, Mover")
     page.get_by_role("button", name="Take it back").click()
     expect(page.get_by_role("status").filter(has_text="was taken back")).to_be_visible()
     expect(item(page, "Here").get_by_role("link", name="Follower", exact=True)).to_be_visible()
@@ -224,7 +224,7 @@ def test_a_layer_is_put_in_and_taken_out_and_an_outdated_undo_is_refused(
     move = {"op": "move", "agent": two["id"], "to": one["id"]}
     office.board.must("POST", office.path("reorganise"), {"operations": [move]})
     lately = page.locator("[data-part=changes]")
-    lately.get_by_role("button", name="Undo: took out a layer").click()
+    lately.get_by_role("button", name="Undo: took Middle out").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("That was not possible")
     expect(page.get_by_role("alert")).to_contain_text("was changed since")
 

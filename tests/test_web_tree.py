@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from hypothesis import given
@@ -75,3 +76,15 @@ def test_what_is_left_out_is_counted_at_its_boss() -> None:
     assert list(lines) == ["ceo", "a0", "a1", "a2"]
     assert (lines["a0"].hidden, lines["a1"].hidden) == (1, 0)
     assert (lines["ceo"].reports, lines["ceo"].below) == (3, 4)
+
+
+def test_a_company_of_ten_thousand_is_cut_at_once() -> None:
+    rows = [agent(str(n), str((n - 1) // 8) if n else None) for n in range(10_000)]
+    began = time.perf_counter()
+    tops = tree.plant(rows)
+    assert tree.seek(tops, "", "idle") == 10_000
+    lines = tree.lines(tops, 1500)
+    assert time.perf_counter() - began < 3
+    assert len(lines) == 1500
+    assert lines[0].below == 9_999
+    assert sum(line.hidden > 0 for line in lines) > 0

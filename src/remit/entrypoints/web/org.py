@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -68,28 +69,48 @@ async def _changes(visit: Visit) -> list[dict[str, Any]]:
         overview.happened_to, company=visit.company_id, resource="org", before=1 << 62, limit=50
     )
     allowed = [one for one in found if one["allowed"]]
-    gone = {one["details"].get("undoes") for one in allowed}
+    undone = {one["details"].get("undoes") for one in allowed}
+    latest = allowed[:MOST_CHANGES]
+    concerned = [
+        who
+        for one in latest
+        for operation in one["details"].get("operations", ())
+        for who in (operation.get("agent"), operation.get("to"), *operation.get("agents", ()))
+    ]
+    names = await asking.names(
+        visit, [*concerned, *(one["actor"].partition(":")[2] for one in latest)]
+    )
     return [
         {
             **one,
-            "who": one["actor"].partition(":")[2],
-            "undone": one["id"] in gone,
-            "said": said(one),
+            "who": names[one["actor"].partition(":")[2]],
+            "undone": one["id"] in undone,
+            "said": said(one, names),
         }
-        for one in allowed[:MOST_CHANGES]
+        for one in latest
     ]
 
 
-_DID: Final = {
-    "move": "moved somebody",
-    "insert_layer": "put in a layer",
-    "remove_layer": "took out a layer",
-    "seat": "changed a seat",
-}
-
-
-def said(event: dict[str, Any]) -> str:
+def said(event: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """What a reorganisation did, after the name of who did it."""
     if event["action"] == "org.undo":
         return "took a change back"
-    kinds = [one.get("op") for one in event["details"].get("operations", ())]
-    return ", ".join(dict.fromkeys(_DID.get(kind, "changed something") for kind in kinds))
+    return ", ".join(_did(one, names) for one in event["details"].get("operations", ()))
+
+
+def _did(operation: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Agents are named in it as whoever asked for it named them."""
+
+    def name(one: object) -> str:
+        return "the board" if one == "board" else str(names.get(str(one), one))
+
+    match operation.get("op"):
+        case "move":
+            return f"moved {name(operation.get('agent'))} below {name(operation.get('to'))}"
+        case "insert_layer":
+            those = ", ".join(name(one) for one in operation.get("agents", ())[:5])
+            return f"put {operation.get('name', 'somebody')} above {those}"
+        case "remove_layer":
+            return f"took {name(operation.get('agent'))} out"
+        case _:
+            return f"changed who sits in the seat of {name(operation.get('agent'))}"

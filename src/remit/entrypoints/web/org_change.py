@@ -26,6 +26,15 @@ _ALL: Final = 1_000_000
 _ID: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{4})([0-9a-f]{8})"
 )
+#: Each kind of say as something that is gained or lost.
+_RIGHTS: Final = {
+    "is boss of": "the place of boss of",
+    "supervises": "supervision of",
+    "judges": "judgement of",
+    "owns": "ownership of",
+    "acts as": "the seat of",
+    "holds": "the right",
+}
 _LAYER: Final = ("name", "role", "title", "adapter_type", "purpose")
 
 
@@ -88,8 +97,8 @@ async def preview(visit: Visit) -> Response:
 
 async def carry_out(visit: Visit) -> Done:
     operation = _operation(visit.form)
-    said = await _said(visit, operation, "{agent} now reports to {to}.")
     done = await visit.do(reorganise.reorganise, company=visit.company_id, operations=[operation])
+    said = await _said(visit, operation, "{agent} now reports to {to}.")
     return Done(visit.link("/org", done=done["event_id"]), said)
 
 
@@ -195,7 +204,7 @@ def grouped(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "lines": [
                 (
                     change,
-                    right,
+                    _RIGHTS.get(right, right),
                     sorted(over, key=str.casefold)[:MOST_NAMED],
                     max(0, len(over) - MOST_NAMED),
                 )

@@ -16,8 +16,16 @@ function connect() {
     last = "down";
     tell({ state: last });
     // A browser gives up after an answer that is no stream; the instance may only be restarting.
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(retry, 2000);
   };
+}
+
+async function retry() {
+  // Whoever was signed out meanwhile is told so, and not let wait for ever.
+  const answer = await fetch("/api/me", { cache: "no-store" }).catch(() => null);
+  if (answer?.status !== 401) { connect(); return; }
+  last = "out";
+  tell({ state: last });
 }
 
 function join(port) {
