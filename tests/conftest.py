@@ -1,11 +1,21 @@
 """Fixtures that every test may use."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import postgres
+
+if TYPE_CHECKING:
+    # A browser takes a second to import, and most tests need none.
+    from playwright.sync_api import Browser
+
+    from tests.browsing import Office, Visitor
+    from tests.http_client import Client
 
 SERVER_FOLDER = pytest.StashKey[Path]()
 
@@ -50,3 +60,49 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     url = cluster.create_database()
     yield url
     cluster.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests of a process; each visitor has a profile of their own."""
+    from tests import browsing
+
+    with browsing.launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """An instance with its first company, shared by the tests of a file."""
+    from tests import browsing
+
+    with browsing.opened(tmp_path_factory.mktemp("office")) as found:
+        yield found
+
+
+@pytest.fixture
+def visitor(chromium: Browser, office: Office) -> Iterator[Visitor]:
+    """The board at a browser; the test fails when the browser complained about anything."""
+    from tests import browsing
+
+    found = browsing.Visitor(chromium, office)
+    yield found
+    found.close()
+    assert not found.problems, found.problems
+
+
+@pytest.fixture
+def visit(chromium: Browser, office: Office) -> Iterator[Callable[..., Visitor]]:
+    """Makes more visitors: `visit(who, viewport=…, color_scheme="dark", java_script_enabled=…)`."""
+    from tests import browsing
+
+    made: list[Visitor] = []
+
+    def visitor(who: Client | None = None, **options: object) -> Visitor:
+        made.append(browsing.Visitor(chromium, office, who, **options))
+        return made[-1]
+
+    yield visitor
+    for one in made:
+        one.close()
+        assert not one.problems, one.problems

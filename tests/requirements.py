@@ -45,6 +45,7 @@ ROWS = (
         "PC-03",
         "that setting changes in the advanced settings and nowhere else",
         tests=(
+            "tests/test_web_settings.py::test_the_switch_is_on_no_other_page",
             "tests/test_http_governance.py::test_a_company_asks_before_hires_until_its_settings_say_otherwise",
             "tests/test_hiring.py::test_a_new_company_wants_to_be_asked_until_it_says_otherwise",
         ),
@@ -517,7 +518,13 @@ ROWS = (
             "tests/test_adapters.py::test_a_plugin_from_a_wheel_shows_up_and_broken_ones_do_no_harm",
         ),
     ),
-    Row("PC-64", "the approval setting is a switch that keeps its value", deferred=DASHBOARD),
+    Row(
+        "PC-64",
+        "the approval setting is a switch that keeps its value",
+        tests=(
+            "tests/test_web_settings.py::test_the_switch_for_new_hires_is_on_at_first_and_keeps_what_it_is_set_to",
+        ),
+    ),
     Row("PC-65", "an agent's page has a switch for the hiring permission", deferred=DASHBOARD),
     Row("PC-66", "the hire page asks for role, name, title and boss", deferred=DASHBOARD),
     Row("PC-67", "the hire page takes instructions and capabilities", deferred=DASHBOARD),
@@ -536,7 +543,13 @@ ROWS = (
             "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
         ),
     ),
-    Row("PC-75", "badges, filters and controls know pending agents", deferred=DASHBOARD),
+    Row(
+        "PC-75",
+        "badges, filters and controls know pending agents",
+        tests=(
+            "tests/test_web_org.py::test_statuses_are_words_and_filters_know_those_who_await_approval",
+        ),
+    ),
     Row(
         "PC-76",
         "a hiring skill ships with its API reference",
@@ -1332,7 +1345,15 @@ ROWS = (
             "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
         ),
     ),
-    Row("AG-93", "agents, outcomes, runs, inboxes and logs can be seen", deferred=DASHBOARD),
+    Row(
+        "AG-93",
+        "agents, outcomes, runs, inboxes and logs can be seen",
+        tests=(
+            "tests/test_web_company.py::test_who_is_at_work_and_with_what_appears_and_goes_by_itself",
+            "tests/test_web_home.py::test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with",
+            "tests/test_web_live.py::test_nine_tabs_share_a_connection_and_catch_up_after_the_instance_was_killed",
+        ),
+    ),
     Row(
         "AG-94",
         "a user can message any agent and inspect everything",
@@ -1854,8 +1875,19 @@ ROWS = (
             "tests/test_adapter_conformance.py::test_a_run_ends_says_what_it_took_and_leaves_nothing",
         ),
     ),
-    Row("HH-10", "an agent's view shows its boss and stays current", deferred=DASHBOARD),
-    Row("HH-11", "the dashboard draws the tree and moves agents", deferred=DASHBOARD),
+    Row(
+        "HH-10",
+        "an agent's view shows its boss and stays current",
+        tests=("tests/test_web_org.py::test_the_tree_shows_who_reports_to_whom_and_stays_current",),
+    ),
+    Row(
+        "HH-11",
+        "the dashboard draws the tree and moves agents",
+        tests=(
+            "tests/test_web_org.py::test_a_move_shows_whose_authority_changes_before_it_happens_and_can_be_undone",
+            "tests/test_web_org.py::test_the_tree_shows_who_reports_to_whom_and_stays_current",
+        ),
+    ),
     Row(
         "HH-12",
         "any ancestor starts, stops and restarts an agent",
@@ -2631,6 +2663,8 @@ ROWS = (
         "BX-08",
         "the tree is reorganised in one checked, reversible step",
         tests=(
+            "tests/test_web_org.py::test_a_layer_is_put_in_and_taken_out_and_an_outdated_undo_is_refused",
+            "tests/test_web_org.py::test_a_move_shows_whose_authority_changes_before_it_happens_and_can_be_undone",
             "tests/test_history.py::test_an_undone_reorganisation_does_not_rewrite_who_held_what",
             "tests/test_organisation_histories.py::test_every_history_keeps_the_organisation_as_the_rules_say",
             "tests/test_reorganise.py::test_a_moved_agent_works_for_its_new_boss",

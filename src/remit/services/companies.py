@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import AlreadyExists, BadInput, NotFound
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import CompanyId
 from remit.model.company import Company, company_name
 from remit.model.event import GENESIS
@@ -77,6 +78,14 @@ def show(ctx: Context, *, company: str | None = None) -> dict[str, Any]:
     return _with_part(ctx, _entered(ctx, company, Action.COMPANY_READ))
 
 
+@query
+def positions(ctx: Context) -> dict[str, int]:
+    """How far the record of each of the caller's companies has come; tells that, not what."""
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This is for people.", "Read the events of your company.")
+    return dict(ctx.tx.all(people.POSITIONS_OF_USER, user=ctx.actor.id))
+
+
 def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
     """A company and, for a person, which part they have in it."""
     part = ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id)
@@ -100,9 +109,14 @@ def change(
     require_approval_for_config_changes: object = None,
     chat_llm_provider: object = None,
     chat_llm_model: object = None,
+    expected: Mapping[str, object] | None = None,
 ) -> Answer:
-    """Rename a company, or change how it is run. An empty text takes a default back."""
+    """Rename a company, or change how it is run. An empty text takes a default back.
+
+    `expected` is what the caller saw before; when somebody else was quicker, nothing is changed.
+    """
     found = _entered(ctx, company, Action.COMPANY_CHANGE)
+    _check_unchanged(found, expected or {})
     new = replace(
         found,
         name=found.name if name is None else company_name(name),
@@ -134,6 +148,16 @@ def change(
         },
     )
     return _with_part(ctx, new)
+
+
+def _check_unchanged(company: Company, expected: Mapping[str, object]) -> None:
+    now = views.company(company)
+    for setting, was in expected.items():
+        if setting in now and now[setting] != was:
+            raise Conflict(
+                f"Somebody else changed {setting.replace('_', ' ')} meanwhile.",
+                "Look at what it is now, then change it if you still want to.",
+            )
 
 
 def new_values(company: Company) -> dict[str, Any]:

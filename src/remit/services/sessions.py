@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from remit.clock import DAY, MINUTE, Micros
 from remit.errors import NotFound, Unauthenticated
 from remit.ids import TokenKind, token_digest
 from remit.model.decision import Decision, Effect
-from remit.model.principal import ActorKind, Principal
-from remit.services import lookup, users
-from remit.services.command import Answer, Context, command
+from remit.model.principal import ActorKind, Principal, Token
+from remit.services import lookup, users, views
+from remit.services.command import Answer, Context, command, query
 from remit.store import people
 
 LINK_LASTS: Micros = 15 * MINUTE
 SESSION_LASTS: Micros = 7 * DAY
+MOST_LISTED = 100
 
 _OWN = Decision(Effect.ALLOW, "self", "It is your own session.", "rule:self")
 
@@ -57,10 +60,66 @@ def end(ctx: Context, *, session: str) -> Answer:
     return {"ended": True}
 
 
-def _own_company(ctx: Context) -> None:
-    """Signing in concerns the person, so it is recorded in the first company they are in."""
+@query
+def mine(ctx: Context) -> list[dict[str, Any]]:
+    """The calling person's sessions that are still good, newest first."""
+    _person(ctx)
+    this = _current(ctx)
+    return [
+        {**views.token(found), "current": this is not None and found.id == this.id}
+        for found in ctx.tx.all(
+            people.SESSIONS_OF_USER, user=ctx.actor.id, now=ctx.now, limit=MOST_LISTED
+        )
+    ]
+
+
+@command
+def end_one(ctx: Context, *, session: str) -> Answer:
+    """End one of one's own sessions, wherever it is open; what it has open is told so."""
+    _own_company(ctx)
+    found = ctx.tx.one(people.TOKEN, token=session)
+    if (
+        found is None
+        or found.kind is not TokenKind.SESSION
+        or found.user_id != ctx.actor.id
+        or not ctx.tx.run(people.REVOKE_TOKEN, token=found.id, now=ctx.now)
+    ):
+        raise NotFound("There is no such session.", "It may have ended already.")
+    ctx.record("session.end", f"user:{ctx.actor.id}", {"session": found.id})
+    return {"id": found.id, "ended": True}
+
+
+@command
+def end_others(ctx: Context) -> Answer:
+    """End every session of the caller but the one that asks, and links that were not used yet."""
+    _own_company(ctx)
+    this = _current(ctx)
+    gone = ctx.tx.all(
+        people.REVOKE_OTHER_SESSIONS,
+        user=ctx.actor.id,
+        kept=this.id if this is not None else "",
+        now=ctx.now,
+    )
+    sessions = gone.count(TokenKind.SESSION.value)
+    ctx.record("session.end", f"user:{ctx.actor.id}", {"others": sessions})
+    return {"ended": sessions}
+
+
+def _current(ctx: Context) -> Token | None:
+    """The token that the caller came with."""
+    if ctx.caller is None or ctx.caller.system:
+        return None
+    return ctx.tx.one(people.TOKEN_BY_DIGEST, digest=token_digest(ctx.caller.token))
+
+
+def _person(ctx: Context) -> None:
     if ctx.actor.kind is not ActorKind.USER:
         raise NotFound("Only people sign in.", "Use the agent's token directly.")
-    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
-    ctx.enter(lookup.only(mine, "company").id)
+
+
+def _own_company(ctx: Context) -> None:
+    """Signing in concerns the person, so it is recorded in the first company they are in."""
+    _person(ctx)
+    companies = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
+    ctx.enter(lookup.only(companies, "company").id)
     ctx.accept_rule(_OWN)

@@ -16,6 +16,8 @@ from remit.store import agents as agent_statements
 from remit.store import people
 from remit.store.people import Member
 
+_ALL = 100_000
+
 
 @command
 def add(
@@ -43,6 +45,45 @@ def add(
     return views.member(
         Member(user.id, user.name, part, membership.scope_agent_id, ctx.company, ctx.now)
     )
+
+
+@command
+def invite(
+    ctx: Context, *, company: str, name: object, role: object = "board", scope: str | None = None
+) -> Answer:
+    """Give a person a part in the company, and a first token if they are new here.
+
+    Who is known already has tokens of their own, which open other companies, too.
+    """
+    member = add.body(ctx, company=company, name=name, role=role, scope=scope)
+    known = _opens_more(ctx, _require(ctx, member["id"]))
+    if not known:
+        issue(ctx, TokenKind.USER, "first token", None, user=member["id"])
+    # As everywhere, a repeat of the same request gets everything but the token.
+    return {**member, "known": known, "token": None}
+
+
+def _opens_more(ctx: Context, user: User) -> bool:
+    """Whether a person's tokens open more than the caller, who is board of this company, could."""
+    if user.id == ctx.actor.id:
+        return False
+    if user.operator:
+        return True
+    mine = {
+        one.id
+        for one in ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=_ALL)
+        if (part := ctx.tx.one(people.MEMBERSHIP, company=one.id, user=ctx.actor.id)) is not None
+        and part.role is UserRole.BOARD
+        and part.scope_agent_id is None
+    }
+    theirs = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=_ALL)
+    return any(one.id not in mine for one in theirs)
+
+
+def _require(ctx: Context, user: str) -> User:
+    found = ctx.tx.one(people.USER, user=user)
+    assert found is not None
+    return found
 
 
 def new_user(ctx: Context, name: str, *, operator: bool) -> User:
@@ -115,6 +156,11 @@ def create_token(
     if found.operator and found.id != ctx.actor.id:
         raise Conflict(
             "An operator's tokens open every company.", "Let the operator make it themselves."
+        )
+    if _opens_more(ctx, found):
+        raise Conflict(
+            "Their tokens also open companies that are not yours to decide about.",
+            "Let them make it themselves, or somebody who is board of all of these.",
         )
     return issue(ctx, TokenKind.USER, label, expires_at, user=found.id)
 

@@ -178,3 +178,15 @@ PLACES_AT = Statement(
     .order_by(agent_places.c.agent_id),
     into(Place),
 )
+#: Those who report to a person.
+ROOTS = Statement(
+    select(*columns(agents, Agent))
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.boss_id.is_(None),
+        agents.c.status != literal("terminated"),
+    )
+    .order_by(agents.c.id)
+    .limit(bind("limit")),
+    into(Agent),
+)

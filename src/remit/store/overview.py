@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import Boolean, func, literal, or_, select, true
 from sqlalchemy import bindparam as bind
 
-from remit.store.statement import Statement, scalar
+from remit.store.statement import Statement, counted, scalar
 from remit.store.tables import agents, approvals, deliveries, outcomes, runs
-
-
-def _pair(value: Any, count: Any) -> tuple[str, int]:
-    return str(value), int(count)
-
 
 AGENTS_BY_STATUS = Statement(
     select(agents.c.status, func.count())
     .where(agents.c.company_id == bind("company"))
     .group_by(agents.c.status),
-    _pair,
+    counted,
 )
 _whose = or_(outcomes.c.owner_id == bind("owner"), bind("any_owner", type_=Boolean) == true())
 OUTCOMES_BY_STATUS = Statement(
     select(outcomes.c.status, func.count())
     .where(outcomes.c.company_id == bind("company"), _whose)
     .group_by(outcomes.c.status),
-    _pair,
+    counted,
 )
 PENDING_APPROVALS = Statement(
     select(func.count())

@@ -12,7 +12,7 @@ from remit.ids import AgentId, CompanyId, RunId, UserId
 from remit.model.company import Company
 from remit.model.principal import Token
 from remit.model.user import Membership, User, UserRole
-from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.statement import Statement, change, columns, counted, into, scalar
 from remit.store.tables import (
     agents,
     companies,
@@ -53,6 +53,12 @@ COMPANIES_OF_USER = Statement(
     .order_by(companies.c.id)
     .limit(bind("limit")),
     into(Company),
+)
+POSITIONS_OF_USER = Statement(
+    select(event_heads.c.company_id, event_heads.c.seq)
+    .join(memberships, memberships.c.company_id == event_heads.c.company_id)
+    .where(memberships.c.user_id == bind("user")),
+    counted,
 )
 ALL_COMPANIES = Statement(select(companies.c.id).order_by(companies.c.id), scalar)
 INSERT_HEAD = change(insert(event_heads))
@@ -214,4 +220,36 @@ REVOKE_TOKENS_OF = change(
         tokens.c.revoked_at.is_(None),
     )
     .values(revoked_at=bind("now"))
+)
+
+# Sessions
+
+#: A person's sessions that are still good, newest first.
+SESSIONS_OF_USER = Statement(
+    select(*columns(tokens, Token))
+    .where(
+        tokens.c.user_id == bind("user"),
+        tokens.c.kind == literal("session"),
+        tokens.c.revoked_at.is_(None),
+        tokens.c.expires_at > bind("now"),
+    )
+    .order_by(tokens.c.id.desc())
+    .limit(bind("limit")),
+    into(Token),
+)
+TOKEN_BY_DIGEST = Statement(
+    select(*columns(tokens, Token)).where(tokens.c.digest == bind("digest")), into(Token)
+)
+#: Every session but one, and every link that could open another.
+REVOKE_OTHER_SESSIONS = Statement(
+    update(tokens)
+    .where(
+        tokens.c.user_id == bind("user"),
+        tokens.c.kind.in_([literal("session"), literal("login")]),
+        tokens.c.id != bind("kept"),
+        tokens.c.revoked_at.is_(None),
+    )
+    .values(revoked_at=bind("now"))
+    .returning(tokens.c.kind),
+    scalar,
 )

@@ -482,3 +482,15 @@ LOG = Statement(
     .limit(bind("limit")),
     into(LogPiece),
 )
+#: Newest first: runs that ended badly, whatever came after them.
+ENDED_BADLY = Statement(
+    select(*_all)
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.id < bind("before"),
+        runs.c.status.in_([literal("failed"), literal("lost")]),
+    )
+    .order_by(runs.c.id.desc())
+    .limit(bind("limit")),
+    into(Run),
+)

@@ -92,6 +92,11 @@ def scalar(value: Any) -> Any:
     return value
 
 
+def counted(value: Any, count: Any) -> tuple[str, int]:
+    """A row that says how many, or how far, of each."""
+    return str(value), int(count)
+
+
 def row(value: Any, **more: Any) -> dict[str, Any]:
     """The parameters that store a value: its fields, enums as their plain values."""
     parameters = {

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from remit.entrypoints.asked import asks_to, difference
 from remit.entrypoints.cli import output
-from remit.entrypoints.cli.commands.hiring import budget
 from remit.entrypoints.cli.options import Session
 
 _INDENT = "  "
@@ -21,24 +21,6 @@ _NOT_SHOWN = frozenset(
 )
 
 
-def asks_for(one: Mapping[str, Any]) -> str:
-    """What is asked for, in a few words."""
-    payload = one["payload"]
-    match one["type"]:
-        case "hire_agent":
-            title = f" ({payload['title']})" if payload.get("title") else ""
-            return f"hire {payload.get('name')} as {payload.get('role')}{title}"
-        case "config_change":
-            changed = ", ".join(payload.get("changed") or ())
-            return f"change {changed} of {payload.get('name')}"
-        case "capability_use":
-            return f"{payload.get('action')} on {payload.get('resource')}"
-        case "budget":
-            return f"a budget of {budget(payload)}"
-        case kind:
-            return str(payload.get("title") or kind.replace("_", " "))
-
-
 def who(session: Session, one: Mapping[str, Any], role: str) -> str:
     """The agent or the person in a pair of fields such as requestedByAgentId and …UserId."""
     found = one.get(f"{role}AgentId") or one.get(f"{role}UserId")
@@ -49,7 +31,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
     payload, revisions = one["payload"], one["revisions"]
     boss = payload.get("reportsTo")
     said_by = who(session, one, "requestedBy")
-    output.say(f"{said_by or 'Somebody'} asks to {_verb(one)}.")
+    output.say(f"{said_by or 'Somebody'} asks to {asks_to(one)}.")
     output.say("")
     output.fields(
         {
@@ -75,7 +57,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
     if len(revisions) > 1:
         before, now = revisions[-2], revisions[-1]
         title = f"Revision {now['number']} compared with {before['number']}"
-        _section(title, _changes(_difference(before["payload"], now["payload"])))
+        _section(title, _changes(difference(before["payload"], now["payload"])))
     if one["redacted"]:
         _section("Not shown because it is secret", [str(path) for path in one["redacted"]])
     if one["comments"]:
@@ -83,15 +65,6 @@ def draw(session: Session, one: dict[str, Any]) -> None:
     if one["status"] == "pending":
         output.say("")
         output.say(f"Decide with `remit approval approve|reject|revise {one['id'][:13]}`.")
-
-
-def _verb(one: Mapping[str, Any]) -> str:
-    words = asks_for(one)
-    if one["type"] in ("hire_agent", "config_change"):
-        return words
-    if one["type"] == "budget":
-        return f"have {words}"
-    return f"be allowed: {words}"
 
 
 def _section(title: str, lines: Any) -> None:
@@ -122,18 +95,6 @@ def _changes(found: list[dict[str, Any]]) -> Iterator[str]:
             yield f"+ {change['path']}: {_value(change['now'])}"
         if change["was"] == change["now"]:
             yield f"{_INDENT}(a secret in it is different)"
-
-
-def _difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return [] if old == new else [{"path": above, "was": old, "now": new}]
-    return [
-        change
-        for key in dict.fromkeys([*old, *new])
-        for change in _difference(
-            old.get(key), new.get(key), f"{above}.{key}" if above else str(key)
-        )
-    ]
 
 
 def _value(value: Any) -> str:

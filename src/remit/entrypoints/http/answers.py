@@ -41,15 +41,17 @@ def answer(error: RemitError, headers: Mapping[str, str] | None = None) -> Respo
 
 
 def internal(error: BaseException) -> Response:
+    return answer(unexpected(error))
+
+
+def unexpected(error: BaseException) -> RemitError:
     """Tell the caller a reference and the log everything."""
     reference = random_name()[:8]
     log.error("a request failed (reference %s)", reference, exc_info=error)
-    return answer(
-        RemitError(
-            f"Something went wrong on our side (reference {reference}).",
-            "Try once more; if it happens again, report the reference.",
-            code="internal",
-        )
+    return RemitError(
+        f"Something went wrong on our side (reference {reference}).",
+        "Try once more; if it happens again, report the reference.",
+        code="internal",
     )
 
 

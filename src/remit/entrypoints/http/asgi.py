@@ -32,19 +32,18 @@ from remit.entrypoints.http import (
     org,
     outcomes,
     overview,
-    pages,
     questions,
     repos,
     run_reports,
     runs,
     secrets,
-    signin,
     users,
 )
 from remit.entrypoints.http.content import ContentRoutes
 from remit.entrypoints.http.guard import Guard, Hosts
 from remit.entrypoints.http.lazy import Endpoint, LazyEndpoint
 from remit.entrypoints.http.stream import Announcer
+from remit.entrypoints.web import routes as web
 from remit.errors import RemitError
 from remit.settings import DEFAULT_HOST
 
@@ -131,7 +130,7 @@ class Instance:
             mcp_servers.router(app),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them
-        api.router.routes.extend([*pages.routes(app), *signin.routes(app)])
+        api.router.routes.extend(web.build(app, self.announcer))
         openapi.describe(api)
         return api
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from remit.entrypoints.asked import asks_for
 from remit.entrypoints.cli import approval_view, output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.hiring import json_object
@@ -48,7 +49,7 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
             (
                 ids[one["id"]],
                 one["status"].replace("_", " "),
-                approval_view.asks_for(one),
+                asks_for(one),
                 approval_view.who(session, one, "requestedBy"),
                 one["revision"],
                 output.when(one["createdAt"]),
@@ -160,7 +161,7 @@ def _decide(session: Session, id_: str, verb: str, note: str | None, revision: i
     answer = session.client.send("POST", _path(session, id_, verb), body)
 
     def draw(one: dict[str, Any]) -> None:
-        output.say(f"{approval_view.asks_for(one)}: {one['status'].replace('_', ' ')}.")
+        output.say(f"{asks_for(one)}: {one['status'].replace('_', ' ')}.")
 
     session.show(answer, draw)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from remit.entrypoints.asked import monthly
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Command, Session, pass_session
@@ -174,10 +175,7 @@ COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)
 
 def budget(one: Mapping[str, Any]) -> str | None:
     """A monthly budget in words, if there is one."""
-    cents, tokens = one.get("budgetMonthlyCents"), one.get("budgetMonthlyTokens")
-    parts = [f"{cents // 100}.{cents % 100:02}"] if cents is not None else []
-    parts += [f"{tokens:,} tokens"] if tokens is not None else []
-    return f"{' and '.join(parts)} a month" if parts else None
+    return monthly(one) or None
 
 
 def json_object(text: str, option: str = "--config") -> dict[str, Any]:

@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from remit.app import App
 from remit.clock import SECOND
 from remit.entrypoints.http.caller import COOKIE, check_same_origin, session
-from remit.entrypoints.http.pages import page
+from remit.entrypoints.web.site import Site
 from remit.errors import RemitError, TooLarge
 from remit.ids import looks_like_token
 from remit.services import sessions
@@ -22,7 +21,8 @@ from remit.services.identity import Caller, as_system
 LARGEST_FORM: Final = 4096
 
 
-def routes(app: App) -> list[Route]:
+def routes(site: Site) -> list[Route]:
+    app = site.app
     https = (app.settings.url or "").startswith("https:")
 
     async def login(request: Request) -> Response:
@@ -30,14 +30,16 @@ def routes(app: App) -> list[Route]:
             return await redeem(request)
         # Programs that look at links before people do must not use the link up.
         token = request.query_params.get("token", "")
-        return page("login.html", token=token if looks_like_token(token) else None, problem=None)
+        return site.render(
+            "login.html", token=token if looks_like_token(token) else None, problem=None
+        )
 
     async def redeem(request: Request) -> Response:
         check_same_origin(request)
         try:
             opened = await app.gate(as_system(), sessions.redeem, link=await _token(request))
         except RemitError as error:
-            return page("login.html", error.status, token=None, problem=error)
+            return site.render("login.html", error.status, token=None, problem=error)
         response = RedirectResponse("/", 303)
         response.set_cookie(
             COOKIE,

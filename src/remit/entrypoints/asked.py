@@ -1,0 +1,55 @@
+"""What an approval asks for, in words that a person understands; for every surface alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def asks_for(one: Mapping[str, Any]) -> str:
+    """What is asked for, in a few words."""
+    payload = one["payload"]
+    match one["type"]:
+        case "hire_agent":
+            title = f" ({payload['title']})" if payload.get("title") else ""
+            return f"hire {payload.get('name')} as {payload.get('role')}{title}"
+        case "config_change":
+            changed = ", ".join(payload.get("changed") or ())
+            return f"change {changed} of {payload.get('name')}"
+        case "capability_use":
+            return f"{payload.get('action')} on {payload.get('resource')}"
+        case "budget":
+            return f"a budget of {monthly(payload)}"
+        case kind:
+            return str(payload.get("title") or kind.replace("_", " "))
+
+
+def asks_to(one: Mapping[str, Any]) -> str:
+    """The same after "Somebody asks to"."""
+    words = asks_for(one)
+    if one["type"] in ("hire_agent", "config_change"):
+        return words
+    if one["type"] == "budget":
+        return f"have {words}"
+    return f"be allowed: {words}"
+
+
+def monthly(one: Mapping[str, Any]) -> str:
+    """A monthly budget in words; nothing if there is none."""
+    cents, tokens = one.get("budgetMonthlyCents"), one.get("budgetMonthlyTokens")
+    parts = [f"{cents // 100}.{cents % 100:02}"] if isinstance(cents, int) else []
+    parts += [f"{tokens:,} tokens"] if isinstance(tokens, int) else []
+    return f"{' and '.join(parts)} a month" if parts else ""
+
+
+def difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:
+    """Each value that is not the same, with the way to it."""
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return [] if old == new else [{"path": above, "was": old, "now": new}]
+    return [
+        change
+        for key in dict.fromkeys([*old, *new])
+        for change in difference(
+            old.get(key), new.get(key), f"{above}.{key}" if above else str(key)
+        )
+    ]

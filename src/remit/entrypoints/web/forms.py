@@ -1,0 +1,72 @@
+"""What was typed into a form, as far as it is well-formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+
+from remit.errors import BadInput, TooLarge
+
+LARGEST_FORM: Final = 1024 * 1024
+MOST_FIELDS: Final = 200
+#: Of an idempotency key that a page made up.
+LONGEST_KEY: Final = 100
+
+
+@dataclass(frozen=True)
+class Form:
+    """Fields by name. Browsers send text; what is absent is empty."""
+
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str | None:
+        return self.text("key")[:LONGEST_KEY] or None
+
+    def text(self, name: str, default: str = "") -> str:
+        """One line or several, with the line ends of the rest of the world."""
+        found = self.fields.get(name)
+        return found[0].replace("\r\n", "\n").strip() if found else default
+
+    def maybe(self, name: str) -> str | None:
+        return self.text(name) or None
+
+    def every(self, name: str) -> list[str]:
+        return self.fields.get(name, [])
+
+    def ticked(self, name: str) -> bool:
+        return self.text(name) in ("on", "true", "1", "yes")
+
+    def number(self, name: str) -> int | None:
+        text = self.text(name)
+        if not text:
+            return None
+        if not text.isascii() or not text.lstrip("-").isdecimal() or len(text) > 18:
+            raise BadInput(f"{name}: must be a whole number.", "Correct the field.")
+        return int(text)
+
+
+async def read_form(request: Request) -> Form:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise BadInput("This is not a form.", "Send it from the page.")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM:
+            raise TooLarge(
+                f"The form is larger than {LARGEST_FORM // 1024} KiB.", "Shorten the text."
+            )
+    try:
+        found = parse_qs(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=MOST_FIELDS,
+            errors="strict",
+        )
+    except ValueError:
+        raise BadInput("The form cannot be read.", "Load the page again.") from None
+    return Form(found)

@@ -1,0 +1,129 @@
+"""The front page: everything that awaits a person, to be dealt with on the spot."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from remit.entrypoints.asked import asks_for, asks_to
+from remit.entrypoints.web import asking
+from remit.entrypoints.web.site import Done, Site, Visit
+from remit.errors import NotFound, RemitError
+from remit.services import approvals, inbox, mail, overview, questions, threads, waiting
+
+#: What can be decided without opening it; the rest is counted.
+MOST_SHOWN: Final = 50
+MOST_MAIL: Final = 500
+#: In the order in which they are looked at: what holds others up comes first.
+KINDS: Final = {
+    "approval": "Approvals",
+    "question": "Questions",
+    "budget_stop": "Budget stops",
+    "dead_letter": "Dead letters",
+    "failed_run": "Failed runs",
+    "mail": "Unread mail",
+}
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        site.page("/", show),
+        site.action("/needs/approvals/{approval}", decide, show),
+        site.action("/needs/questions/{question}", answer, show),
+        site.action("/needs/mail/{message}", deal_with, show),
+    ]
+
+
+async def show(visit: Visit) -> Response:
+    awaits = await visit.ask(waiting.needs_you) if visit.companies else []
+    groups: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    for item in awaits:
+        groups.setdefault(item["kind"], []).append(item)
+    shown = [item for items in groups.values() for item in items][:MOST_SHOWN]
+    await _complete(visit, shown)
+    listed = {id(item) for item in shown}
+    return await visit.show(
+        "home.html",
+        groups=[
+            (
+                kind,
+                KINDS.get(kind, kind.replace("_", " ").capitalize()),
+                [item for item in items if id(item) in listed],
+                len(items),
+            )
+            for kind, items in groups.items()
+            if items
+        ],
+        names=await asking.names(visit, (item["agent_id"] for item in shown)),
+        company_names={one["id"]: one["name"] for one in visit.companies},
+        numbers=await _numbers(visit),
+        hidden=len(awaits) - len(shown),
+    )
+
+
+async def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
+    """What one needs to know to decide without opening it."""
+    letters: dict[str, dict[str, Any]] = {}
+    asked: dict[str, dict[str, Any]] = {}
+    if any(item["kind"] == "mail" for item in shown):
+        found = await visit.ask(threads.own_inbox, limit=MOST_MAIL)
+        letters = {letter["id"]: letter for letter in found}
+    for company in {item["company_id"] for item in shown if item["kind"] == "question"}:
+        found = await visit.ask(questions.listing, company=company, limit=MOST_MAIL)
+        asked |= {one["id"]: one for one in found}
+    for item in shown:
+        item["more"] = letters.get(item["id"]) or asked.get(item["id"])
+        if item["kind"] == "approval":
+            try:
+                found_one = await visit.ask(approvals.show, approval=item["id"])
+            except RemitError:
+                continue  # somebody else decided it just now
+            item["more"] = {**found_one, "asks": asks_to(found_one)}
+
+
+async def _numbers(visit: Visit) -> dict[str, Any] | None:
+    if visit.company is None:
+        return None
+    return await visit.ask(overview.dashboard, company=visit.company_id)
+
+
+async def decide(visit: Visit) -> Done:
+    verbs = {"approve": approvals.approve, "reject": approvals.reject}
+    verb = verbs.get(visit.form.text("decision"))
+    if verb is None:
+        raise NotFound("There is no such decision.", "Approve or reject.")
+    done = await visit.do(
+        verb,
+        approval=visit.argument("approval"),
+        note=visit.form.maybe("note"),
+        expected_revision=visit.form.number("revision"),
+    )
+    return Done("/", f"{done['status'].capitalize()}: {asks_for(done)}.")
+
+
+async def answer(visit: Visit) -> Done:
+    await visit.do(
+        questions.answer, question=visit.argument("question"), answer=visit.form.text("answer")
+    )
+    return Done("/", "Your answer is on its way.")
+
+
+async def deal_with(visit: Visit) -> Done:
+    message = visit.argument("message")
+    match visit.form.text("what"):
+        case "read":
+            await visit.do(inbox.acknowledge, ids=[message])
+            return Done("/", "Marked as read.")
+        case "revive":
+            await visit.do(waiting.revive, message=message)
+            return Done("/", "It is back in line.")
+        case "discard":
+            await visit.do(waiting.discard, message=message)
+            return Done("/", "It is put away.")
+        case "grant":
+            await visit.do(mail.grant_request, request=message)
+            return Done("/", "Granted.")
+        case _:
+            raise NotFound("That cannot be done with a message.", "Use the buttons.")

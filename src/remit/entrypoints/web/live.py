@@ -1,0 +1,85 @@
+"""Tells open pages that something changed, so that they look again.
+
+One stream per browser for all companies of a person. It carries no contents, only that a company's
+record grew: what a page may show is decided when it is asked for, as ever; and somebody who was
+away looks once and has missed nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from remit.app import App
+from remit.entrypoints.http.caller import caller
+from remit.entrypoints.http.stream import EVENT_STREAM, KEEP_ALIVE_SECONDS, Announcer, message
+from remit.errors import RemitError
+from remit.model.user import UserRole
+from remit.services import companies
+from remit.services.identity import Caller
+
+MOST_COMPANIES: Final = 100
+
+
+def routes(app: App, announcer: Announcer) -> list[Route]:
+    async def live(request: Request) -> Response:
+        who = caller(request)
+        found = await app.gate(who, companies.listing, limit=MOST_COMPANIES)
+        deciding = {one["id"]: one.get("role") == UserRole.BOARD for one in found}
+        return StreamingResponse(
+            _follow(app, announcer, who, deciding),
+            media_type=EVENT_STREAM,
+            headers={"X-Accel-Buffering": "no"},
+        )
+
+    return [Route("/live", live, methods=["GET"])]
+
+
+async def _follow(
+    app: App, announcer: Announcer, who: Caller, deciding: dict[str, bool]
+) -> AsyncIterator[bytes]:
+    with contextlib.ExitStack() as stack:
+        grown = [stack.enter_context(announcer.subscribe(one)) for one in deciding]
+        for one, may_decide in deciding.items():
+            stack.enter_context(announcer.attend(one, may_decide))
+        # Whoever comes back may have missed something, so everybody looks once.
+        yield message("hello", {})
+        seen = await app.gate(who, companies.positions)
+        quiet = 0.0
+        while not announcer.closing:
+            waited = announcer.poll or KEEP_ALIVE_SECONDS
+            await _first(grown, waited)
+            for event in grown:
+                event.clear()  # before looking: what comes now is seen by this look or wakes us
+            try:
+                now = await app.gate(who, companies.positions)
+            except RemitError:
+                yield message("end", {})  # signed out
+                return
+            changed = sorted(one for one, seq in now.items() if seen.get(one) != seq)
+            seen = now
+            quiet = 0.0 if changed else quiet + waited
+            if changed:
+                yield message("changed", {"companies": changed})
+            elif quiet >= KEEP_ALIVE_SECONDS:
+                yield b": still here\n\n"
+                quiet = 0.0
+
+
+async def _first(grown: list[asyncio.Event], seconds: float) -> None:
+    """Until one of them grew, or so long."""
+    waits = [asyncio.ensure_future(event.wait()) for event in grown]
+    try:
+        if waits:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(seconds)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,0 +1,28 @@
+"""All pages, one module for each."""
+
+from __future__ import annotations
+
+from starlette.routing import Route
+
+from remit.app import App
+from remit.entrypoints.http.stream import Announcer
+from remit.entrypoints.web import (
+    account,
+    approvals,
+    company,
+    company_settings,
+    home,
+    live,
+    org,
+    org_change,
+    signin,
+)
+from remit.entrypoints.web.site import Site
+
+_PAGES = (home, company, company_settings, account, org, org_change, approvals, signin)
+
+
+def build(app: App, announcer: Announcer) -> list[Route]:
+    site = Site(app)
+    found = [route for page in _PAGES for route in page.routes(site)]
+    return [site.static(), *live.routes(app, announcer), *found]

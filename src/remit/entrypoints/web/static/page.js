@@ -1,0 +1,205 @@
+// Keeps a page current without reloading it and without touching what is being typed.
+//
+// The server renders whole pages. Elements with `data-part` are the pieces that may change: when
+// something happened, the page is fetched again and those that differ are exchanged.
+
+const body = document.body;
+const state = document.querySelector("[data-live-state]");
+let waiting = null;
+let busy = false;
+let again = false;
+let pause = 300;
+
+// A key that a form brings along is new each time and no change.
+const essence = (part) => part.outerHTML.replace(/value="web-[^"]*"/g, "");
+for (const part of document.querySelectorAll("[data-part]")) part.seen = essence(part);
+
+// ── exchanging parts ────────────────────────────────────────────────────────────────────────────
+
+function typing(part) {
+  const active = document.activeElement;
+  if (active !== body && part.contains(active) && active.matches("input, textarea, select")) return true;
+  for (const field of part.querySelectorAll("input:not([type=hidden]), textarea, select")) {
+    if (field.dataset.dirty) return true;
+  }
+  return part.querySelector("dialog[open], details.menu[open]") !== null;
+}
+
+function keep(before, after) {
+  // What somebody unfolded stays unfolded, and what has the focus keeps it.
+  for (const open of before.querySelectorAll("details[id]")) {
+    const same = after.querySelector(`#${CSS.escape(open.id)}`);
+    if (same) same.open = open.open;
+  }
+  const active = document.activeElement;
+  return active && before.contains(active) && active.id ? active.id : null;
+}
+
+export function patch(fresh, { force = false, live = false } = {}) {
+  for (const part of document.querySelectorAll("[data-part]")) {
+    const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
+    if (!next) continue;
+    // What was said about something that was done stays until the next thing is done.
+    if (live && part.hasAttribute("data-said") && !next.firstElementChild) continue;
+    const seen = essence(next);
+    if (seen === part.seen || (!force && typing(part))) continue;
+    const focus = keep(part, next);
+    const put = document.importNode(next, true);
+    put.seen = seen;
+    part.replaceWith(put);
+    if (focus) document.getElementById(focus)?.focus();
+  }
+  document.title = fresh.title || document.title;
+  body.dispatchEvent(new CustomEvent("patched", { detail: fresh }));
+}
+
+async function look() {
+  if (busy || document.hidden) { again = true; return; }
+  busy = true;
+  again = false;
+  const began = performance.now();
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    if (answer.status === 401) { says("signed out"); return; }
+    if (answer.ok) patch(new DOMParser().parseFromString(await answer.text(), "text/html"), { live: true });
+  } catch {
+    // The stream says when the instance is back.
+  } finally {
+    busy = false;
+    // A busy company does not make a browser do nothing else.
+    pause = Math.min(5000, Math.max(300, 4 * (performance.now() - began)));
+    if (again) soon();
+  }
+}
+
+function soon() {
+  if (waiting === null) waiting = setTimeout(() => { waiting = null; look(); }, pause);
+}
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden && again) look(); });
+
+function says(text, on = false) {
+  if (!state) return;
+  state.textContent = text;
+  state.toggleAttribute("data-on", on);
+}
+
+// ── hearing of changes ──────────────────────────────────────────────────────────────────────────
+
+let known = false;
+function heard({ data }) {
+  if (data.state === "up") says("live", true);
+  else says(data.state === "out" ? "signed out" : "reconnecting…");
+  // The page that was just loaded is current; one that comes back may not be.
+  if (data.state === "up" && (data.companies || (data.companies === null && known))) soon();
+  if (data.state === "up") known = true;
+}
+
+async function listen() {
+  const address = body.dataset.events;
+  if (!address) return;
+  if (typeof SharedWorker !== "undefined") {
+    const { port } = new SharedWorker(address, { type: "module", name: "remit" });
+    port.onmessage = heard;
+    addEventListener("pagehide", () => port.postMessage("bye"));
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+    return;
+  }
+  const { join } = await import(address);
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = heard;
+  join(port2);
+}
+
+// ── forms ───────────────────────────────────────────────────────────────────────────────────────
+
+document.addEventListener("input", (event) => { event.target.dataset.dirty = "1"; });
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.method !== "post" || form.hasAttribute("data-plain") || !body.dataset.events) return;
+  if (form.action.endsWith("/logout") || form.action.endsWith("/login")) return;
+  event.preventDefault();
+  const buttons = form.querySelectorAll("button");
+  const fields = new FormData(form, event.submitter);
+  buttons.forEach((one) => { one.disabled = true; });
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(fields) });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const at = new URL(answer.url);
+    if (answer.ok && at.pathname !== location.pathname) { takeAlong(fresh); location.assign(answer.url); return; }
+    if (answer.ok) {
+      form.closest("dialog")?.close();
+      form.reset();
+      for (const field of form.elements) delete field.dataset.dirty;
+      const key = form.elements.namedItem("key");
+      if (key) key.value = `web-${crypto.randomUUID()}`;
+      if (at.href !== location.href) history.replaceState(null, "", at.href);
+    }
+    // Who was too late sees what the others made of it.
+    const settled = answer.ok || answer.status === 409;
+    patch(fresh, { force: settled && form.closest("[data-part]") !== null });
+    if (!answer.ok) {
+      form.closest("dialog")?.close();
+      document.querySelector("[role=alert]")?.scrollIntoView({ block: "center" });
+    }
+  } catch {
+    says("could not be sent; try again");
+  } finally {
+    buttons.forEach((one) => { one.disabled = false; });
+  }
+});
+
+// What was done is said once, to whoever fetched the page; it is shown on the page that is loaded.
+function takeAlong(fresh) {
+  const said = fresh.querySelector("[data-part=flash]")?.textContent.trim();
+  if (said) sessionStorage.setItem("remit-said", said);
+}
+
+function unpack() {
+  const said = sessionStorage.getItem("remit-said");
+  const place = document.querySelector("[data-part=flash]");
+  if (!said || !place) return;
+  sessionStorage.removeItem("remit-said");
+  const note = document.createElement("p");
+  note.className = "note good";
+  note.textContent = said;
+  place.replaceChildren(note);
+}
+unpack();
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[commandfor]");
+  if (button && !("commandForElement" in button)) {
+    // Browsers that do not know the attribute yet.
+    const dialog = document.getElementById(button.getAttribute("commandfor"));
+    if (button.getAttribute("command") === "close") dialog?.close();
+    else dialog?.showModal();
+  }
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+// ── times ───────────────────────────────────────────────────────────────────────────────────────
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const STEPS = [["second", 60], ["minute", 60], ["hour", 24], ["day", 30], ["month", 12], ["year", Infinity]];
+
+class RelativeTime extends HTMLElement {
+  connectedCallback() { this.draw(); }
+  draw() {
+    const at = new Date(this.getAttribute("datetime"));
+    if (Number.isNaN(at.getTime())) return;
+    let amount = (at - Date.now()) / 1000;
+    for (const [unit, size] of STEPS) {
+      if (Math.abs(amount) < size) { this.textContent = relative.format(Math.round(amount), unit); break; }
+      amount /= size;
+    }
+    this.title = at.toLocaleString();
+  }
+}
+customElements.define("relative-time", RelativeTime);
+setInterval(() => document.querySelectorAll("relative-time").forEach((one) => one.draw()), 30000);
+
+listen();

@@ -1,0 +1,121 @@
+"""The organisation as the lines of an indented list, in the order in which they are read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Node:
+    """One agent, with who reports to it."""
+
+    agent: Mapping[str, Any]
+    reports: list[Node] = field(default_factory=list)
+    #: Everybody below, reports of reports included.
+    below: int = 0
+    #: Is what was looked for, or has somebody below who is.
+    found: bool = True
+    kept: bool = True
+
+
+@dataclass(frozen=True)
+class Line:
+    agent: Mapping[str, Any]
+    reports: int
+    below: int
+    #: False for a boss that is shown only because of somebody below it.
+    found: bool
+    #: Whether a list of reports follows, and how many lists end here.
+    opens: bool
+    closes: int
+    #: How many below are left out here.
+    hidden: int
+
+
+def plant(agents: Iterable[Mapping[str, Any]]) -> list[Node]:
+    """A forest. Each agent stands in it once, even if the stored tree had a cycle."""
+    nodes = {one["id"]: Node(one) for one in agents}
+    tops: list[Node] = []
+    for own, node in nodes.items():
+        boss = nodes.get(node.agent["reports_to"] or "")
+        (tops if boss is None else boss.reports).append(node)
+        assert own == node.agent["id"]
+    reached = {node.agent["id"] for node in _walk(tops)}
+    for own, node in nodes.items():
+        if own not in reached:  # part of a cycle, or below one: cut it open here
+            boss = nodes[node.agent["reports_to"]]
+            boss.reports.remove(node)
+            tops.append(node)
+            reached |= {below.agent["id"] for below in _walk([node])}
+    for node in reversed(list(_walk(tops))):
+        node.below = sum(1 + report.below for report in node.reports)
+    return tops
+
+
+def _walk(tops: Iterable[Node]) -> Iterator[Node]:
+    """Level by level, so that a boss always comes before its reports."""
+    waiting = deque(tops)
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.popleft()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            waiting.extend(node.reports)
+
+
+def part_of(tops: list[Node], agent: str) -> Node | None:
+    return next((node for node in _walk(tops) if node.agent["id"] == agent), None)
+
+
+def everybody_below(node: Node) -> set[str]:
+    return {one.agent["id"] for one in _walk([node])}
+
+
+def seek(tops: list[Node], text: str, status: str) -> int:
+    """Keep whoever fits, and the bosses above; answers how many fit."""
+    words = text.casefold().split()
+    number = 0
+    for node in reversed(list(_walk(tops))):
+        agent = node.agent
+        said = f"{agent['name']} {agent['title']} {agent['role']}".casefold()
+        node.found = all(word in said for word in words) and status in ("", agent["status"])
+        node.kept = node.found or any(report.kept for report in node.reports)
+        number += node.found
+    return number
+
+
+def lines(tops: list[Node], most: int) -> list[Line]:
+    """At most so many, the upper levels first; whoever is left out is counted at their boss."""
+    kept = [node for node in _walk(tops) if node.kept]
+    shown = {id(node) for node in kept[:most]}
+    found: list[Line] = []
+    # Each step is a node to be written and how many lists end after it.
+    waiting: list[tuple[Node, int]] = []
+    _push(waiting, [node for node in tops if id(node) in shown], 0)
+    while waiting:
+        node, closes = waiting.pop()
+        inner = [report for report in node.reports if id(report) in shown]
+        hidden = sum(report.kept and id(report) not in shown for report in node.reports)
+        found.append(
+            Line(
+                agent=node.agent,
+                reports=len(node.reports),
+                below=node.below,
+                found=node.found,
+                opens=bool(inner),
+                closes=0 if inner else closes,
+                hidden=node.below if hidden else 0,
+            )
+        )
+        _push(waiting, inner, closes + 1)
+    return found
+
+
+def _push(waiting: list[tuple[Node, int]], nodes: list[Node], closes: int) -> None:
+    """The last of a list also ends it, and every list that it is the last of."""
+    for place, node in enumerate(reversed(nodes)):
+        waiting.append((node, closes if place == 0 else 0))

@@ -1,0 +1,189 @@
+"""A person at a real browser, looking at a real instance."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from remit.runtime.runs import LiveRun, begin, finish
+from remit.services import claiming
+from remit.services.identity import as_system
+from tests.http_client import Client, Running, serving
+
+T = TypeVar("T")
+
+_WIDE = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 800}
+_AXE = Axe()
+#: What the browser says about an answer that a test asked for, such as a refused form.
+_EXPECTED = ("Failed to load resource: the server responded with a status of 4",)
+
+
+@contextlib.contextmanager
+def launched() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.fail("Chromium is missing; run scripts/test-deps", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Office:
+    """An instance with its first company, and those who work there, called over HTTP."""
+
+    running: Running
+    company: str
+    root: dict[str, Any]
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def board(self) -> Client:
+        """A new connection: an old one may have ended while the browser was busy."""
+        return self.running.client(self.running.board.token)
+
+    @property
+    def url(self) -> str:
+        return self.running.url
+
+    def path(self, rest: str) -> str:
+        return f"/api/companies/{self.company}/{rest}"
+
+    def agent(self, name: str, boss: str | None = None, **more: Any) -> dict[str, Any]:
+        """Somebody new, at work at once."""
+        asked = {"name": name, "role": "engineer", "adapterType": "scripted"}
+        asked |= {"reportsTo": boss or self.root["id"], **more}
+        made: dict[str, Any] = self.board.must("POST", self.path("agents"), asked)
+        found: dict[str, Any] = made.get("agent", made)
+        return found
+
+    def as_agent(self, agent: dict[str, Any]) -> Client:
+        """Calls as an agent would, with a key of its own."""
+        if agent["id"] not in self.tokens:
+            made = self.board.must("POST", f"/api/agents/{agent['id']}/keys", {"label": "test"})
+            self.tokens[agent["id"]] = made["token"]
+        return self.running.client(self.tokens[agent["id"]])
+
+    def hire(self, name: str, by: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """Ask the board for somebody; answers the agent and the approval."""
+        asked = {"name": name, "role": "engineer", "adapterType": "scripted", **more}
+        made: dict[str, Any] = self.as_agent(by or self.root).must(
+            "POST", self.path("agent-hires"), asked
+        )
+        return made
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a worker does, done by hand; in a thread, as the browser has a loop of its own."""
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, work).result()
+
+    def begin(self, agent: dict[str, Any]) -> LiveRun:
+        app = self.running.app
+        return self.do(begin(app.gate, app.ids, app.settings.workspaces, agent["id"]))
+
+    def end(self, run: LiveRun, status: str = "completed") -> None:
+        self.do(finish(self.running.app.gate, run, status))
+
+    def print(self, run: LiveRun, first: int, *texts: str, stream: str = "stdout") -> None:
+        """What a run prints, piece by piece."""
+        pieces = [
+            {"number": first + index, "at": 1, "stream": stream, "text": text}
+            for index, text in enumerate(texts)
+        ]
+        gate = self.running.app.gate
+        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+
+    def user(self, name: str, role: str = "board", scope: str | None = None) -> Client:
+        """Another person, who calls with a token."""
+        asked: dict[str, Any] = {"name": name, "role": role}
+        if scope is not None:
+            asked["scopeAgentId"] = scope
+        made = self.board.must("POST", self.path("users"), asked)
+        key = self.board.must("POST", self.path(f"users/{made['id']}/tokens"))
+        return self.running.client(key["token"])
+
+
+@contextlib.contextmanager
+def opened(home: Path) -> Iterator[Office]:
+    with serving(home) as running:
+        company = running.board.must("GET", "/api/companies")[0]["id"]
+        agents = running.board.must("GET", f"/api/companies/{company}/agents")
+        yield Office(running, company, agents[0])
+
+
+class Visitor:
+    """One person's browser: a context of its own, signed in, with everything that went wrong."""
+
+    def __init__(
+        self, browser: Browser, office: Office, who: Client | None = None, **options: Any
+    ) -> None:
+        self.office = office
+        self.problems: list[str] = []
+        self.context: BrowserContext = browser.new_context(
+            base_url=office.url, viewport=options.pop("viewport", _WIDE), **options
+        )
+        self.context.set_default_timeout(10_000)
+        self.page = self.tab()
+        link = (who or office.board).must("POST", "/api/login-links")["url"]
+        self.page.goto(link)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(f"{office.url}/")
+
+    def tab(self) -> Page:
+        page = self.context.new_page()
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not message.text.startswith(_EXPECTED):
+            self.problems.append(message.text)
+
+    def goto(self, address: str) -> Page:
+        self.page.goto(address)
+        return self.page
+
+    def live(self, page: Page | None = None) -> Page:
+        """Wait until the page hears of changes."""
+        shown = page or self.page
+        shown.locator("[data-live-state][data-on]").wait_for()
+        return shown
+
+    def close(self) -> None:
+        self.context.close()
+
+
+def check_accessible(page: Page) -> None:
+    """No violation that axe can find."""
+    found = _AXE.run(page).response["violations"]
+    told = [
+        f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:5]]}"
+        for one in found
+    ]
+    assert not told, "\n".join(told)
+
+
+def check_fits(page: Page) -> None:
+    """Nothing makes the page wider than the window."""
+    too_wide = page.evaluate(
+        """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+        [...document.querySelectorAll('main *')]
+        .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+        .slice(0, 5).map((one) => one.outerHTML.slice(0, 160))"""
+    )
+    assert not too_wide, too_wide
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url

@@ -1,0 +1,211 @@
+"""People: their sessions, their first token, and settings that several change at once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.clock import DAY
+from remit.errors import Conflict, NotFound, Refused, Unauthenticated
+from remit.services import agents, companies, events, glance, inbox, sessions, users
+from remit.services.identity import Caller, as_system
+from tests.company import Company, HandClock, keyed, opened
+from tests.mailing import end, send
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+    with opened(database_url, tmp_path / "home", clock) as company:
+        yield company
+
+
+def signed_in(company: Company, who: Caller) -> Caller:
+    link = company.call(who, sessions.create_link)["token"]
+    return Caller(company.call(as_system(), sessions.redeem, link=link)["token"])
+
+
+def is_good(company: Company, caller: Caller) -> bool:
+    try:
+        company.call(caller, users.me)
+    except Unauthenticated:
+        return False
+    return True
+
+
+# ── sessions ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_person_lists_their_own_sessions_and_knows_which_is_this(
+    company: Company, clock: HandClock
+) -> None:
+    old = signed_in(company, company.board)
+    clock.advance(6 * DAY)
+    new = signed_in(company, company.board)
+    signed_in(company, company.user("ann"))
+    assert [one["current"] for one in company.call(new, sessions.mine)] == [True, False]
+    assert [one["current"] for one in company.call(old, sessions.mine)] == [False, True]
+    # A caller with a token is signed in nowhere.
+    assert not any(one["current"] for one in company.call(company.board, sessions.mine))
+    clock.advance(2 * DAY)
+    assert len(company.call(new, sessions.mine)) == 1
+    assert all("token" not in one for one in company.call(new, sessions.mine))
+
+
+def test_an_ended_session_opens_nothing_and_others_still_do(company: Company) -> None:
+    here, there = signed_in(company, company.board), signed_in(company, company.board)
+    (other,) = (one for one in company.call(here, sessions.mine) if not one["current"])
+    company.call(here, sessions.end_one, session=other["id"])
+    assert is_good(company, here)
+    assert not is_good(company, there)
+    with pytest.raises(NotFound):
+        company.call(here, sessions.end_one, session=other["id"])
+    last = company.call(company.board, events.listing, company=company.id, limit=1)[0]
+    assert (last["action"], last["details"]) == ("session.end", {"session": other["id"]})
+
+
+def test_nobody_ends_what_is_not_their_own_session(company: Company) -> None:
+    ann = company.user("ann")
+    hers = signed_in(company, ann)
+    (session,) = company.call(hers, sessions.mine)
+    token = company.call(company.board, users.tokens, company=company.id, user="board")[0]
+    for caller, wanted in ((company.board, session["id"]), (company.board, token["id"])):
+        with pytest.raises(NotFound):
+            company.call(caller, sessions.end_one, session=wanted)
+    with pytest.raises(NotFound):
+        company.call(company.board, sessions.end_one, session="<script>")
+    with pytest.raises(NotFound):
+        company.call(company.ceo.caller, sessions.mine)
+    assert is_good(company, hers)
+
+
+def test_ending_all_others_ends_unused_links_and_leaves_this_one_and_the_tokens(
+    company: Company,
+) -> None:
+    here, there = signed_in(company, company.board), signed_in(company, company.board)
+    ann = signed_in(company, company.user("ann"))
+    link = company.call(company.board, sessions.create_link)["token"]
+    assert company.call(here, sessions.end_others) == {"ended": 1}
+    assert [is_good(company, one) for one in (here, there, ann, company.board)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    with pytest.raises(Unauthenticated):
+        company.call(as_system(), sessions.redeem, link=link)
+    assert company.call(here, sessions.end_others) == {"ended": 0}
+
+
+# ── the first token ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_is_new_gets_a_first_token_once(company: Company) -> None:
+    asked: dict[str, Any] = {
+        "company": company.id,
+        "name": "ann",
+        "role": "observer",
+        "scope": "ceo",
+    }
+    made = company.call(keyed(company.board, "k"), users.invite, **asked)
+    assert company.call(Caller(made["token"]), users.me)["name"] == "ann"
+    again = company.call(keyed(company.board, "k"), users.invite, **asked)
+    assert again == {**made, "token": None}
+    with pytest.raises(Conflict):
+        company.call(company.board, users.invite, **asked)
+    with pytest.raises(Refused):
+        company.call(Caller(made["token"]), users.invite, company=company.id, name="eve")
+
+
+def test_no_board_gets_a_token_that_opens_what_is_not_theirs(company: Company) -> None:
+    elsewhere = company.second_company()
+    company.user("ann", "observer")
+    made = company.call(elsewhere.board, users.invite, company=elsewhere.id, name="ann")
+    assert (made["known"], made["token"]) == (True, None)
+    for name in ("ann", "board"):
+        with pytest.raises(Conflict):
+            company.call(
+                elsewhere.board,
+                users.create_token,
+                company=elsewhere.id,
+                user=name,
+                expires_at=None,
+            )
+    # Who is board of all these companies may.
+    assert company.token_of("ann").token
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_of_two_changes_that_expect_the_same_the_second_is_refused(company: Company) -> None:
+    gate = company.app.gate
+    work = [
+        gate(
+            company.board,
+            companies.change,
+            company=company.id,
+            messaging=wanted,
+            expected={"messaging": "chain"},
+        )
+        for wanted in ("team", "open")
+    ]
+    answers = company.together(work)
+    lost = [one for one in answers if isinstance(one, Conflict)]
+    won = [one for one in answers if isinstance(one, dict)]
+    assert (len(lost), len(won)) == (1, 1)
+    assert "messaging" in lost[0].sentence
+    now = company.call(company.board, companies.show, company=company.id)
+    assert now["messaging"] == won[0]["messaging"]
+    company.call(
+        company.board,
+        companies.change,
+        company=company.id,
+        chat_llm_model="x",
+        expected={"chat_llm_model": None},
+    )
+
+
+# ── at a glance ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_has_a_part_sees_who_is_at_work_there_and_with_what(company: Company) -> None:
+    lead, other = company.agent("lead"), company.agent("other")
+    below = company.agent("below", "lead")
+    partner = company.user("partner", scope="lead")
+    started = {one.name: company.run(one) for one in (lead, other, below)}
+    send(company, company.board, "agent:below", subject="Launch")
+    send(company, company.board, "agent:other", subject="Secret")
+    for name in ("below", "other"):
+        company.call(started[name].caller, inbox.take)
+    ask: dict[str, Any] = {"company": company.id, "subjects": True}
+    seen = company.call(partner, glance.at_work, **ask)
+    assert {one["agent_id"]: one["subjects"] for one in seen} == {lead.id: [], below.id: ["Launch"]}
+    assert len(company.call(company.board, glance.at_work, **ask)) == 3
+    for run in started.values():
+        end(company, run, "failed")
+    assert company.call(partner, glance.at_work, **ask) == []
+    failed = company.call(partner, glance.newest_runs, company=company.id, failed=True)
+    assert {one["agent_id"] for one in failed} == {lead.id, below.id}
+    tops = [company.call(who, glance.roots, company=company.id) for who in (partner, company.board)]
+    assert [[one["name"] for one in top] for top in tops] == [["lead"], ["ceo"]]
+    refused = [
+        one
+        for one in company.call(company.board, events.listing, company=company.id, limit=100)
+        if not one["allowed"]
+    ]
+    assert refused == []
+
+
+def test_a_glance_is_for_people_of_the_company(company: Company) -> None:
+    elsewhere = company.second_company()
+    for verb in (glance.roots, glance.at_work, glance.newest_runs):
+        with pytest.raises(NotFound):
+            company.call(elsewhere.board, verb, company=company.id)
+    company.call(company.board, agents.terminate, agent=company.ceo.id)
+    assert company.call(company.board, glance.roots, company=company.id) == []

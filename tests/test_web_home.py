@@ -1,0 +1,86 @@
+"""The front page: what awaits a person, dealt with on the spot, and current by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+
+
+@pytest.mark.requirement("BX-18", "AG-93")
+def test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with(
+    office: Office, visitor: Visitor
+) -> None:
+    ceo = office.as_agent(office.root)
+    office.hire("Hopper")
+    ceo.must(
+        "POST", office.path("questions"), {"question": "Which colour?", "options": ["blue", "red"]}
+    )
+    ceo.must("POST", office.path("messages"), {"to": "board", "subject": "Report", "body": "Fine."})
+    page = visitor.goto("/")
+    approvals = page.get_by_role("region", name="Approvals")
+    approvals.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("status").filter(has_text="Approved: hire Hopper")).to_be_visible()
+    expect(approvals).to_have_count(0)
+    page.get_by_role("button", name="blue").click()
+    expect(page.get_by_text("Which colour?")).to_have_count(0)
+    page.get_by_role("button", name="Mark read: Report").click()
+    expect(page.get_by_text("Nothing awaits you.")).to_be_visible()
+    hired = [
+        one for one in office.board.must("GET", office.path("agents")) if one["name"] == "Hopper"
+    ]
+    assert hired[0]["status"] == "idle"
+
+
+def test_counts_and_lists_change_without_reloading(office: Office, visitor: Visitor) -> None:
+    page = visitor.live(visitor.goto("/"))
+    page.evaluate("window.unbroken = true")
+    office.as_agent(office.root).must(
+        "POST", office.path("questions"), {"question": "Is this live?"}
+    )
+    expect(page.get_by_text("Is this live?")).to_be_visible()
+    count = page.get_by_role("navigation", name="Pages").locator(".count")
+    expect(count).not_to_have_text("0")
+    assert page.evaluate("window.unbroken")
+
+
+def test_what_is_half_typed_survives_an_update(office: Office, visitor: Visitor) -> None:
+    ceo = office.as_agent(office.root)
+    ceo.must("POST", office.path("questions"), {"question": "What is your name?"})
+    page = visitor.live(visitor.goto("/"))
+    answer = page.get_by_label("Your answer").last
+    answer.fill("My name is")
+    ceo.must("POST", office.path("messages"), {"to": "board", "subject": "Later", "body": "x"})
+    expect(page.get_by_role("link", name="Needs you").locator(".count")).to_be_visible()
+    page.wait_for_timeout(800)
+    expect(answer).to_have_value("My name is")
+    answer.fill("My name is Ada")
+    page.get_by_role("button", name="Answer").last.click()
+    expect(page.get_by_text("What is your name?")).to_have_count(0)
+    expect(page.get_by_text("Later")).to_be_visible()
+
+
+def test_the_front_page_is_accessible_and_fits_a_phone_by_day_and_by_night(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    office.hire("Lovelace")
+    for viewport, scheme in ((None, "light"), (PHONE, "dark")):
+        more = {"viewport": viewport} if viewport else {}
+        page = visit(color_scheme=scheme, **more).goto("/")
+        check_accessible(page)
+        check_fits(page)
+
+
+def test_the_front_page_reads_and_works_without_scripts(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    made = office.hire("Noether")
+    page = visit(java_script_enabled=False).goto("/")
+    page.get_by_role("button", name="Approve: hire Noether as engineer").click()
+    expect(page.get_by_role("status").filter(has_text="Approved: hire Noether")).to_be_visible()
+    assert (
+        office.board.must("GET", f"/api/approvals/{made['approval']['id']}")["status"] == "approved"
+    )
