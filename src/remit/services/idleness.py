@@ -21,11 +21,12 @@ def why_idle(ctx: Context, *, agent: str) -> dict[str, Any]:
     """Why an agent is not running, in one word and one sentence."""
     found = lookup.agent_anywhere(ctx, agent)
     require_look(ctx, found.id, f"agent:{found.id}")
-    reason, sentence = _why_idle(ctx, found)
-    return {"agent_id": found.id, "name": found.name, "reason": reason, "sentence": sentence}
+    word, sentence = reason(ctx, found)
+    return {"agent_id": found.id, "name": found.name, "reason": word, "sentence": sentence}
 
 
-def _why_idle(ctx: Context, agent: Agent) -> tuple[str, str]:
+def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
+    """One word and one sentence, for views that show it beside other things."""
     lease = ctx.tx.one(statements.LEASE, agent=agent.id)
     if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
         return "running", "It is running."

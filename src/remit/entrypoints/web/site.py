@@ -140,7 +140,8 @@ class Done:
 
 
 Show = Callable[[Visit], Awaitable[Response]]
-Act = Callable[[Visit], Awaitable[Done]]
+#: Answers what it did; or a page, when it only worked something out with what was typed.
+Act = Callable[[Visit], Awaitable[Done | Response]]
 
 
 class Site:
@@ -203,6 +204,8 @@ class Site:
                     return self._trouble(worse)
             except Exception as error:
                 return self._trouble(error)
+            if isinstance(done, Response):
+                return done
             response = RedirectResponse(done.address, 303)
             if done.said:
                 response.set_cookie(

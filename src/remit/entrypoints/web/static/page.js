@@ -35,10 +35,12 @@ function keep(before, after) {
   return active && before.contains(active) && active.id ? active.id : null;
 }
 
-export function patch(fresh, { force = false } = {}) {
+export function patch(fresh, { force = false, live = false } = {}) {
   for (const part of document.querySelectorAll("[data-part]")) {
     const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
     if (!next) continue;
+    // What was said about something that was done stays until the next thing is done.
+    if (live && part.hasAttribute("data-said") && !next.firstElementChild) continue;
     const seen = essence(next);
     if (seen === part.seen || (!force && typing(part))) continue;
     const focus = keep(part, next);
@@ -59,7 +61,7 @@ async function look() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.status === 401) { says("signed out"); return; }
-    if (answer.ok) patch(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (answer.ok) patch(new DOMParser().parseFromString(await answer.text(), "text/html"), { live: true });
   } catch {
     // The stream says when the instance is back.
   } finally {
