@@ -75,7 +75,7 @@ def _bad_input(
     told = [f"{path}: {what}" for path, what in found.items()][:_REPORTED_AT_ONCE]
     more = len(found) - len(told)
     sentence = "; ".join(told) + (f"; and {more} more." if more else ".")
-    return BadInput(sentence, _NEXT, details={"path": next(iter(found))})
+    return BadInput(sentence, _NEXT, details={"path": next(iter(found)), "problems": found})
 
 
 def _what(

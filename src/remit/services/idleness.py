@@ -66,5 +66,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "deferred", f"What it could do was put off until {views.time(later)}."
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.open_prereqs and outcome.status.value == "open":
-            return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
+            others = "one other" if outcome.open_prereqs == 1 else f"{outcome.open_prereqs} other"
+            plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
+            return "blocked", f"{outcome.title!r} waits for {others} {plural}."
     return "no_work", "It has no mail and nothing that can be worked on."

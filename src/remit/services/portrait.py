@@ -8,6 +8,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
+from remit.ids import is_id
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import ApprovalType
 from remit.model.file import FileKind
@@ -192,12 +193,20 @@ def resources(
     found: dict[str, dict[str, str]] = {}
     for text in sorted(set(named))[:MOST_RESOURCES]:
         try:
-            about = _about(ctx, parse_resource(text.replace("message:agent:", "message:")))
+            about = _about(ctx, _resource(text))
         except (BadInput, NotFound):
             continue
         if about is not None:
             found[text] = about
     return found
+
+
+def _resource(text: str) -> Resource:
+    """As a capability or an event names it."""
+    kind, _, rest = text.partition(":")
+    if kind in ("agent", "message") and is_id(rest.removeprefix("agent:")):
+        return Resource(ResourceKind.MESSAGE, rest.removeprefix("agent:"))
+    return parse_resource(text)
 
 
 def _about(ctx: Context, resource: Resource) -> dict[str, str] | None:

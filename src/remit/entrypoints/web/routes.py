@@ -6,10 +6,10 @@ from starlette.routing import Route
 
 from remit.app import App
 from remit.entrypoints.http.stream import Announcer
-from remit.entrypoints.web import agent, approvals, home, live, signin
+from remit.entrypoints.web import agent, approvals, hire, home, live, signin
 from remit.entrypoints.web.site import Site
 
-_PAGES = (home, approvals, agent, signin)
+_PAGES = (home, approvals, agent, hire, signin)
 
 
 def build(app: App, announcer: Announcer) -> list[Route]:
