@@ -88,8 +88,9 @@ def _kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[st
 
 
 def _of_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
-    inside = schema.get("additionalProperties")
-    return isinstance(inside, Mapping) and _plain(inside, definitions).get("type") == "string"
+    inside = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
+    values = [one for one in inside if isinstance(one, Mapping)]
+    return bool(values) and all(_plain(one, definitions).get("type") == "string" for one in values)
 
 
 def read(adapter_type: str, form: Form) -> dict[str, Any]:
