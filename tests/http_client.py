@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ from remit.settings import Settings, load
 
 SOURCE = Path(__file__).parent.parent / "src"
 SECONDS = 30
+#: A connection that nothing was sent on for so long is not used again.
+KEPT_SECONDS = 2
 
 _CHILD = """
 import sys
@@ -71,6 +74,7 @@ class Client:
     url: str
     token: str | None = None
     _connection: http.client.HTTPConnection = field(init=False, repr=False)
+    _used: float = field(init=False, repr=False, default=0.0)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -107,6 +111,9 @@ class Client:
         if document is not None:
             body, sent["Content-Type"] = json.dumps(document).encode(), "application/json"
         sent.update(headers or {})
+        if time.monotonic() - self._used > KEPT_SECONDS:
+            self._connection.close()  # the instance may be closing it just now
+        self._used = time.monotonic()
         self._connection.request(method, path, body, sent)
         return self._connection.getresponse()
 

@@ -525,28 +525,79 @@ ROWS = (
             "tests/test_web_settings.py::test_the_switch_for_new_hires_is_on_at_first_and_keeps_what_it_is_set_to",
         ),
     ),
-    Row("PC-65", "an agent's page has a switch for the hiring permission", deferred=DASHBOARD),
-    Row("PC-66", "the hire page asks for role, name, title and boss", deferred=DASHBOARD),
-    Row("PC-67", "the hire page takes instructions and capabilities", deferred=DASHBOARD),
     Row(
-        "PC-68", "the hire page shows adapter texts and related configurations", deferred=DASHBOARD
+        "PC-65",
+        "an agent's page has a switch for the hiring permission",
+        tests=(
+            "tests/test_web_agent.py::test_the_hiring_permission_is_a_switch_that_keeps_its_value",
+        ),
     ),
-    Row("PC-69", "after a hire the page says pending or ready", deferred=DASHBOARD),
-    Row("PC-70", "an approval has a page, linked from inbox and list", deferred=DASHBOARD),
-    Row("PC-71", "the approval page takes comments, revision and decisions", deferred=DASHBOARD),
-    Row("PC-72", "the approval page shows what happened when", deferred=DASHBOARD),
-    Row("PC-73", "the board deletes a rejected agent after confirming", deferred=DASHBOARD),
+    Row(
+        "PC-66",
+        "the hire page asks for role, name, title and boss",
+        tests=("tests/test_web_hire.py::test_the_board_hires_at_once_what_it_saw_in_the_preview",),
+    ),
+    Row(
+        "PC-67",
+        "the hire page takes instructions and capabilities",
+        tests=("tests/test_web_hire.py::test_the_board_hires_at_once_what_it_saw_in_the_preview",),
+    ),
+    Row(
+        "PC-68",
+        "the hire page shows adapter texts and related configurations",
+        tests=(
+            "tests/test_web_hire.py::test_the_adapters_text_and_similar_configurations_are_beside_the_form",
+        ),
+    ),
+    Row(
+        "PC-69",
+        "after a hire the page says pending or ready",
+        tests=(
+            "tests/test_web_hire.py::test_a_hire_that_somebody_shall_approve_is_pending_and_then_ready",
+            "tests/test_web_hire.py::test_the_board_hires_at_once_what_it_saw_in_the_preview",
+        ),
+    ),
+    Row(
+        "PC-70",
+        "an approval has a page, linked from inbox and list",
+        tests=(
+            "tests/test_web_approvals.py::test_an_approval_is_found_from_the_front_page_and_from_the_list",
+        ),
+    ),
+    Row(
+        "PC-71",
+        "the approval page takes comments, revision and decisions",
+        tests=(
+            "tests/test_web_approvals.py::test_a_hire_is_talked_about_sent_back_revised_and_approved",
+        ),
+    ),
+    Row(
+        "PC-72",
+        "the approval page shows what happened when",
+        tests=(
+            "tests/test_web_approvals.py::test_a_hire_is_talked_about_sent_back_revised_and_approved",
+        ),
+    ),
+    Row(
+        "PC-73",
+        "the board deletes a rejected agent after confirming",
+        tests=(
+            "tests/test_web_approvals.py::test_a_disapproved_agent_is_deleted_after_confirming_and_the_approval_stays",
+        ),
+    ),
     Row(
         "PC-74",
         "deleting a rejected agent keeps approval and comments",
         tests=(
             "tests/test_http_governance.py::test_a_rejected_agent_is_terminated_and_can_be_deleted",
+            "tests/test_web_approvals.py::test_a_disapproved_agent_is_deleted_after_confirming_and_the_approval_stays",
         ),
     ),
     Row(
         "PC-75",
         "badges, filters and controls know pending agents",
         tests=(
+            "tests/test_web_agent.py::test_an_agent_that_awaits_approval_has_a_way_to_it_and_no_controls",
             "tests/test_web_org.py::test_statuses_are_words_and_filters_know_those_who_await_approval",
         ),
     ),
@@ -570,7 +621,16 @@ ROWS = (
             "tests/test_http_governance.py::test_of_two_board_members_one_decides_and_the_other_is_told",
         ),
     ),
-    Row("PC-79", "hiring, its switches and comments are tested in the pages", deferred=DASHBOARD),
+    Row(
+        "PC-79",
+        "hiring, its switches and comments are tested in the pages",
+        tests=(
+            "tests/test_web_agent.py::test_the_hiring_permission_is_a_switch_that_keeps_its_value",
+            "tests/test_web_approvals.py::test_a_hire_is_talked_about_sent_back_revised_and_approved",
+            "tests/test_web_hire.py::test_a_hire_that_somebody_shall_approve_is_pending_and_then_ready",
+            "tests/test_web_hire.py::test_the_board_hires_at_once_what_it_saw_in_the_preview",
+        ),
+    ),
     Row(
         "PC-80",
         "schema changes ship as migrations",
@@ -1349,6 +1409,8 @@ ROWS = (
         "AG-93",
         "agents, outcomes, runs, inboxes and logs can be seen",
         tests=(
+            "tests/test_web_agent.py::test_a_running_agent_shows_its_run_and_can_be_ended_paused_and_resumed",
+            "tests/test_web_agent.py::test_an_agent_says_who_it_is_what_it_works_on_and_why_it_does_not_run",
             "tests/test_web_company.py::test_who_is_at_work_and_with_what_appears_and_goes_by_itself",
             "tests/test_web_home.py::test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with",
             "tests/test_web_live.py::test_nine_tabs_share_a_connection_and_catch_up_after_the_instance_was_killed",
@@ -1358,9 +1420,10 @@ ROWS = (
         "AG-94",
         "a user can message any agent and inspect everything",
         tests=(
-            "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
             "tests/test_cli_mail.py::test_a_person_writes_to_any_agent_and_looks_into_its_inbox",
+            "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
             "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
+            "tests/test_web_agent.py::test_a_person_writes_to_any_agent_and_sees_it_in_its_inbox",
         ),
     ),
     Row("AG-95", "other clients use the same protocol", deferred=DASHBOARD),
@@ -1710,7 +1773,10 @@ ROWS = (
     Row(
         "AW-15",
         "no page and no route changes for the tool",
-        tests=("tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",),
+        tests=(
+            "tests/test_http_governance.py::test_the_board_creates_directly_and_agents_do_not",
+            "tests/test_web_approvals.py::test_create_agent_is_decided_on_the_same_page_and_makes_one_agent_or_none",
+        ),
     ),
     Row(
         "AW-16",
@@ -1810,9 +1876,10 @@ ROWS = (
         "AW-29",
         "deny makes no agent and approve makes one, seen by a user",
         tests=(
-            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
-            "tests/test_create_agent.py::test_what_was_created_is_told_once_and_created_once",
             "tests/test_create_agent.py::test_denied_means_not_created_and_not_asked_again_at_once",
+            "tests/test_create_agent.py::test_what_was_created_is_told_once_and_created_once",
+            "tests/test_mcp_governance.py::test_every_result_has_one_shape_byte_for_byte",
+            "tests/test_web_approvals.py::test_create_agent_is_decided_on_the_same_page_and_makes_one_agent_or_none",
         ),
     ),
     Row(
@@ -1878,7 +1945,10 @@ ROWS = (
     Row(
         "HH-10",
         "an agent's view shows its boss and stays current",
-        tests=("tests/test_web_org.py::test_the_tree_shows_who_reports_to_whom_and_stays_current",),
+        tests=(
+            "tests/test_web_agent.py::test_the_boss_of_an_agent_is_current_without_reloading",
+            "tests/test_web_org.py::test_the_tree_shows_who_reports_to_whom_and_stays_current",
+        ),
     ),
     Row(
         "HH-11",
@@ -2642,13 +2712,14 @@ ROWS = (
         "killing any process loses and repeats nothing",
         tests=(
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
-            "tests/test_runtime_crash.py::test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
+            "tests/test_runtime_crash.py::test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
             "tests/test_runtime_crash.py::test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused",
+            "tests/test_runtime_crash.py::test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start",
             "tests/test_runtime_kills.py::test_an_instance_and_its_agents_are_killed_at_random_moments",
-            "tests/test_runtime_kills.py::test_workers_and_agents_on_one_database_are_killed_at_random_moments",
             "tests/test_runtime_kills.py::test_an_instance_is_killed_around_each_commit_of_a_run",
+            "tests/test_runtime_kills.py::test_workers_and_agents_on_one_database_are_killed_at_random_moments",
         ),
     ),
     Row(
@@ -2745,7 +2816,10 @@ ROWS = (
     Row(
         "BX-17",
         "one command says why an agent is not running",
-        tests=("tests/test_runs.py::test_why_an_agent_does_not_run_has_one_reason_each",),
+        tests=(
+            "tests/test_runs.py::test_why_an_agent_does_not_run_has_one_reason_each",
+            "tests/test_web_agent.py::test_an_agent_says_who_it_is_what_it_works_on_and_why_it_does_not_run",
+        ),
     ),
     Row(
         "BX-18",

@@ -16,6 +16,8 @@ LARGEST = 64 * 1024
 DEEPEST = 32
 
 _REPORTED_AT_ONCE = 3
+#: For a form that shows each where it is.
+_MOST_REPORTED = 20
 _LONGEST_MESSAGE = 200
 # A name that was made up by whoever sent it may be a secret that slipped into the wrong place.
 _TELLABLE = re.compile(r"[A-Za-z]{1,20}(?:[_-]?[A-Za-z]{1,20}){0,3}|[A-Z][A-Z0-9_]{0,40}")
@@ -75,7 +77,8 @@ def _bad_input(
     told = [f"{path}: {what}" for path, what in found.items()][:_REPORTED_AT_ONCE]
     more = len(found) - len(told)
     sentence = "; ".join(told) + (f"; and {more} more." if more else ".")
-    return BadInput(sentence, _NEXT, details={"path": next(iter(found))})
+    each = dict(list(found.items())[:_MOST_REPORTED])
+    return BadInput(sentence, _NEXT, details={"path": next(iter(found)), "problems": each})
 
 
 def _what(

@@ -36,6 +36,7 @@ from remit.services import (
     views,
 )
 from remit.services.command import Answer, Context, command, query
+from remit.store import events as event_log
 from remit.store import governance as statements
 from remit.store.statement import row
 
@@ -327,6 +328,16 @@ def comments(
 ) -> list[dict[str, Any]]:
     found = _seen(ctx, approval, Action.APPROVAL_READ)
     return _comments(ctx, found, after, limit)
+
+
+@query
+def history(ctx: Context, *, approval: str, limit: int = 200) -> list[dict[str, Any]]:
+    """What happened to it, oldest first; the newest of it when that is very much."""
+    found = _seen(ctx, approval, Action.APPROVAL_READ)
+    newest = ctx.tx.all(
+        event_log.NEWEST_ON, company=ctx.company, resource=f"approval:{found.id}", limit=limit
+    )
+    return [views.happening(event) for event in reversed(newest) if event.allowed]
 
 
 @command

@@ -29,8 +29,11 @@ from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import restore, without_secrets
 from remit.store import agents as agent_statements
 from remit.store import governance as statements
-from remit.store import people
+from remit.store import people, portrait
 from remit.store.statement import row
+
+#: How many are looked at for those in one part of the company.
+MOST_SEARCHED = 200
 
 
 @query
@@ -62,6 +65,24 @@ def listing(
         terminated_too=False,
     )
     return [_shown(agent) for agent in found]
+
+
+@query
+def related(
+    ctx: Context, *, company: str | None, role: str, adapter_type: str, limit: int = 5
+) -> list[dict[str, Any]]:
+    """How those are configured who have the same adapter or role; the most alike first."""
+    lookup.company_of_caller(ctx, company)
+    _require_reading(ctx, None)
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    found = ctx.tx.all(
+        portrait.RELATED,
+        company=ctx.company,
+        role=role,
+        adapter_type=adapter_type,
+        limit=limit if scope is None else MOST_SEARCHED,
+    )
+    return [_shown(one) for one in found if scope is None or scope in ctx.place(one.id)][:limit]
 
 
 @query
@@ -137,6 +158,20 @@ def revisions(
     rows = ctx.tx.all(statements.CONFIG_REVISIONS, agent=found.id, before=before, limit=limit + 1)
     older: list[ConfigRevision | None] = [*rows[1:], None]
     return [_revision(now, was) for now, was in zip(rows, older, strict=True)][:limit]
+
+
+@query
+def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[dict[str, Any]]:
+    """What differs between two revisions; also that a secret does, and not what it was or is."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, found)
+    was, now = (
+        ctx.tx.one(statements.CONFIG_REVISION, agent=found.id, revision="", number=number)
+        for number in (older, newer)
+    )
+    if was is None or now is None:
+        raise NotFound("There is no such revision.", "List the agent's revisions.")
+    return _difference(json.loads(was.config), json.loads(now.config))
 
 
 @command

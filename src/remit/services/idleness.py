@@ -26,11 +26,12 @@ def why_idle(ctx: Context, *, agent: str) -> dict[str, Any]:
     """Why an agent is not running, in one word and one sentence."""
     found = lookup.agent_anywhere(ctx, agent)
     require_look(ctx, found.id, f"agent:{found.id}")
-    reason, sentence = _why_idle(ctx, found)
-    return {"agent_id": found.id, "name": found.name, "reason": reason, "sentence": sentence}
+    word, sentence = reason(ctx, found)
+    return {"agent_id": found.id, "name": found.name, "reason": word, "sentence": sentence}
 
 
-def _why_idle(ctx: Context, agent: Agent) -> tuple[str, str]:
+def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
+    """One word and one sentence, for views that show it beside other things."""
     lease = ctx.tx.one(statements.LEASE, agent=agent.id)
     if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
         return "running", "It is running."
@@ -101,5 +102,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "deferred", f"What it could do was put off until {views.time(later)}."
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.open_prereqs and outcome.status.value == "open":
-            return "blocked", f"{outcome.title!r} waits for {outcome.open_prereqs} other outcomes."
+            others = "one other" if outcome.open_prereqs == 1 else f"{outcome.open_prereqs} other"
+            plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
+            return "blocked", f"{outcome.title!r} waits for {others} {plural}."
     return "no_work", "It has no mail and nothing that can be worked on."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -11,20 +12,49 @@ from starlette.routing import Route
 
 from remit.entrypoints.asked import asks_to, difference
 from remit.entrypoints.web import asking
+from remit.entrypoints.web.agent_forms import as_json, read_json
 from remit.entrypoints.web.site import Done, Site, Visit
-from remit.errors import NotFound, RemitError
+from remit.entrypoints.web.words import money
+from remit.errors import BadInput, NotFound, RemitError
 from remit.model.approval import ApprovalStatus
-from remit.services import approvals, overview
+from remit.services import approvals, overview, portrait
 
 PAGE: Final = 50
 #: Of what is asked for, what is said elsewhere on the page or is for programs.
-_NOT_SHOWN: Final = frozenset(
-    {
-        *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration"),
-        *("difference", "changed", "name", "role", "title", "reportsTo", "outcomeId", "prepared"),
-        *("baseRevision", "options", "verb", "basis", "prompt", "capabilities"),
-    }
-)
+_FREE: Final = frozenset({"title"})
+_NOT_SHOWN: Final = {
+    "hire_agent": frozenset(
+        {
+            *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "grants"),
+            *("name", "role", "title", "reportsTo", "outcomeId", "permissions"),
+        }
+    ),
+    "config_change": frozenset(
+        {*("agentId", "name", "configuration", "difference", "changed", "baseRevision")}
+    ),
+    "capability_use": frozenset({"options", "verb", "basis", "prepared", "action", "resource"}),
+    "budget": frozenset({"agentId"}),
+}
+#: What people call what programs named.
+_NAMES: Final = {
+    "arguments": "with",
+    "because": "why a person is asked",
+    "budgetMonthlyCents": "monthly budget",
+    "permissionLevel": "permission level",
+}
+_CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]")
+_LONGEST_NAME: Final = 60
+#: What happened that the approval itself does not tell any more.
+_HAPPENED: Final = {
+    "approval.revise": "sent it back",
+    "approval.remind": "asked for it again",
+    "approval.use": "made use of it",
+}
+_DECIDED: Final = {
+    "approved": "approved it",
+    "rejected": "rejected it",
+    "cancelled": "withdrew it",
+}
 _DECISIONS: Final = {
     "approve": (approvals.approve, "Approved."),
     "reject": (approvals.reject, "Rejected."),
@@ -38,6 +68,8 @@ def routes(site: Site) -> list[Route]:
         site.page("/approvals/{approval}", show),
         site.action("/approvals/{approval}/decide", decide, show),
         site.action("/approvals/{approval}/comment", comment, show),
+        site.action("/approvals/{approval}/resubmit", resubmit, show),
+        site.action("/approvals/{approval}/cancel", cancel, show),
         site.action("/approvals/{approval}/delete-agent", delete_agent, show),
     ]
 
@@ -66,24 +98,32 @@ async def listing(visit: Visit) -> Response:
 async def show(visit: Visit) -> Response:
     one = await visit.ask(approvals.show, approval=visit.argument("approval"))
     visit.enter(one["company_id"])
-    about = await _about(visit, one)
-    payload = one["payload"]
-    revisions = one["revisions"]
+    payload, kind = one["payload"], one["type"]
+    snapshot = _document(payload.get("requestedConfigurationSnapshot"))
+    rights = _rights(payload) if kind == "hire_agent" else []
+    about = await visit.ask(
+        portrait.resources, company=one["company_id"], named=_resources(one, rights)
+    )
+    called = {name: found["name"] for name, found in about.items()}
+    happened = await visit.ask(approvals.history, approval=one["id"])
     return await visit.show(
         "approval.html",
         one=one,
-        asks=asks_to(one),
-        about=about,
-        snapshot=payload.get("requestedConfigurationSnapshot") or payload,
-        boss=payload.get("reportsTo"),
-        rest={key: value for key, value in payload.items() if key not in _NOT_SHOWN and value},
+        asks=asks_to(one, called),
+        about=await _about(visit, one),
+        resources=about,
+        rights=rights,
+        snapshot=snapshot if kind == "hire_agent" else {},
+        boss=_text(payload.get("reportsTo")) if kind == "hire_agent" else "",
+        facts=_facts(payload, kind),
         compared=[
             (now["number"], difference(before["payload"], now["payload"]))
-            for before, now in pairwise(revisions)
+            for before, now in pairwise(one["revisions"])
         ][::-1],
         thread=_thread(one["comments"]),
-        timeline=_timeline(one),
+        timeline=_timeline(one, happened),
         names=await asking.names(visit, _everybody(one)),
+        again=_again(visit, one),
     )
 
 
@@ -122,6 +162,22 @@ async def comment(visit: Visit) -> Done:
     return Done(f"/approvals/{approval}", "Your comment is there for everybody concerned.")
 
 
+async def resubmit(visit: Visit) -> Done:
+    """What a person asked for is submitted again by a person."""
+    approval = visit.argument("approval")
+    payload = read_json(visit.form.text("payload") or "{}", "payload")
+    if not isinstance(payload, dict):
+        raise BadInput("payload: must be an object.", "Write it as a JSON object.")
+    await visit.do(approvals.resubmit, approval=approval, payload=payload)
+    return Done(f"/approvals/{approval}", "It is submitted again.")
+
+
+async def cancel(visit: Visit) -> Done:
+    approval = visit.argument("approval")
+    await visit.do(approvals.cancel, approval=approval)
+    return Done(f"/approvals/{approval}", "It is withdrawn.")
+
+
 async def delete_agent(visit: Visit) -> Done:
     approval = visit.argument("approval")
     await visit.do(approvals.delete_agent, approval=approval)
@@ -139,9 +195,63 @@ def _people(one: Mapping[str, Any]) -> list[str | None]:
 def _everybody(one: Mapping[str, Any]) -> Iterable[str | None]:
     yield from _people(one)
     yield one["agent_id"]
-    yield one["payload"].get("reportsTo")
+    yield one["routed_to_agent_id"]
+    yield _text(one["payload"].get("reportsTo"))
     for said in (*one["comments"], *one["revisions"]):
         yield said["author_agent_id"] or said["author_user_id"]
+
+
+def _text(value: object) -> str:
+    """What an agent wrote into a request need not be what belongs there."""
+    return value if isinstance(value, str) else ""
+
+
+def _document(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a new agent is to get, besides what its place gives it."""
+    wishes = payload.get("grants")
+    return [
+        {name: str(wish.get(name) or "") for name in ("resource", "level", "mode")}
+        for wish in (wishes if isinstance(wishes, list) else [])
+        if isinstance(wish, dict)
+    ]
+
+
+def _resources(one: Mapping[str, Any], rights: Iterable[Mapping[str, str]]) -> set[str]:
+    found = {right["resource"] for right in rights}
+    payload = one["payload"]
+    if one["type"] == "hire_agent" and _text(payload.get("outcomeId")):
+        found.add(f"outcome:{payload['outcomeId']}")
+    if one["type"] == "capability_use":
+        found.add(_text(payload.get("resource")))
+    return found
+
+
+def _facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
+    """What is asked for, as far as nothing else on the page says it, under names to read."""
+    hidden = _NOT_SHOWN.get(kind, _FREE)
+    found = []
+    for key, value in payload.items():
+        if key in hidden or value in (None, "", [], {}):
+            continue
+        shown = money(value) if key == "budgetMonthlyCents" and isinstance(value, int) else value
+        words = _NAMES.get(key) or _CAMEL.sub(lambda found: f" {found[0].lower()}", str(key))
+        found.append((words[:_LONGEST_NAME], shown))
+    return found
+
+
+def _again(visit: Visit, one: Mapping[str, Any]) -> str | None:
+    """What somebody of the board can submit again, when a person asked and it was sent back."""
+    if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
+        return None
+    payload = one["payload"]
+    inner = {"hire_agent": "requestedConfigurationSnapshot", "config_change": "configuration"}
+    key = inner.get(one["type"])
+    document = _document(payload.get(key)) if key else payload
+    return visit.form.text("payload") or as_json(document)
 
 
 def _thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -154,29 +264,36 @@ def _thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return top
 
 
-def _timeline(one: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Asked, revised, decided: each with who and when."""
+def _timeline(
+    one: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Asked, sent back, revised, decided, used: each with who and when."""
     steps = [
-        {
-            "at": revision["created_at"],
-            "who": revision["author_agent_id"] or revision["author_user_id"],
-            "what": "asked for it"
+        _step(
+            revision["created_at"],
+            revision["author_agent_id"] or revision["author_user_id"],
+            "asked for it"
             if revision["number"] == 1
-            else f"sent revision {revision['number']}",
-            "note": "",
-        }
+            else f"submitted revision {revision['number']}",
+        )
         for revision in one["revisions"]
     ]
+    steps += [
+        _step(event["at"], event["by"].partition(":")[2], _HAPPENED[event["action"]], event["why"])
+        for event in happened
+        if event["action"] in _HAPPENED
+    ]
     if one["decided_at"]:
-        words = {"approved": "approved it", "rejected": "rejected it", "cancelled": "cancelled it"}
         steps.append(
-            {
-                "at": one["decided_at"],
-                "who": one["decided_by_user_id"] or one["decided_by_agent_id"],
-                "what": words.get(one["status"], one["status"].replace("_", " ")),
-                "note": one["decision_note"] or "",
-            }
+            _step(
+                one["decided_at"],
+                one["decided_by_user_id"] or one["decided_by_agent_id"],
+                _DECIDED.get(one["status"], one["status"].replace("_", " ")),
+                one["decision_note"],
+            )
         )
-    elif one["status"] == "revision_requested":
-        steps.append({"at": one["updated_at"], "who": None, "what": "It was sent back", "note": ""})
-    return steps
+    return sorted(steps, key=lambda step: str(step["at"]))
+
+
+def _step(at: str, who: str | None, what: str, note: str | None = None) -> dict[str, Any]:
+    return {"at": at, "who": who, "what": what, "note": note or ""}

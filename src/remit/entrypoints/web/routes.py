@@ -8,9 +8,11 @@ from remit.app import App
 from remit.entrypoints.http.stream import Announcer
 from remit.entrypoints.web import (
     account,
+    agent,
     approvals,
     company,
     company_settings,
+    hire,
     home,
     live,
     org,
@@ -19,7 +21,18 @@ from remit.entrypoints.web import (
 )
 from remit.entrypoints.web.site import Site
 
-_PAGES = (home, company, company_settings, account, org, org_change, approvals, signin)
+_PAGES = (
+    home,
+    company,
+    company_settings,
+    account,
+    org,
+    org_change,
+    agent,
+    hire,
+    approvals,
+    signin,
+)
 
 
 def build(app: App, announcer: Announcer) -> list[Route]:

@@ -17,6 +17,7 @@ STATUS: Final = {
     "error": "stopped",
 }
 _LONGEST_MARKDOWN: Final = 256 * 1024
+_LONGEST_DIFF: Final = 4000
 
 # No HTML of somebody else, no pictures from elsewhere: text, links, lists, tables, code.
 _markdown = (
@@ -27,7 +28,14 @@ _markdown = (
 def markdown(text: str | None) -> Markup:
     """Somebody's text, as HTML that holds nothing but text."""
     whole = (text or "")[:_LONGEST_MARKDOWN]
-    rendered = _markdown.render(whole)
+    tokens = _markdown.parse(whole)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            # The headings of a page are ours; somebody's text only looks like one.
+            if token.nesting == 1:
+                token.attrSet("class", f"heading {token.tag}")
+            token.tag = "p"
+    rendered = str(_markdown.renderer.render(tokens, _markdown.options, {}))
     # Links lead away from here: who follows one does not take the page along.
     safe = rendered.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=')
     return Markup(safe)  # noqa: S704  # the renderer escapes
@@ -81,9 +89,18 @@ def pretty(value: Any) -> str:
 
 def diff(before: Any, after: Any) -> list[tuple[str, str]]:
     """Lines with what became of them: same, added, removed."""
-    kinds = {"+": "added", "-": "removed", " ": "same"}
-    lines = difflib.ndiff(_lines(before), _lines(after))
-    return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
+    old, new = _lines(before), _lines(after)
+    if len(old) + len(new) > _LONGEST_DIFF:
+        # Finding what stayed takes time that grows with the square.
+        return [("removed", line) for line in old] + [("added", line) for line in new]
+    found: list[tuple[str, str]] = []
+    for what, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if what == "equal":
+            found += [("same", line) for line in old[i:j]]
+            continue
+        found += [("removed", line) for line in old[i:j]]
+        found += [("added", line) for line in new[k:m]]
+    return found
 
 
 def _lines(value: Any) -> list[str]:
@@ -111,4 +128,5 @@ FILTERS: Final = {
     "count": count,
     "size": size,
     "pretty": pretty,
+    "diff": diff,
 }

@@ -1,0 +1,54 @@
+"""A hire, tried out: who would come, what it would be told and may do; and nothing happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit.errors import BadInput
+from remit.model.principal import ActorKind, Principal
+from remit.services import agents, approvals, grants, hiring, lookup, overview, views
+from remit.services.command import Context, logged
+from remit.services.derived import rights
+from remit.store import grants as statements
+from remit.store import people
+
+
+@logged
+def preview(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The agent as it would be once somebody said yes, with its boss and its rights."""
+    lookup.company_of_caller(ctx, company)
+    if asked.get("outcome") is None:
+        described = {key: value for key, value in asked.items() if key != "outcome"}
+        new = agents.create.body(ctx, company=company, **described)["id"]
+    else:
+        hired = hiring.hire.body(ctx, company=company, **asked)
+        new = hired["agent"]["id"]
+        if hired["approval"] is not None:
+            approvals.approve.body(ctx, approval=hired["approval"]["id"])
+    agent = lookup.agent_row(ctx, new)
+    here = ctx.tx.one(people.COMPANY, company=ctx.company)
+    if agent is None or here is None:
+        raise BadInput("There is nothing to show.", "Describe the agent.")
+    held = ctx.tx.all(statements.HELD_BY, holder=agent.id, after="", limit=1000, now=ctx.now)
+    boss = lookup.agent_row(ctx, agent.boss_id) if agent.boss_id else None
+    user = ctx.tx.one(people.USER, user=agent.boss_user_id) if agent.boss_user_id else None
+    itself = Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
+    )
+    with ctx.acting_as(itself):
+        offered = overview.offered.body(ctx)
+    answer = {
+        "agent": {**views.agent(agent), "prompt": agent.prompt, "capabilities": agent.capabilities},
+        "boss": {"kind": "agent", "name": boss.name, "outcome": boss.id}
+        if boss
+        else {"kind": "user", "name": user.name if user else "the board", "outcome": None},
+        "company": views.company(here),
+        "rights": [
+            *rights(ctx, agent),
+            *(views.grant(one, grants.reason(one)) for one in held),
+        ],
+        "can": sorted(offered),
+    }
+    ctx.tx.restart()
+    return answer

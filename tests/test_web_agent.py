@@ -1,0 +1,423 @@
+"""One agent's page: who it is, what it does or why not, and everything that can be done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from remit.runtime.runs import begin, finish
+from remit.services import claiming
+from remit.services.identity import as_system
+from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.web_stage import HOSTILE, aside, end, person, refusals, run
+
+TABS = ("", "?tab=work", "?tab=mail", "?tab=rights", "?tab=configuration", "?tab=runs")
+
+
+def header(page: Page) -> Any:
+    return page.locator("[data-part=who]")
+
+
+@pytest.mark.requirement("BX-17", "AG-93")
+def test_an_agent_says_who_it_is_what_it_works_on_and_why_it_does_not_run(
+    office: Office, visitor: Visitor
+) -> None:
+    ada = office.agent("Ada", role="cto", title="Chief technology", purpose="Technology works")
+    grace = office.agent("Grace", ada["id"])
+    office.as_agent(ada).must(
+        "POST", office.path("outcomes"), {"title": "A compiler", "parentId": ada["id"]}
+    )
+    page = visitor.goto(f"/agents/{ada['id']}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Ada")
+    expect(header(page)).to_contain_text("cto, Chief technology")
+    expect(header(page).get_by_role("link", name=office.root["name"])).to_be_visible()
+    expect(header(page).get_by_role("link", name="Grace")).to_have_attribute(
+        "href", f"/agents/{grace['id']}"
+    )
+    expect(header(page)).to_contain_text("Why it is not running:")
+    told = office.board.must("GET", f"/api/agents/{ada['id']}/why-idle")["sentence"]
+    expect(header(page)).to_contain_text(told)
+    expect(page.get_by_role("region", name="Its mandate")).to_contain_text("Technology works")
+    expect(page.get_by_role("region", name="Open outcomes")).to_contain_text("A compiler")
+    expect(page.get_by_role("region", name="Facts")).to_contain_text("accountable person")
+    page.get_by_role("link", name="Work", exact=True).click()
+    expect(page.get_by_role("region", name="Its outcomes")).to_contain_text("A compiler")
+    page.get_by_role("link", name="Completed").click()
+    expect(page.get_by_text("It owns no outcomes with this status.")).to_be_visible()
+
+
+@pytest.mark.requirement("HH-10")
+def test_the_boss_of_an_agent_is_current_without_reloading(
+    office: Office, visitor: Visitor
+) -> None:
+    boss, other, one = (office.agent(name) for name in ("Boss1", "Boss2", "Moved"))
+    office.board.must(
+        "POST",
+        office.path("reorganise"),
+        {"operations": [{"op": "move", "agent": "Moved", "to": "Boss1"}]},
+    )
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
+    expect(header(page).get_by_role("link", name="Boss1")).to_be_visible()
+    page.evaluate("window.unbroken = true")
+    office.board.must(
+        "POST",
+        office.path("reorganise"),
+        {"operations": [{"op": "move", "agent": "Moved", "to": "Boss2"}]},
+    )
+    expect(header(page).get_by_role("link", name="Boss2")).to_have_attribute(
+        "href", f"/agents/{other['id']}"
+    )
+    expect(header(page).get_by_role("link", name="Boss1")).to_have_count(0)
+    assert page.evaluate("window.unbroken")
+    assert boss["id"] != other["id"]
+
+
+@pytest.mark.requirement("AG-93")
+def test_a_running_agent_shows_its_run_and_can_be_ended_paused_and_resumed(
+    office: Office, visitor: Visitor
+) -> None:
+    one = office.agent("Runner")
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
+    live = run(office, one)
+    expect(header(page).locator(".badge")).to_have_text("running")
+    expect(header(page).get_by_role("link", name="Running")).to_have_attribute(
+        "href", f"/runs/{live.id}"
+    )
+    page.get_by_role("button", name="Abort the run").click()
+    expect(page.get_by_role("status").filter(has_text="The run of Runner is over.")).to_be_visible()
+    expect(header(page).locator(".badge")).to_have_text("idle")
+    page.get_by_role("button", name="Pause").click()
+    expect(header(page).locator(".badge")).to_have_text("paused")
+    expect(header(page)).to_contain_text("It is paused; somebody has to resume it.")
+    expect(page.get_by_role("button", name="Wake")).to_have_count(0)
+    page.get_by_role("button", name="Resume").click()
+    expect(header(page).locator(".badge")).to_have_text("idle")
+    page.get_by_role("button", name="Wake").click()
+    expect(page.get_by_role("link", name="Mail 1", exact=False)).to_be_visible()
+    page.goto(f"/agents/{one['id']}?tab=runs")
+    expect(page.get_by_role("region", name="Its runs").locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("region", name="Its runs")).to_contain_text("cancelled")
+    expect(page.locator("[data-part=totals]")).to_contain_text("1run")
+
+
+@pytest.mark.requirement("PC-75")
+def test_an_agent_that_awaits_approval_has_a_way_to_it_and_no_controls(
+    office: Office, visitor: Visitor
+) -> None:
+    made = office.hire("Waiting")
+    page = visitor.live(visitor.goto(f"/agents/{made['agent']['id']}"))
+    expect(header(page).locator(".badge")).to_have_text("awaits approval")
+    expect(page.get_by_role("group", name="Control Waiting")).to_have_count(0)
+    expect(header(page)).to_contain_text("Pending board approval")
+    page.goto(f"/agents/{made['agent']['id']}?tab=rights")
+    expect(page.get_by_role("switch")).to_have_count(0)
+    page.goto(f"/agents/{made['agent']['id']}?tab=configuration")
+    expect(page.get_by_role("button", name="Change it")).to_have_count(0)
+    visitor.live()
+    header(page).get_by_role("link", name="Look at the approval").click()
+    page.wait_for_url(f"**/approvals/{made['approval']['id']}")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("status").filter(has_text="Approved.")).to_be_visible()
+    page.goto(f"/agents/{made['agent']['id']}")
+    expect(page.get_by_role("group", name="Control Waiting")).to_be_visible()
+
+
+def test_terminating_asks_first_and_is_impossible_with_reports(
+    office: Office, visitor: Visitor
+) -> None:
+    above = office.agent("Above")
+    below = office.agent("Below", above["id"])
+    page = visitor.live(visitor.goto(f"/agents/{above['id']}"))
+    expect(page.get_by_role("button", name="Terminate")).to_be_disabled()
+    page.goto(f"/agents/{below['id']}")
+    page.get_by_role("button", name="Terminate").click()
+    page.get_by_role("dialog").get_by_role("button", name="No").click()
+    expect(header(page).locator(".badge")).to_have_text("idle")
+    page.get_by_role("button", name="Terminate").click()
+    page.get_by_role("dialog").get_by_role("button", name="Terminate").click()
+    expect(header(page).locator(".badge")).to_have_text("terminated")
+    expect(page.get_by_role("group", name="Control Below")).to_have_count(0)
+
+
+@pytest.mark.requirement("AG-94")
+def test_a_person_writes_to_any_agent_and_sees_it_in_its_inbox(
+    office: Office, visitor: Visitor
+) -> None:
+    one = office.agent("Reader")
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
+    page.get_by_label("Subject").fill("Hello")
+    page.get_by_role("textbox", name="Message").fill("Read **this**.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("status").filter(has_text="is sent")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("")
+    # What was said stays, although the page was refreshed by what was done.
+    page.wait_for_timeout(800)
+    expect(page.get_by_role("status").filter(has_text="is sent")).to_be_visible()
+    page.get_by_role("link", name="Mail 1").click()
+    inbox = page.get_by_role("region", name="In its inbox")
+    expect(inbox.get_by_role("link", name="Hello")).to_be_visible()
+    expect(inbox).to_contain_text("Read **this**.")
+    office.as_agent(one).must(
+        "POST", office.path("messages"), {"to": "board", "subject": "Thanks", "body": "x"}
+    )
+    expect(page.get_by_role("region", name="Messages").get_by_text("Thanks")).to_be_visible()
+
+
+@pytest.mark.requirement("PC-65", "PC-79")
+def test_the_hiring_permission_is_a_switch_that_keeps_its_value(
+    office: Office, visitor: Visitor
+) -> None:
+    one = office.agent("Recruiter")
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=rights"))
+    switch = page.get_by_role("switch", name="Can create new agents")
+    expect(switch).to_have_attribute("aria-checked", "false")
+    switch.press("Enter")
+    expect(switch).to_have_attribute("aria-checked", "true")
+    page.reload()
+    expect(switch).to_have_attribute("aria-checked", "true")
+    found = office.board.must("GET", f"/api/agents/{one['id']}")
+    assert found["permissions"] == {"canCreateAgents": True}
+    visitor.live()
+    office.board.must("PATCH", f"/api/agents/{one['id']}/permissions", {"canCreateAgents": False})
+    expect(switch).to_have_attribute("aria-checked", "false")
+    page.get_by_label("Permission level").select_option("boss")
+    page.get_by_role("button", name="Set the level").click()
+    expect(switch).to_have_attribute("aria-checked", "true")
+    expect(page.get_by_role("region", name="Capabilities", exact=True)).to_contain_text(
+        "approval.decide"
+    )
+
+
+def test_capabilities_are_given_marked_when_unused_and_taken_back(
+    office: Office, visitor: Visitor
+) -> None:
+    one, other = office.agent("Holder"), office.agent("Friend")
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=rights"))
+    page.get_by_label("On what").fill("kb_file:nonsense")
+    page.get_by_role("button", name="Give").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_label("On what")).to_have_value("kb_file:nonsense")
+    page.get_by_label("On what").fill(f"message:{other['id']}")
+    page.get_by_label("Level", exact=True).select_option("use")
+    page.get_by_label("Mode").select_option("ask")
+    page.get_by_label("Ends at").fill("2099-01-01T10:00")
+    page.get_by_role("button", name="Give").click()
+    row = page.get_by_role("region", name="Capabilities", exact=True).locator("tbody tr").first
+    expect(row).to_contain_text("mail to Friend")
+    expect(row).to_contain_text("ask")
+    expect(row).to_contain_text("never used")
+    expect(row).to_contain_text("granted by the board")
+    expect(row).to_contain_text("its mandate")
+    row.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("Nobody has given it anything.")).to_be_visible()
+    expect(page.get_by_role("region", name="Rights by rule")).to_contain_text("its memory")
+
+
+def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_secrets(
+    office: Office, visitor: Visitor
+) -> None:
+    secret = "sk-live-aaaabbbbccccdddd1111"
+    one = office.agent(
+        "Tuned",
+        adapterType="process",
+        adapterConfig={"command": "true", "env": {"API_TOKEN": secret}},
+        prompt="First line.\nSecond line.",
+    )
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration"))
+    assert secret not in page.content()
+    settings = page.get_by_label("Settings of the adapter")
+    expect(settings).to_contain_text("***REDACTED***")
+    settings.fill('{"command": "true", "timeoutSeconds": "soon"}')
+    page.get_by_role("button", name="Change it").click()
+    at_field = page.locator("[data-part=at-adapterConfig]")
+    expect(at_field).to_contain_text("adapterConfig.timeoutSeconds")
+    expect(settings).to_have_value('{"command": "true", "timeoutSeconds": "soon"}')
+    settings.fill("{nonsense")
+    page.get_by_role("button", name="Change it").click()
+    expect(at_field).to_contain_text("is not JSON (line 1, column 2)")
+    settings.fill(
+        '{"command": "true", "timeoutSeconds": 60, "env": {"API_TOKEN": "***REDACTED***"}}'
+    )
+    page.get_by_label("Instructions").fill("First line.\nAnother line.")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("heading", name="Revision 2, current")).to_be_visible()
+    expect(settings).to_contain_text('"timeoutSeconds": 60')
+    kept = aside(_env(office, one))
+    assert kept == {"API_TOKEN": secret}
+    page.get_by_text("Changed prompt, adapterConfig").click()
+    changed = page.get_by_role("region", name="What revision 2 changed")
+    expect(changed.locator(".removed")).to_contain_text(["Second line."])
+    expect(changed.locator(".added").first).to_contain_text("Another line.")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("timeoutSeconds")
+    page.get_by_role("button", name="Go back to it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Go back").click()
+    expect(page.get_by_role("heading", name="Revision 3, current")).to_be_visible()
+    expect(page.get_by_label("Instructions")).to_have_value("First line.\nSecond line.")
+    assert secret not in page.content()
+
+
+async def _env(office: Office, one: dict[str, Any]) -> Any:
+    """What is really stored, which no page shows."""
+    app = office.running.app
+    live = await begin(app.gate, app.ids, app.settings.workspaces, one["id"])
+    found = await app.gate(as_system(), claiming.briefing, run=live.id)
+    await finish(app.gate, live, "completed")
+    return found["agent"]["adapter_config"]["env"]
+
+
+def test_who_changes_a_configuration_after_somebody_else_did_is_told_and_loses_nothing(
+    office: Office, visitor: Visitor
+) -> None:
+    one = office.agent("Contested", prompt="Old.")
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration"))
+    prompt = page.get_by_label("Instructions")
+    prompt.fill("Mine.")
+    office.board.must("PATCH", f"/api/agents/{one['id']}", {"prompt": "Theirs."})
+    expect(page.get_by_role("heading", name="Revision 2, current")).to_be_visible()
+    expect(prompt).to_have_value("Mine.")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("alert")).to_contain_text("at revision 2, not 1")
+    expect(prompt).to_have_value("Mine.")
+    page.get_by_label("Change it all the same").check()
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("heading", name="Revision 3, current")).to_be_visible()
+    assert office.board.must("GET", f"/api/agents/{one['id']}")["prompt"] == "Mine."
+
+
+def test_a_change_can_be_proposed_instead(office: Office, visitor: Visitor) -> None:
+    one = office.agent("Proposed")
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration"))
+    page.get_by_label("Title").fill("Second in command")
+    page.get_by_label("Reason, for a proposal").fill("It earned it.")
+    page.get_by_role("button", name="Propose it").click()
+    page.wait_for_url("**/approvals/*")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("change title of Proposed")
+    expect(page.get_by_role("region", name="What changes")).to_contain_text("Second in command")
+    expect(page.get_by_role("region", name="What is asked")).to_contain_text("It earned it.")
+
+
+def test_the_state_document_is_read_when_somebody_opens_it_and_not_before(
+    office: Office, visitor: Visitor
+) -> None:
+    one = office.agent("Thinker")
+    client = office.as_agent(one)
+    file = client.must("GET", f"/api/files/{one['stateFileId']}")
+    client.must(
+        "PUT",
+        f"/api/files/{one['stateFileId']}/content",
+        body=b"# Plan\n\n- *think*",
+        headers={
+            "Content-Type": "text/markdown",
+            "If-Match": f'"{file["version"]}:{file["hash"]}"',
+        },
+    )
+
+    def readings() -> int:
+        found = office.board.must("GET", f"/api/files/{one['stateFileId']}/log")
+        return sum(entry["userId"] is not None for entry in found)
+
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
+    assert readings() == 0
+    page.get_by_text("State document").click()
+    expect(page.locator("#memory em")).to_have_text("think")
+    office.board.must("POST", f"/api/agents/{one['id']}/wakeup")
+    expect(page.get_by_role("link", name="Mail 1")).to_be_visible()
+    expect(page.locator("#memory em")).to_have_text("think")
+    assert readings() == 1
+
+
+def test_who_only_looks_has_no_buttons_and_nothing_is_refused(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    inside = office.agent("Inside")
+    report = office.agent("Deeper", inside["id"])
+    before = refusals(office)
+    watcher = visit(person(office, "Watcher", "observer"))
+    for tab in TABS:
+        page = watcher.goto(f"/agents/{inside['id']}{tab}")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Inside")
+        expect(page.locator("main form[method=post]")).to_have_count(0)
+    part = visit(person(office, "Partner", scope=inside["id"]))
+    page = part.goto(f"/agents/{report['id']}")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page = part.goto(f"/agents/{office.root['id']}")
+    expect(page.get_by_text("It works outside of your part of the company.")).to_be_visible()
+    expect(page.get_by_role("link", name="Configuration", exact=True)).to_have_count(0)
+    assert refusals(office) == before
+
+
+def test_hostile_text_is_text_in_every_tab(office: Office, visitor: Visitor) -> None:
+    one = office.agent(
+        "Hostile",
+        title="<img src=x onerror=alert(1)>",
+        prompt=HOSTILE,
+        capabilities=HOSTILE + "x" * 5000,
+        purpose="<b>bold</b> aim",
+        adapterType="process",
+        adapterConfig={"command": "<script>", "args": ["</code><script>alert(1)</script>"]},
+    )
+    client = office.as_agent(one)
+    client.must(
+        "POST", office.path("outcomes"), {"title": "<script>x</script>", "parentId": one["id"]}
+    )
+    client.must(
+        "POST", office.path("messages"), {"to": "board", "subject": "</a><script>", "body": HOSTILE}
+    )
+    end(office, run(office, one), "failed")
+    for tab in TABS:
+        page = visitor.goto(f"/agents/{one['id']}{tab}")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main script, main img, main a[href^=javascript]").count() == 0
+        check_fits(page)
+
+
+def test_every_tab_is_accessible_and_fits_a_phone_by_day_and_by_night(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    one = office.agent("Tidy", prompt="# Title\n\n### Deep\n\nText.", capabilities="Many *things*.")
+    office.agent("Tidied", one["id"])
+    office.as_agent(one).must(
+        "POST", office.path("messages"), {"to": "board", "subject": "Hi", "body": "x"}
+    )
+    office.board.must(
+        "POST",
+        office.path("grants"),
+        {"to": one["id"], "resource": "full_access", "level": "use", "mode": "ask"},
+    )
+    office.board.must("PATCH", f"/api/agents/{one['id']}", {"title": "Tidier"})
+    end(office, run(office, one))
+    for viewport, scheme in ((None, "light"), (PHONE, "dark")):
+        more = {"viewport": viewport} if viewport else {}
+        visitor = visit(color_scheme=scheme, **more)
+        for tab in (*TABS, "/state"):
+            page = visitor.goto(f"/agents/{one['id']}{tab}")
+            check_accessible(page)
+            check_fits(page)
+
+
+def test_an_agent_is_seen_and_controlled_without_scripts(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    one = office.agent("Plain")
+    page = visit(java_script_enabled=False).goto(f"/agents/{one['id']}?tab=rights")
+    page.get_by_role("switch", name="Can create new agents").click()
+    expect(page.get_by_role("switch")).to_have_attribute("aria-checked", "true")
+    page.get_by_role("button", name="Pause").click()
+    expect(header(page).locator(".badge")).to_have_text("paused")
+    page.goto(f"/agents/{one['id']}?tab=configuration")
+    page.get_by_label("Settings of the adapter").fill('{"nonsense": 1}')
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_label("Settings of the adapter")).to_have_value('{"nonsense": 1}')
+    expect(page.get_by_role("alert")).to_contain_text("adapterConfig.nonsense")
+
+
+def test_what_is_not_there_says_so(office: Office, visitor: Visitor) -> None:
+    for address in ("/agents/nobody", f"/agents/{office.root['id']}?tab=nonsense"):
+        page = visitor.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+        expect(page.get_by_role("alert")).to_be_visible()
