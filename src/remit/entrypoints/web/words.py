@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 #: What a status is called where a person reads it.
@@ -18,10 +21,51 @@ STATUS: Final = {
 }
 _LONGEST_MARKDOWN: Final = 256 * 1024
 
+#: What knowledge refers to each other by; the page of a file leads on to that of an outcome.
+_REFERENCE: Final = re.compile(
+    r"kb://([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+)
+_HEADING: Final = re.compile(r"h([1-6])")
+#: A page and its parts have titles of their own; headings in a text begin below these.
+_ABOVE: Final = 2
+
+
+def _fit_in(state: StateCore) -> None:
+    """Headings below those of the page, without leaving one out; references as links."""
+    last = _ABOVE
+    for token in state.tokens:
+        heading = _HEADING.fullmatch(token.tag)
+        if heading and token.nesting == 1:
+            last = min(int(heading[1]) + _ABOVE, last + 1, 6)
+        if heading:
+            token.tag = f"h{last}"
+        if token.children:
+            token.children = [new for old in token.children for new in _linked(old)]
+
+
+def _linked(token: Token) -> list[Token]:
+    if token.type == "link_open":
+        found = _REFERENCE.fullmatch(str(token.attrGet("href")))
+        if found:
+            token.attrSet("href", f"/files/{found[1]}")
+    if token.type != "text" or "kb://" not in token.content:
+        return [token]
+    made: list[Token] = []
+    at = 0
+    for match in _REFERENCE.finditer(token.content):
+        made.append(Token("text", "", 0, content=token.content[at : match.start()]))
+        made.append(Token("link_open", "a", 1, attrs={"href": f"/files/{match[1]}"}))
+        made.append(Token("text", "", 0, content=f"kb://…{match[1][-8:]}"))
+        made.append(Token("link_close", "a", -1))
+        at = match.end()
+    return [*made, Token("text", "", 0, content=token.content[at:])]
+
+
 # No HTML of somebody else, no pictures from elsewhere: text, links, lists, tables, code.
 _markdown = (
     MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
 )
+_markdown.core.ruler.push("fit_in", _fit_in)
 
 
 def markdown(text: str | None) -> Markup:
