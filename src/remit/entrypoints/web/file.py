@@ -14,13 +14,14 @@ from remit.entrypoints.web.comparing import Comparison, compare
 from remit.entrypoints.web.files import LARGEST_TEXT, typed
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import BadInput, Conflict
-from remit.services import choices, files
+from remit.services import choices, files, naming
 from remit.services.identity import Caller
 
 #: Of a text, what is shown on a page; the whole is there to download.
 LARGEST_SHOWN: Final = 200 * 1024
 VERSIONS: Final = 20
 ACCESSES: Final = 25
+MOST_LINKS: Final = 20
 #: Texts that are not Markdown, by how their description ends or how they begin.
 _OTHER: Final = re.compile(
     r"\.(txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|xml|html?|css|js|ts|py|sh|c|h|rs|go|java|sql|diff|patch)$",
@@ -73,6 +74,11 @@ async def show(visit: Visit) -> Response:
         if len(read) == ACCESSES
         else "",
         held=held,
+        titles=await visit.ask(
+            naming.titles,
+            company=visit.company_id,
+            resources=[f"kb_file:{one}" for one in (info.get("links") or [])[:MOST_LINKS]],
+        ),
         names=await asking.names(visit, everybody),
     )
 

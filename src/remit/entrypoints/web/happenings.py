@@ -140,25 +140,85 @@ def infinitive(action: str) -> str:
 async def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Events with all that a page says about them."""
     found = [dict(event) for event in events]
-    mentioned = {one for event in found for one in _mentioned(event)}
-    names = await asking.names(visit, mentioned)
+    names = await asking.names(visit, {one for event in found for one in _mentioned(event)})
     titles = await visit.ask(
         naming.titles,
         company=visit.company_id,
         resources={f"{kind}:{own}" for kind, own in map(_thing, found) if own},
     )
     for event in found:
+        event["actor_kind"], _, event["actor_id"] = event["actor"].partition(":")
+        event["actor_name"] = names[event["actor_id"]] if event["actor_id"] else "Remit"
         kind, own = _thing(event)
-        event["said"] = past(event["action"]) if event["allowed"] else infinitive(event["action"])
-        event["actor_kind"], _, actor = event["actor"].partition(":")
-        event["actor_id"] = actor
-        event["actor_name"] = names[actor] if actor else "Remit"
-        plain, page = _KINDS.get(kind, (event["resource"], ""))
+        plain, page = _KINDS.get(kind, (str(event["resource"]), ""))
         name = titles.get(f"{kind}:{own}") or names.get(own, "")
         event["thing"] = name or str(event["details"].get("name") or "") or plain
         event["thing_page"] = f"{page}{own}" if page and own else ""
-        event["more"] = _more(event, names)
+        event["said"] = past(event["action"])
+        event["more"] = ""
+        if event["allowed"]:
+            _Teller(event, names).tell()
+        else:
+            event["said"] = f"was not allowed to {infinitive(event['action'])}"
+            event["more"] = str(event["details"].get("sentence") or "")
     return found
+
+
+class _Teller:
+    """Makes a sentence say what happened, with the little that the details have to add."""
+
+    def __init__(self, event: dict[str, Any], names: Mapping[str, str]) -> None:
+        self.event = event
+        self.details: dict[str, Any] = event["details"]
+        self.names = names
+
+    def name(self, key: str) -> str:
+        """Somebody whom the details mention."""
+        value = self.details.get(key)
+        return self.names.get(value.rpartition(":")[2], "") if isinstance(value, str) else ""
+
+    def tell(self) -> None:
+        event, details = self.event, self.details
+        noun, _, verb = event["action"].partition(".")
+        match noun, verb:
+            case "approval", _:
+                event["thing"] = self._asked_for()
+            case "token", "create":
+                event["said"], event["thing"] = self._token()
+            case "file", "write":
+                event["said"] = f"wrote version {details.get('version')} of"
+            case "grant", "give" | "revoke":
+                level = details.get("level") or "something"
+                event["said"] = f"{event['said']} {level} on"
+                way = "to" if verb == "give" else "from"
+                event["more"] = f"{way} {self.name('holder')}" if self.name("holder") else ""
+            case "outcome", "delegate":
+                event["more"] = f"from {self.name('from')} to {self.name('to')}"
+            case "outcome", "create":
+                event["more"] = f"owned by {self.name('owner')}" if self.name("owner") else ""
+            case ("message", "send") | ("question", "ask"):
+                event["more"] = f"to {self.name('to') or details.get('to') or 'somebody'}"
+            case "run", _:
+                status = f", {details['status']}" if details.get("status") else ""
+                event["more"] = f"of {self.name('agent_id') or 'an agent'}{status}"
+            case _:
+                words = details.get("note") or details.get("reason") or details.get("summary")
+                event["more"] = words if isinstance(words, str) else ""
+
+    def _asked_for(self) -> str:
+        who = self.name("agent") or "somebody"
+        return {
+            "hire_agent": f"the hire of {who}",
+            "config_change": f"a change of {who}",
+            "capability_use": "the use of a capability",
+            "budget": f"a budget for {who}",
+        }.get(str(self.details.get("type")), "an approval")
+
+    def _token(self) -> tuple[str, str]:
+        kinds = {"session": ("signed in", ""), "login": ("asked for a link to sign in", "")}
+        if self.details.get("kind") in kinds:
+            return kinds[self.details["kind"]]
+        return "made a key for", self.name("agent_id") or self.name("user_id") or "somebody"
 
 
 def _thing(event: Mapping[str, Any]) -> tuple[str, str]:
@@ -170,42 +230,14 @@ def _thing(event: Mapping[str, Any]) -> tuple[str, str]:
     return kind, own
 
 
+_PEOPLE: Final = ("holder", "owner", "from", "to", "agent", "agent_id", "user_id")
+
+
 def _mentioned(event: Mapping[str, Any]) -> list[str]:
     kind, own = _thing(event)
-    details = event["details"]
-    people = [details.get(name) for name in ("holder", "owner", "from", "to", "agent_id")]
+    people = [event["details"].get(name) for name in _PEOPLE]
     return [
         event["actor"].partition(":")[2],
         *([own] if kind in ("agent", "user", "log") else []),
         *(one.rpartition(":")[2] for one in people if isinstance(one, str)),
     ]
-
-
-def _more(event: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """The little that makes a sentence say what happened."""
-    details = event["details"]
-
-    def name(key: str) -> str:
-        value = details.get(key)
-        return names.get(value.rpartition(":")[2], "") if isinstance(value, str) else ""
-
-    if not event["allowed"]:
-        return str(details.get("sentence") or "")
-    match event["action"]:
-        case "file.write":
-            return f"version {details.get('version')}"
-        case "grant.give" | "grant.revoke":
-            level = f"{details.get('level')}, " if details.get("level") else ""
-            word = "to" if event["action"] == "grant.give" else "from"
-            return f"{level}{word} {name('holder')}" if name("holder") else level.rstrip(", ")
-        case "outcome.delegate":
-            return f"from {name('from')} to {name('to')}" if name("to") else ""
-        case "outcome.create":
-            return f"owned by {name('owner')}" if name("owner") else ""
-        case "message.send":
-            return f"to {name('to') or details.get('to', '')}"
-        case "run.start" | "run.end" | "run.report":
-            status = f", {details['status']}" if details.get("status") else ""
-            return f"of {name('agent_id')}{status}" if name("agent_id") else status[2:]
-    words = details.get("note") or details.get("reason") or details.get("summary")
-    return words if isinstance(words, str) else ""
