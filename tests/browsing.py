@@ -47,7 +47,8 @@ class Office:
 
     @property
     def board(self) -> Client:
-        return self.running.board
+        """A new connection: an old one may have ended while the browser was busy."""
+        return self.running.client(self.running.board.token)
 
     @property
     def url(self) -> str:
@@ -83,9 +84,10 @@ class Office:
         """Another person, who calls with a token."""
         asked: dict[str, Any] = {"name": name, "role": role}
         if scope is not None:
-            asked["scopeAgentId"] = scope
+            asked["scope"] = scope
         made = self.board.must("POST", self.path("users"), asked)
-        return self.running.client(made["token"])
+        key = self.board.must("POST", self.path(f"users/{made['id']}/tokens"))
+        return self.running.client(key["token"])
 
 
 @contextlib.contextmanager

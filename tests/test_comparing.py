@@ -71,3 +71,10 @@ def test_hostile_markdown_stays_text_and_takes_no_time() -> None:
         began = time.perf_counter()
         words.markdown(text)
         assert time.perf_counter() - began < 10, text[:3]
+
+
+def test_what_is_too_long_to_be_set_is_shown_as_it_stands() -> None:
+    long = "para *em*\n" * 10_000 + "<script>the end</script>"
+    shown = words.markdown(long)
+    assert "<em>em</em>" in shown
+    assert shown.endswith("&lt;script&gt;the end&lt;/script&gt;</pre>")

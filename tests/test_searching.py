@@ -193,12 +193,15 @@ def test_titles_are_told_as_far_as_one_may_know(company: Company) -> None:
     secret = company.file(company.ceo.caller, b"x", "Secret plan", unlisted=True)
     shop = work(company, company.ceo.caller, company.ceo.id, "Shop")
     wanted = [f"kb_file:{secret['id']}", f"outcome:{shop}", "outcome:gone", "agent:x", "odd"]
-    asked = {"company": company.id, "resources": wanted}
-    assert company.call(company.board, naming.titles, **asked) == {
+
+    def told(caller: Caller) -> dict[str, str]:
+        return company.call(caller, naming.titles, company=company.id, resources=wanted)
+
+    assert told(company.board) == {
         wanted[0]: "Secret plan",
         wanted[1]: "Shop",
     }
-    assert company.call(lead.caller, naming.titles, **asked) == {}
+    assert told(lead.caller) == {}
 
 
 # ── the record ──────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -19,7 +20,9 @@ STATUS: Final = {
     "revision_requested": "sent back",
     "error": "stopped",
 }
-_LONGEST_MARKDOWN: Final = 256 * 1024
+_LONGEST_TEXT: Final = 256 * 1024
+#: Setting this much takes a good part of a second when somebody means it badly.
+_LONGEST_MARKDOWN: Final = 48 * 1024
 
 #: What knowledge refers to each other by; the page of a file leads on to that of an outcome.
 _REFERENCE: Final = re.compile(
@@ -68,13 +71,21 @@ _markdown = (
 _markdown.core.ruler.push("fit_in", _fit_in)
 
 
+@lru_cache(maxsize=64)
 def markdown(text: str | None) -> Markup:
-    """Somebody's text, as HTML that holds nothing but text."""
-    whole = (text or "")[:_LONGEST_MARKDOWN]
-    rendered = _markdown.render(whole)
+    """Somebody's text, as HTML that holds nothing but text.
+
+    Pages look again and again at the same texts. What is very long is not set, only shown.
+    """
+    whole = (text or "")[:_LONGEST_TEXT]
+    end = len(whole)
+    if end > _LONGEST_MARKDOWN:
+        end = whole.rfind("\n", 0, _LONGEST_MARKDOWN) + 1 or _LONGEST_MARKDOWN
+    rendered = _markdown.render(whole[:end])
     # Links lead away from here: who follows one does not take the page along.
     safe = rendered.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=')
-    return Markup(safe)  # noqa: S704  # the renderer escapes
+    rest = Markup("<pre>{}</pre>").format(whole[end:]) if end < len(whole) else Markup("")
+    return Markup(safe) + rest  # noqa: S704  # the renderer escapes
 
 
 def status(value: str) -> str:
