@@ -1264,7 +1264,17 @@ ROWS = (
             "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
         ),
     ),
-    Row("AG-93", "agents, outcomes, runs, inboxes and logs can be seen", deferred=DASHBOARD),
+    Row(
+        "AG-93",
+        "agents, outcomes, runs, inboxes and logs can be seen",
+        tests=(
+            "tests/test_web_home.py::test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with",
+            "tests/test_web_outcomes.py::test_outcomes_are_listed_filtered_and_found",
+            "tests/test_web_outcomes.py::test_the_drawing_links_to_each_outcome_and_can_be_moved_and_scaled",
+            "tests/test_web_outcomes.py::test_an_outcome_says_why_it_is_there_how_and_what_happened",
+            "tests/test_web_events.py::test_the_record_is_told_in_words_and_filtered",
+        ),
+    ),
     Row(
         "AG-94",
         "a user can message any agent and inspect everything",
@@ -1272,9 +1282,18 @@ ROWS = (
             "tests/test_cli_mail.py::test_a_person_writes_to_the_root_agent_and_reads_its_answer",
             "tests/test_cli_mail.py::test_a_person_writes_to_any_agent_and_looks_into_its_inbox",
             "tests/test_http_mail.py::test_a_message_is_sent_read_answered_and_acknowledged",
+            "tests/test_web_outcomes.py::test_an_outcome_says_why_it_is_there_how_and_what_happened",
+            "tests/test_web_files.py::test_files_are_listed_searched_read_and_compared",
+            "tests/test_web_events.py::test_the_record_is_told_in_words_and_filtered",
         ),
     ),
-    Row("AG-95", "other clients use the same protocol", deferred=DASHBOARD),
+    Row(
+        "AG-95",
+        "other clients use the same protocol",
+        tests=(
+            "tests/test_web_events.py::test_what_a_page_does_and_shows_other_clients_do_and_see_too",
+        ),
+    ),
     Row(
         "AG-96",
         "delegating makes an agent with the outcome's id",
@@ -2353,6 +2372,7 @@ ROWS = (
             "tests/test_events.py::test_why_holds_after_the_grants_are_gone",
             "tests/test_events.py::test_what_an_agent_does_by_itself_leads_to_whoever_made_the_agent",
             "tests/test_events.py::test_why_explains_a_refusal_too",
+            "tests/test_web_events.py::test_a_page_leads_from_an_effect_back_to_the_person_who_authorised_it",
         ),
     ),
     Row(
