@@ -111,7 +111,7 @@ class Office:
         """Another person, who calls with a token."""
         asked: dict[str, Any] = {"name": name, "role": role}
         if scope is not None:
-            asked["scopeAgentId"] = scope
+            asked["scope"] = scope
         made = self.board.must("POST", self.path("users"), asked)
         key = self.board.must("POST", self.path(f"users/{made['id']}/tokens"))
         return self.running.client(key["token"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from remit.model.layout import Layout, Point, Sizes, arrange
 
@@ -40,14 +41,46 @@ text{fill:#f0f6fc}
 .head{fill:#656c76}
 }
 """
-_ARROW = (
-    '<marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
-    ' orient="auto-start-reverse"><path class="head" d="M0 0L8 4L0 8z"/></marker>'
-)
+
+
+class Drawing(NamedTuple):
+    """A part of a page that is drawn. How it looks is said in the page's style sheet."""
+
+    markup: str
+    width: int
+    height: int
 
 
 def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> str:
     """The drawing of what `picture.show` found; `link` makes an address from an id."""
+    placed, drawn = _shapes(graph, link, "arrow")
+    return _page(placed, _heading(graph), drawn)
+
+
+def embed(
+    graph: Mapping[str, Any], link: Callable[[str], str], *, name: str, here: str = ""
+) -> Drawing:
+    """The same for the middle of a page: no style, and a name of its own for what it refers to.
+
+    What `here` names stands out.
+    """
+    placed, drawn = _shapes(graph, link, f"{name}-arrow", here)
+    width, height = math.ceil(placed.width), math.ceil(placed.height)
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    markup = "\n".join(
+        (
+            f'<svg class="graph" {size} role="group" aria-label="{_heading(graph)}">',
+            f"<defs>{_arrow(f'{name}-arrow')}</defs>",
+            *drawn,
+            "</svg>",
+        )
+    )
+    return Drawing(markup, width, height)
+
+
+def _shapes(
+    graph: Mapping[str, Any], link: Callable[[str], str] | None, arrow: str, here: str = ""
+) -> tuple[Layout, list[str]]:
     nodes = {node["id"]: node for node in graph["nodes"]}
     parts = [(parent, child) for parent, child in graph["parts"]]
     known = set(parts)
@@ -55,10 +88,17 @@ def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> 
     waits = ((waiting, blocker) for blocker, waiting in graph["blockers"])
     blockers = [edge for edge in waits if edge not in known]
     placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
-    drawn = [_line(placed.lines[edge], "line", "end") for edge in parts]
-    drawn += [_line(placed.lines[edge], "line blocks", "start") for edge in blockers]
-    drawn += [_box(placed.boxes[one], node, link) for one, node in nodes.items()]
-    return _page(placed, _heading(graph), drawn)
+    drawn = [_line(placed.lines[edge], "line", "end", arrow) for edge in parts]
+    drawn += [_line(placed.lines[edge], "line blocks", "start", arrow) for edge in blockers]
+    drawn += [_box(placed.boxes[one], node, link, one == here) for one, node in nodes.items()]
+    return placed, drawn
+
+
+def _arrow(name: str) -> str:
+    return (
+        f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
+        ' orient="auto-start-reverse"><path class="head" d="M0 0L8 4L0 8z"/></marker>'
+    )
 
 
 def _page(placed: Layout, heading: str, drawn: list[str]) -> str:
@@ -69,7 +109,7 @@ def _page(placed: Layout, heading: str, drawn: list[str]) -> str:
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title">',
             f'<title id="title">{heading}</title>',
-            f"<style>{_STYLE}</style><defs>{_ARROW}</defs>",
+            f"<style>{_STYLE}</style><defs>{_arrow('arrow')}</defs>",
             f'<rect class="page" {size}/>',
             f'<text class="heading" x="{_SIZES.margin:.0f}" y="28">{heading}</text>',
             f'<g transform="translate(0 {_HEAD})">',
@@ -88,7 +128,7 @@ def _heading(graph: Mapping[str, Any]) -> str:
     return _text(f"{graph['company']}: {shown}")
 
 
-def _line(points: list[Point], kind: str, end: str) -> str:
+def _line(points: list[Point], kind: str, end: str, arrow: str) -> str:
     """Straight past other boxes, bent in the gaps between layers."""
     (x, y), *rest = points
     path = [f"M{x:.1f} {y:.1f}"]
@@ -99,12 +139,15 @@ def _line(points: list[Point], kind: str, end: str) -> str:
             middle = (x + right) / 2
             path.append(f"C{middle:.1f} {y:.1f} {middle:.1f} {down:.1f} {right:.1f} {down:.1f}")
         x, y = right, down
-    return f'<path class="{kind}" d="{"".join(path)}" marker-{end}="url(#arrow)"/>'
+    return f'<path class="{kind}" d="{"".join(path)}" marker-{end}="url(#{arrow})"/>'
 
 
-def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | None) -> str:
+def _box(
+    corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | None, here: bool
+) -> str:
     x, y = corner
     status = node["status"] if node["status"] in ("open", "completed", "closed") else "open"
+    kind = f"box {status} here" if here else f"box {status}"
     rows = _rows(str(node["title"]))
     first = y + (18 if len(rows) > 1 else 22)
     lines = [
@@ -114,7 +157,7 @@ def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | No
     below = _cut(f"{node['status']} · {node['owner']}", _ROW_LENGTH + 5)
     box = (
         f"<g><title>{_text(node['title'])} ({_text(node['status'])})</title>"
-        f'<rect class="box {status}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'
+        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'
         f' height="{_SIZES.height:.0f}" rx="6"/>{"".join(lines)}'
         f'<text class="dim" x="{x + 12:.1f}" y="{y + 48:.1f}">{_text(below)}</text></g>'
     )

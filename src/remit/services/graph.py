@@ -9,6 +9,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput
+from remit.ids import OutcomeId
 from remit.model.outcome import Outcome
 from remit.services import lookup, views
 from remit.services.command import Context, query
@@ -19,6 +20,8 @@ MOST_CHAINS = 200
 MOST_NODES = 20_000
 #: Nested JSON; many readers give up at some hundred levels, each of which is two.
 DEEPEST = 100
+#: What an outline shows of each outcome's parts.
+MOST_PARTS = 50
 
 
 @query
@@ -82,6 +85,56 @@ def subtree(ctx: Context, *, outcome: str, depth: int | None = None) -> dict[str
         **_unfold(ctx, found, below, children, shown),
         "cut_off": len(below) > MOST_NODES,
     }
+
+
+@query
+def outline(ctx: Context, *, outcome: str, depth: int = 3, most: int = 200) -> list[dict[str, Any]]:
+    """The parts of an outcome as a list, each with how deep it is; at most so many.
+
+    It costs what it shows, however much there is below. `more` says that parts were left out.
+    """
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
+    may_read = lookup.reader(ctx)
+    parts: dict[str, list[Outcome]] = {}
+    more: dict[str, str] = {}
+    shown = {found.id: 0}
+    level = [found]
+    # Level by level, so that what is left out is what is deepest.
+    for deep in range(1, depth + 1):
+        below: list[Outcome] = []
+        for one in level:
+            children = ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=MOST_PARTS + 1)
+            new = [child for child in children[:MOST_PARTS] if child.id not in shown]
+            room = max(0, most + 1 - len(shown))
+            if len(new) > room or len(children) > MOST_PARTS:
+                more[one.id] = "more"
+            parts[one.id] = new[:room]
+            shown |= {child.id: deep for child in new[:room]}
+            below += [child for child in new[:room] if may_read(child)]
+        level = below
+    for one in level:
+        if ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=1):
+            more[one.id] = "deeper"
+    return _listed(ctx, found.id, parts, shown, more)
+
+
+def _listed(
+    ctx: Context,
+    top: str,
+    parts: dict[str, list[Outcome]],
+    depth: dict[OutcomeId, int],
+    more: dict[str, str],
+) -> list[dict[str, Any]]:
+    """In the order in which it is read: each before its own parts."""
+    rows: list[dict[str, Any]] = []
+    waiting = list(reversed(parts.get(top, ())))
+    while waiting:
+        one = waiting.pop()
+        row = {**views.outcome(one, ctx.now), "depth": depth[one.id], "more": more.get(one.id)}
+        rows.append(row)
+        waiting += reversed(parts.get(one.id, ()))
+    return rows
 
 
 def _unfold(

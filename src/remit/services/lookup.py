@@ -317,6 +317,11 @@ def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
     return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 
+def decide_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
+    """What would be decided about an outcome."""
+    return ctx.decide(action, _resource(outcome), **_outcome_facts(ctx, outcome))
+
+
 def relation(ctx: Context, outcome: Outcome) -> Relation:
     """How the asking agent stands to an outcome."""
     me = ctx.actor.agent_id

@@ -8,6 +8,8 @@ from remit.authority import Action
 from remit.ids import AgentId, UserId
 from remit.services import lookup
 from remit.services.command import Context, query
+from remit.store import files as file_statements
+from remit.store import outcomes as outcome_statements
 from remit.store import people
 
 MOST = 2000
@@ -30,4 +32,26 @@ def names(ctx: Context, *, company: str | None, ids: Iterable[str]) -> dict[str,
             or ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is not None
         ):
             found[one] = user.name
+    return found
+
+
+@query
+def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
+    """What `outcome:…` and `kb_file:…` are called, as far as the caller may know."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="names")
+    may_read = lookup.reader(ctx)
+    found: dict[str, str] = {}
+    for one in sorted(set(resources))[:MOST]:
+        kind, _, own = one.partition(":")
+        if kind == "outcome":
+            outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=own)
+            if outcome is not None and may_read(outcome):
+                found[one] = outcome.title
+        elif kind == "kb_file":
+            file = ctx.tx.one(file_statements.FILE, company=ctx.company, file=own)
+            if file is not None:
+                action, resource, facts = lookup.about_file(ctx, file, Action.FILE_SEE)
+                if ctx.decide(action, resource, **facts).allowed:
+                    found[one] = file.description
     return found

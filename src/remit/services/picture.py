@@ -2,41 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from remit.authority import Action
-from remit.model.outcome import Outcome
+from remit.errors import BadInput
+from remit.model.outcome import Outcome, OutcomeStatus
 from remit.services import lookup
 from remit.services.command import Context, query
-from remit.store import people, whole
+from remit.store import looking, people, whole
+from remit.store import outcomes as statements
 from remit.store.statement import Statement
 
 MOST_DRAWN = 2_000
+#: How many parts, reasons and what waits are shown around one outcome, of each.
+MOST_AROUND = 12
+_PAGE = 500
 
 
 @query
-def show(ctx: Context, *, company: str | None, root: str | None = None) -> dict[str, Any]:
-    """The outcomes of a company, or one and those below it, oldest first."""
+def show(
+    ctx: Context,
+    *,
+    company: str | None,
+    root: str | None = None,
+    status: str | None = None,
+    most: int = MOST_DRAWN,
+    inboxes: bool = True,
+) -> dict[str, Any]:
+    """The outcomes of a company, or one and those below it, oldest first.
+
+    Without `inboxes`, only what somebody wants to be done.
+    """
+    if status is not None and status not in set(OutcomeStatus):
+        raise BadInput("status must be open, completed or closed.", "Choose one of these.")
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
-    here = {"company": ctx.company}
     if root is None:
-        rows = whole.each(ctx.tx, whole.OUTCOMES, **here)
+        rows = _pages(ctx, status, inboxes)
     else:
         top = lookup.outcome_anywhere(ctx, root)
         lookup.require_outcome(ctx, Action.OUTCOME_READ, top)
-        rows = whole.each(ctx.tx, whole.OUTCOMES_BELOW, outcome=top.id, **here)
+        below = whole.each(ctx.tx, whole.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
+        rows = (one for one in below if status is None or one.status == status)
     may_read = lookup.reader(ctx)
     nodes: dict[str, Outcome] = {}
     cut_off = False
     for one in rows:
         if may_read(one):
-            cut_off = len(nodes) == MOST_DRAWN
+            cut_off = len(nodes) == min(most, MOST_DRAWN)
             if cut_off:
                 break
             nodes[one.id] = one
-    names = {agent.id: agent.name for agent in whole.each(ctx.tx, whole.AGENTS, **here)}
-    found = ctx.tx.one(people.COMPANY, **here)
+    if root is None and nodes:
+        between = {"company": ctx.company, "first": min(nodes), "last": max(nodes)}
+        return _drawing(
+            ctx,
+            nodes,
+            _known(nodes, ctx.tx.all(looking.EDGES_AMONG, **between)),
+            _known(nodes, ctx.tx.all(looking.BLOCKERS_AMONG, **between)),
+            cut_off,
+        )
+    parts, blockers = _pairs(ctx, nodes, whole.PARENTS), _pairs(ctx, nodes, whole.BLOCKERS)
+    return _drawing(ctx, nodes, parts, blockers, cut_off)
+
+
+@query
+def around(ctx: Context, *, outcome: str) -> dict[str, Any]:
+    """One outcome with what it is for, what it consists of, and what waits for what."""
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
+    nodes = {found.id: found}
+    cut_off = False
+
+    def add(some: list[Outcome]) -> list[Outcome]:
+        nonlocal cut_off
+        cut_off = cut_off or len(some) > MOST_AROUND
+        nodes.update((one.id, one) for one in some[:MOST_AROUND])
+        return some[:MOST_AROUND]
+
+    few: dict[str, Any] = {"outcome": found.id, "limit": MOST_AROUND + 1}
+    may_read = lookup.reader(ctx)
+    for parent in add(ctx.tx.all(statements.PARENTS, outcome=found.id)):
+        if may_read(parent):
+            add(ctx.tx.all(statements.PARENTS, outcome=parent.id))
+    add(ctx.tx.all(statements.CHILDREN, **few))
+    add(ctx.tx.all(statements.BLOCKERS, outcome=found.id))
+    add(ctx.tx.all(looking.WAITING_FOR, **few))
+    parts, blockers = _pairs(ctx, nodes, whole.PARENTS), _pairs(ctx, nodes, whole.BLOCKERS)
+    return _drawing(ctx, nodes, parts, blockers, cut_off)
+
+
+def _pages(ctx: Context, status: str | None, inboxes: bool) -> Iterator[Outcome]:
+    after = ""
+    while page := ctx.tx.all(
+        looking.DRAWN,
+        company=ctx.company,
+        after=after,
+        status=status or "",
+        any_status=status is None,
+        inboxes_too=inboxes,
+        limit=_PAGE,
+    ):
+        yield from page
+        after = page[-1].id
+
+
+def _drawing(
+    ctx: Context,
+    nodes: dict[Any, Outcome],
+    parts: list[list[str]],
+    blockers: list[list[str]],
+    cut_off: bool,
+) -> dict[str, Any]:
+    names: dict[str, str] = {}
+    for one in nodes.values():
+        if one.owner_id not in names:
+            owner = lookup.agent_row(ctx, one.owner_id)
+            names[one.owner_id] = owner.name if owner else ""
+    found = ctx.tx.one(people.COMPANY, company=ctx.company)
     return {
         "company": found.name if found else "",
         "nodes": [
@@ -49,15 +133,23 @@ def show(ctx: Context, *, company: str | None, root: str | None = None) -> dict[
             }
             for one in nodes.values()
         ],
-        "parts": _pairs(ctx, nodes, whole.PARENTS),
-        "blockers": _pairs(ctx, nodes, whole.BLOCKERS),
+        "parts": parts,
+        "blockers": blockers,
         "most": MOST_DRAWN,
         "cut_off": cut_off,
     }
 
 
+def _known(nodes: dict[str, Outcome], edges: list[statements.Edge]) -> list[list[str]]:
+    return [
+        [edge.parent_id, edge.child_id]
+        for edge in edges
+        if edge.parent_id in nodes and edge.child_id in nodes
+    ]
+
+
 def _pairs(
-    ctx: Context, nodes: dict[str, Outcome], statement: Statement[whole.Named]
+    ctx: Context, nodes: dict[Any, Outcome], statement: Statement[whole.Named]
 ) -> list[list[str]]:
     """For each outcome that is shown, what above it or before it is shown as well."""
     return [

@@ -95,7 +95,7 @@ class Client:
                 seen += 1
                 if seen == most:
                     return
-            here = _next_page(here, response.getheader("Link")) if entries else None
+            here = _next_page(here, response.getheader("Link"))
 
     def open(
         self,

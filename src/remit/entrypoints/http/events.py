@@ -13,7 +13,7 @@ from remit.entrypoints.http.fields import CompanyId, Id, new_router
 from remit.entrypoints.http.paging import LARGEST, Paged
 from remit.entrypoints.http.stream import EVENT_STREAM, Announcer, stream_events
 from remit.errors import BadInput
-from remit.services import events
+from remit.services import events, searching
 
 Sequence = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
@@ -31,8 +31,14 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         page: Paged,
         after: Sequence = None,
         before: Sequence = None,
+        action: Annotated[str, Query(max_length=100, description="`file`, `file.write`")] = "",
+        actor: Annotated[str, Query(max_length=200, description="Whose name or id.")] = "",
+        refused: bool = False,
     ) -> Response:
         """Newest first; with `after`, what came after that event, oldest first.
+
+        With `action`, `actor` or `refused`, only such events, newest first. A page then goes
+        through a part of the record: the Link leads on, also when nothing was found in that part.
 
         With `Accept: text/event-stream` the events come as they happen. `Last-Event-ID`, or
         `after`, resumes without a gap.
@@ -42,6 +48,20 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         if after is not None and before is not None:
             raise BadInput("after and before exclude each other.", "Give one of the two.")
         seen = None if page.cursor is None else page.before_number(0)
+        if action or actor or refused:
+            if after is not None:
+                raise BadInput("after takes every event.", "Leave out action, actor and refused.")
+            found = await app.gate(
+                caller(request),
+                searching.events,
+                company=company,
+                action=action,
+                actor=actor,
+                refused=refused,
+                before=before if seen is None else seen,
+                limit=page.limit,
+            )
+            return page.go_on(found["events"], found["before"])
         rows = await app.gate(
             caller(request),
             events.listing,

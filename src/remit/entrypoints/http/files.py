@@ -12,7 +12,7 @@ from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, new_router
 from remit.entrypoints.http.paging import Paged, by_id
-from remit.services import files
+from remit.services import choices, files
 
 
 class DescriptionBody(Body):
@@ -79,5 +79,10 @@ def router(app: App) -> APIRouter:
             limit=page.limit,
         )
         return page.reply(rows, by_id)
+
+    @routes.get("/files/{id}/holders")
+    async def list_holders(request: Request, file: Id) -> Response:
+        """Who was given something on it, for those who may know who read it."""
+        return reply(await app.gate(caller(request), choices.holders, file=file))
 
     return routes

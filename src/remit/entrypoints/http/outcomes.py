@@ -13,7 +13,7 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
 from remit.entrypoints.http.grants import Wish
 from remit.entrypoints.http.paging import LARGEST, Paged, by_id
-from remit.services import delegation, graph, outcomes
+from remit.services import choices, delegation, graph, outcomes, searching
 
 References = Annotated[list[Reference], Field(max_length=50)]
 
@@ -106,8 +106,26 @@ def router(app: App) -> APIRouter:
         status: Annotated[str | None, Query(max_length=20)] = None,
         actionable: bool = False,
         roots: bool = False,
+        query: Annotated[str, Query(max_length=searching.LONGEST_WORDS)] = "",
     ) -> Response:
-        """An agent's own, or all for the board; `roots` are part of nothing else."""
+        """An agent's own, or all for the board; `roots` are part of nothing else.
+
+        With a `query`, those whose title contains it, newest first.
+        """
+        if query.strip():
+            found = await app.gate(
+                caller(request),
+                searching.outcomes,
+                company=company,
+                owner=owner,
+                status=status,
+                actionable=actionable,
+                roots=roots,
+                words=query,
+                before=page.after_id(searching.END_OF_IDS),
+                limit=page.limit,
+            )
+            return page.reply(found, by_id)
         rows = await app.gate(
             caller(request),
             outcomes.listing,
@@ -176,6 +194,11 @@ def router(app: App) -> APIRouter:
             limit=page.limit,
         )
         return page.reply(rows, lambda row: row["seq"])
+
+    @routes.get("/outcomes/{id}/choices")
+    async def list_choices(request: Request, outcome: Id) -> Response:
+        """What the caller could do with it now, and to whom it could be handed."""
+        return reply(await app.gate(caller(request), choices.outcome, outcome=outcome))
 
     @routes.post("/outcomes/{id}/complete")
     async def complete_outcome(

@@ -56,9 +56,13 @@ class Page:
 
     def reply(self, rows: list[View], key: Callable[[View], object] | None) -> Response:
         """The rows; `key` tells the next page from the last row, None that there is none."""
-        if key is None or len(rows) < self.limit:
+        return self.go_on(rows, None if key is None or len(rows) < self.limit else key(rows[-1]))
+
+    def go_on(self, rows: list[View], following: object) -> Response:
+        """The rows, and where the next page begins; None where nothing follows."""
+        if following is None:
             return reply(rows)
-        following = _encode(str(key(rows[-1])))
+        following = _encode(str(following))
         kept = [
             (name, value)
             for name, value in self._request.query_params.multi_items()

@@ -37,7 +37,7 @@ def routes(site: Site) -> list[Route]:
 
 
 async def show(visit: Visit) -> Response:
-    awaits = await visit.ask(waiting.needs_you) if visit.companies else []
+    awaits = await visit.awaits()
     groups: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     for item in awaits:
         groups.setdefault(item["kind"], []).append(item)

@@ -12,11 +12,16 @@ from remit.entrypoints.web import (
     approvals,
     company,
     company_settings,
+    events,
+    file,
+    files,
     hire,
     home,
     live,
     org,
     org_change,
+    outcome,
+    outcomes,
     signin,
 )
 from remit.entrypoints.web.site import Site
@@ -31,6 +36,11 @@ _PAGES = (
     agent,
     hire,
     approvals,
+    outcomes,
+    outcome,
+    files,
+    file,
+    events,
     signin,
 )
 

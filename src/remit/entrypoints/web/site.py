@@ -67,6 +67,7 @@ class Visit:
     #: Why what was just tried could not be done, and what was typed.
     problem: RemitError | None = None
     form: Form = field(default_factory=Form)
+    _awaits: list[dict[str, Any]] | None = None
 
     @property
     def company_id(self) -> str:
@@ -110,8 +111,14 @@ class Visit:
             given["company"] = self.company["id"]
         return f"{path}?{urlencode(given)}" if given else path
 
+    async def awaits(self) -> list[dict[str, Any]]:
+        """Everything that awaits the visitor; looked for once."""
+        if self._awaits is None:
+            self._awaits = await self.ask(waiting.needs_you) if self.companies else []
+        return self._awaits
+
     async def show(self, template: str, /, **values: Any) -> Response:
-        awaits = await self.ask(waiting.needs_you) if self.companies else []
+        awaits = await self.awaits()
         response = self.site.render(
             template,
             self.problem.status if self.problem is not None else 200,

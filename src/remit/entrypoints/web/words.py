@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 #: What a status is called where a person reads it.
@@ -16,29 +20,73 @@ STATUS: Final = {
     "revision_requested": "sent back",
     "error": "stopped",
 }
-_LONGEST_MARKDOWN: Final = 256 * 1024
 _LONGEST_DIFF: Final = 4000
+_LONGEST_TEXT: Final = 256 * 1024
+#: Setting this much takes a good part of a second when somebody means it badly.
+_LONGEST_MARKDOWN: Final = 48 * 1024
+
+#: What knowledge refers to each other by; the page of a file leads on to that of an outcome.
+_REFERENCE: Final = re.compile(
+    r"kb://([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+)
+_HEADING: Final = re.compile(r"h([1-6])")
+#: A page and its parts have titles of their own; headings in a text begin below these.
+_ABOVE: Final = 2
+
+
+def _fit_in(state: StateCore) -> None:
+    """Headings below those of the page, without leaving one out; references as links."""
+    last = _ABOVE
+    for token in state.tokens:
+        heading = _HEADING.fullmatch(token.tag)
+        if heading and token.nesting == 1:
+            last = min(int(heading[1]) + _ABOVE, last + 1, 6)
+        if heading:
+            token.tag = f"h{last}"
+        if token.children:
+            token.children = [new for old in token.children for new in _linked(old)]
+
+
+def _linked(token: Token) -> list[Token]:
+    if token.type == "link_open":
+        found = _REFERENCE.fullmatch(str(token.attrGet("href")))
+        if found:
+            token.attrSet("href", f"/files/{found[1]}")
+    if token.type != "text" or "kb://" not in token.content:
+        return [token]
+    made: list[Token] = []
+    at = 0
+    for match in _REFERENCE.finditer(token.content):
+        made.append(Token("text", "", 0, content=token.content[at : match.start()]))
+        made.append(Token("link_open", "a", 1, attrs={"href": f"/files/{match[1]}"}))
+        made.append(Token("text", "", 0, content=f"kb://…{match[1][-8:]}"))
+        made.append(Token("link_close", "a", -1))
+        at = match.end()
+    return [*made, Token("text", "", 0, content=token.content[at:])]
+
 
 # No HTML of somebody else, no pictures from elsewhere: text, links, lists, tables, code.
 _markdown = (
     MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
 )
+_markdown.core.ruler.push("fit_in", _fit_in)
 
 
+@lru_cache(maxsize=64)
 def markdown(text: str | None) -> Markup:
-    """Somebody's text, as HTML that holds nothing but text."""
-    whole = (text or "")[:_LONGEST_MARKDOWN]
-    tokens = _markdown.parse(whole)
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            # The headings of a page are ours; somebody's text only looks like one.
-            if token.nesting == 1:
-                token.attrSet("class", f"heading {token.tag}")
-            token.tag = "p"
-    rendered = str(_markdown.renderer.render(tokens, _markdown.options, {}))
+    """Somebody's text, as HTML that holds nothing but text.
+
+    Pages look again and again at the same texts. What is very long is not set, only shown.
+    """
+    whole = (text or "")[:_LONGEST_TEXT]
+    end = len(whole)
+    if end > _LONGEST_MARKDOWN:
+        end = whole.rfind("\n", 0, _LONGEST_MARKDOWN) + 1 or _LONGEST_MARKDOWN
+    rendered = _markdown.render(whole[:end])
     # Links lead away from here: who follows one does not take the page along.
     safe = rendered.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=')
-    return Markup(safe)  # noqa: S704  # the renderer escapes
+    rest = Markup("<pre>{}</pre>").format(whole[end:]) if end < len(whole) else Markup("")
+    return Markup(safe) + rest  # noqa: S704  # the renderer escapes
 
 
 def status(value: str) -> str:

@@ -34,10 +34,14 @@ def event() -> None:
     show_default=True,
     help="At most so many; 0 for all.",
 )
+@click.option("--about", default="", metavar="ACTION", help="Such as file, or file.write.")
+@click.option("--by", default="", metavar="NAME", help="What an agent, a person or Remit did.")
+@click.option("--refused", is_flag=True, help="Only what was refused.")
 @pass_session
-def list_(session: Session, limit: int) -> None:
+def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
-    found = session.listed(session.under_company("events"), limit)
+    wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
+    found = session.listed(session.under_company("events"), limit, **wanted)
 
     def draw(events: list[dict[str, Any]]) -> None:
         ids = output.short_ids(one["id"] for one in events)

@@ -59,7 +59,9 @@ async function look() {
   again = false;
   const began = performance.now();
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    // A page whose opening leaves a trace names another address to look at for what changed.
+    const address = document.querySelector("[data-look]")?.dataset.look ?? location.href;
+    const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.status === 401) { says("signed out"); return; }
     if (answer.ok) patch(new DOMParser().parseFromString(await answer.text(), "text/html"), { live: true });
   } catch {

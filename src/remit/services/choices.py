@@ -1,0 +1,95 @@
+"""What the caller could do with something now, so that nobody is offered what would be refused.
+
+Nothing is asked for here, so nothing is recorded: the verbs decide again when they are called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.authority import Action
+from remit.model.agent import AgentStatus
+from remit.model.decision import Effect
+from remit.model.file import FileKind
+from remit.model.grant import ResourceKind
+from remit.model.outcome import OutcomeStatus
+from remit.services import grants, lookup, views
+from remit.services.command import Context, query
+from remit.store import agents as agent_statements
+from remit.store import looking
+
+MOST_REPORTS = 200
+MOST_HOLDERS = 100
+
+
+@query
+def outcome(ctx: Context, *, outcome: str) -> dict[str, Any]:
+    """With an outcome: each verb that would be carried out, and to whom it could be handed."""
+    found = lookup.outcome_anywhere(ctx, outcome)
+    lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
+
+    def may(action: Action) -> bool:
+        return lookup.decide_outcome(ctx, action, found).effect is not Effect.DENY
+
+    is_open = found.status is OutcomeStatus.OPEN
+    finish = may(Action.OUTCOME_FINISH)
+    delegate = may(Action.OUTCOME_DELEGATE) and is_open
+    delegate = delegate and not found.delegated and not found.perpetual
+    reports = ctx.tx.all(agent_statements.REPORTS, agent=found.owner_id) if delegate else []
+    return {
+        "create": is_open and may(Action.OUTCOME_CREATE),
+        "change": is_open and may(Action.OUTCOME_CHANGE),
+        "complete": is_open
+        and finish
+        and not found.perpetual
+        and (found.delegated or not found.open_prereqs),
+        "close": is_open and finish,
+        "reopen": not is_open and finish,
+        "delegate": delegate,
+        "reclaim": is_open
+        and found.delegated
+        and found.delegator_id is not None
+        and may(Action.OUTCOME_RECLAIM),
+        "reports": [
+            {"id": one.id, "name": one.name}
+            for one in reports
+            if one.status is not AgentStatus.PENDING_APPROVAL
+        ][:MOST_REPORTS],
+    }
+
+
+@query
+def file(ctx: Context, *, file: str) -> dict[str, Any]:
+    """With a file: read, write, and look at who read it."""
+    found = lookup.file(ctx, file, Action.FILE_SEE)
+
+    def may(action: Action) -> bool:
+        asked, resource, facts = lookup.about_file(ctx, found, action)
+        return ctx.decide(asked, resource, **facts).effect is not Effect.DENY
+
+    kept = found.kind in (FileKind.OUTCOME, FileKind.LOG)
+    return {
+        "read": may(Action.FILE_READ),
+        "write": not kept and may(Action.FILE_WRITE),
+        "audit": may(Action.FILE_AUDIT),
+    }
+
+
+@query
+def holders(ctx: Context, *, file: str) -> dict[str, Any]:
+    """Who was given something on a file, for those who may know who read it."""
+    found = lookup.file(ctx, file, Action.FILE_AUDIT)
+    kind = ResourceKind.OUTCOME if found.kind is FileKind.OUTCOME else ResourceKind.KB_FILE
+    held = ctx.tx.all(
+        looking.HOLDING,
+        company=ctx.company,
+        kind=kind.value,
+        resource=found.id,
+        now=ctx.now,
+        limit=MOST_HOLDERS + 1,
+    )
+    return {
+        "home_agent_id": found.home_agent_id,
+        "grants": [views.grant(one, grants.reason(one)) for one in held[:MOST_HOLDERS]],
+        "more": len(held) > MOST_HOLDERS,
+    }
