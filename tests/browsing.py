@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
+from remit.runtime.runs import LiveRun, begin, finish
+from remit.services import claiming
+from remit.services.identity import as_system
 from tests.http_client import Client, Running, serving
 
-#: Rules of axe that are about the whole of a site and do not fit a single page.
+T = TypeVar("T")
+
 _WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 800}
 _AXE = Axe()
@@ -79,13 +85,35 @@ class Office:
         )
         return made
 
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a worker does, done by hand; in a thread, as the browser has a loop of its own."""
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, work).result()
+
+    def begin(self, agent: dict[str, Any]) -> LiveRun:
+        app = self.running.app
+        return self.do(begin(app.gate, app.ids, app.settings.workspaces, agent["id"]))
+
+    def end(self, run: LiveRun, status: str = "completed") -> None:
+        self.do(finish(self.running.app.gate, run, status))
+
+    def print(self, run: LiveRun, first: int, *texts: str, stream: str = "stdout") -> None:
+        """What a run prints, piece by piece."""
+        pieces = [
+            {"number": first + index, "at": 1, "stream": stream, "text": text}
+            for index, text in enumerate(texts)
+        ]
+        gate = self.running.app.gate
+        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+
     def user(self, name: str, role: str = "board", scope: str | None = None) -> Client:
         """Another person, who calls with a token."""
         asked: dict[str, Any] = {"name": name, "role": role}
         if scope is not None:
             asked["scopeAgentId"] = scope
         made = self.board.must("POST", self.path("users"), asked)
-        return self.running.client(made["token"])
+        key = self.board.must("POST", self.path(f"users/{made['id']}/tokens"))
+        return self.running.client(key["token"])
 
 
 @contextlib.contextmanager

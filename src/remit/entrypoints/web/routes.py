@@ -6,10 +6,10 @@ from starlette.routing import Route
 
 from remit.app import App
 from remit.entrypoints.http.stream import Announcer
-from remit.entrypoints.web import approvals, home, live, signin
+from remit.entrypoints.web import approvals, home, inbox, live, runs, signin
 from remit.entrypoints.web.site import Site
 
-_PAGES = (home, approvals, signin)
+_PAGES = (home, approvals, inbox, runs, signin)
 
 
 def build(app: App, announcer: Announcer) -> list[Route]:
