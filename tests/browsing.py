@@ -53,7 +53,8 @@ class Office:
 
     @property
     def board(self) -> Client:
-        return self.running.board
+        """A new connection: an old one may have ended while the browser was busy."""
+        return self.running.client(self.running.board.token)
 
     @property
     def url(self) -> str:
