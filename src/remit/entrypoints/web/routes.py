@@ -17,11 +17,13 @@ from remit.entrypoints.web import (
     files,
     hire,
     home,
+    inbox,
     live,
     org,
     org_change,
     outcome,
     outcomes,
+    runs,
     signin,
 )
 from remit.entrypoints.web.site import Site
@@ -40,6 +42,8 @@ _PAGES = (
     outcome,
     files,
     file,
+    inbox,
+    runs,
     events,
     signin,
 )

@@ -14,6 +14,8 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from remit.clock import SECOND, from_iso
+
 #: What a status is called where a person reads it.
 STATUS: Final = {
     "pending_approval": "awaits approval",
@@ -115,6 +117,24 @@ def micros(value: int | None) -> str:
     return "" if value is None else f"${value / 1_000_000:,.4f}".rstrip("0").rstrip(".")
 
 
+def dollars(value: float | None) -> str:
+    """Small amounts count where turns cost fractions of a cent."""
+    if not value:
+        return "" if value is None else "$0"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
+def took(run: Mapping[str, Any]) -> str:
+    """How long something with a beginning and an end lasted."""
+    if not run.get("started_at") or not run.get("completed_at"):
+        return ""
+    seconds = (from_iso(run["completed_at"]) - from_iso(run["started_at"])) / SECOND
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def count(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
@@ -175,6 +195,8 @@ FILTERS: Final = {
     "micros": micros,
     "count": count,
     "size": size,
+    "dollars": dollars,
+    "took": took,
     "pretty": pretty,
     "diff": diff,
 }

@@ -1,0 +1,153 @@
+"""Mail: one's own, the company's as far as one may see it, threads, and new letters."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from remit.entrypoints.web import asking
+from remit.entrypoints.web.site import Done, Site, Visit
+from remit.errors import NotFound
+from remit.services import agents, inbox, mail, threads, waiting
+
+PAGE: Final = 50
+#: Who can be picked from a list; everybody else can be typed.
+MOST_NAMED: Final = 1000
+END_OF_IDS: Final = "g"
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        site.page("/inbox", listing),
+        site.action("/inbox", send, listing),
+        site.page("/inbox/{message}", show),
+        site.action("/inbox/{message}/reply", reply, show),
+        site.action("/inbox/{message}/deal", deal, show),
+    ]
+
+
+async def listing(visit: Visit) -> Response:
+    which = visit.argument("show", "unread")
+    more = ""
+    if which == "company":
+        before = visit.argument("before") or END_OF_IDS
+        found = await visit.ask(
+            threads.listing, company=visit.company_id, before=before, limit=PAGE
+        )
+        if len(found) == PAGE:
+            more = visit.link("/inbox", show=which, before=found[-1]["id"])
+    else:
+        after = visit.argument("after", "0")
+        place = (visit.company_id, int(after) if after.isdecimal() and len(after) < 19 else 0)
+        found = await visit.ask(
+            threads.own_inbox,
+            company=visit.company_id,
+            everything=which == "all",
+            after=place,
+            limit=PAGE,
+        )
+        if len(found) == PAGE:
+            more = visit.link("/inbox", show=which, after=found[-1]["position"])
+    return await visit.show(
+        "inbox.html",
+        messages=found,
+        which=which,
+        more=more,
+        to=visit.form.text("to") or visit.argument("to"),
+        addresses=await _addresses(visit) if visit.decides else [],
+    )
+
+
+async def _addresses(visit: Visit) -> list[str]:
+    staff = await visit.ask(agents.listing, company=visit.company_id, limit=MOST_NAMED)
+    return ["board", *(f"agent:{one['name']}" for one in staff)]
+
+
+async def show(visit: Visit) -> Response:
+    message = await visit.ask(threads.show, message=visit.argument("message"))
+    visit.enter(message["company_id"])
+    thread = message["thread"]
+    last = thread[-1] if thread else message
+    return await visit.show(
+        "message.html",
+        message=message,
+        thread=thread,
+        answer_to=_other(visit, last),
+        last=last,
+        names=await asking.names(visit, _mentioned(thread)),
+        dead=[one for one in thread if _is_dead(one)],
+    )
+
+
+def _other(visit: Visit, last: dict[str, Any]) -> str:
+    """Whom an answer goes to: who wrote last, or, if that was oneself, who it went to."""
+    mine = f"user:{visit.me['id']}"
+    return str(last["to"] if last["sender"] == mine else last["sender"])
+
+
+def _mentioned(thread: list[dict[str, Any]]) -> set[str]:
+    return {
+        one["request"]["agent"]
+        for one in thread
+        if isinstance(one["request"], dict) and isinstance(one["request"].get("agent"), str)
+    }
+
+
+def _is_dead(message: dict[str, Any]) -> bool:
+    return any(one["status"] == "dead" for one in message["deliveries"])
+
+
+async def send(visit: Visit) -> Done:
+    sent = await visit.do(
+        mail.send,
+        to=visit.form.text("to"),
+        company=visit.company_id,
+        body=visit.form.text("body"),
+        subject=visit.form.text("subject"),
+    )
+    return Done(f"/inbox/{sent['id']}", "Sent.")
+
+
+async def reply(visit: Visit) -> Done:
+    message = visit.argument("message")
+    seen = await visit.ask(threads.show, message=message)
+    visit.enter(seen["company_id"])
+    last = seen["thread"][-1] if seen["thread"] else seen
+    await visit.do(
+        mail.send,
+        to=_other(visit, last),
+        company=visit.company_id,
+        body=visit.form.text("body"),
+        subject=_answering(last["subject"]),
+        reply_to=last["id"],
+    )
+    return Done(f"/inbox/{message}", "Sent.")
+
+
+def _answering(subject: str) -> str:
+    return subject if subject.lower().startswith("re:") or not subject else f"Re: {subject}"
+
+
+async def deal(visit: Visit) -> Done:
+    message = visit.argument("message")
+    about = visit.form.text("message") or message
+    match visit.form.text("what"):
+        case "read":
+            await visit.do(inbox.acknowledge, ids=[about])
+            return Done(f"/inbox/{message}", "Marked as read.")
+        case "grant":
+            await visit.do(mail.grant_request, request=about)
+            return Done(f"/inbox/{message}", "Granted.")
+        case "revive":
+            await visit.do(waiting.revive, message=about)
+            return Done(f"/inbox/{message}", "It is back in line.")
+        case "discard":
+            await visit.do(waiting.discard, message=about)
+            return Done(f"/inbox/{message}", "It is put away.")
+        case "cancel":
+            await visit.do(waiting.cancel_message, message=about)
+            return Done(f"/inbox/{message}", "It will not be delivered.")
+        case _:
+            raise NotFound("That cannot be done with a message.", "Use the buttons.")

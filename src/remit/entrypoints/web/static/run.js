@@ -1,0 +1,62 @@
+// The log of a run as it grows: drawn once per frame, and never more of it than a browser can bear.
+const log = document.querySelector("[data-log]");
+const tools = document.querySelector("[data-log-tools]");
+const follow = document.getElementById("follow");
+const find = document.getElementById("find");
+const found = document.querySelector("[data-found]");
+const MOST_PIECES = 5000;
+
+let pending = [];
+let scheduled = false;
+let dropped = 0;
+
+function draw() {
+  scheduled = false;
+  const some = document.createDocumentFragment();
+  for (const { stream, text } of pending.splice(0)) {
+    const piece = document.createElement("span");
+    piece.className = ["stdout", "stderr", "remit"].includes(stream) ? stream : "stdout";
+    piece.textContent = text;
+    some.append(piece);
+  }
+  log.append(some);
+  while (log.childElementCount > MOST_PIECES) { log.firstElementChild.remove(); dropped += 1; }
+  if (dropped) log.dataset.cut = "The beginning is not shown here any more; it is in the whole log.";
+  if (find.value) look();
+  if (follow.checked) log.scrollTop = log.scrollHeight;
+}
+
+function add(piece) {
+  pending.push(piece);
+  // A hidden page draws nothing, so what would be cut anyway is not kept.
+  if (pending.length > MOST_PIECES) pending = pending.slice(-MOST_PIECES);
+  if (!scheduled) { scheduled = true; requestAnimationFrame(draw); }
+}
+
+function look() {
+  const wanted = find.value.toLowerCase();
+  let count = 0;
+  let first = null;
+  for (const piece of log.children) {
+    const hit = wanted !== "" && piece.textContent.toLowerCase().includes(wanted);
+    piece.classList.toggle("hit", hit);
+    if (hit) { count += 1; first ??= piece; }
+  }
+  found.textContent = wanted === "" ? "" : `${count} found`;
+  return first;
+}
+
+tools.hidden = false;
+find.addEventListener("input", () => {
+  const first = look();
+  if (first) { follow.checked = false; first.scrollIntoView({ block: "nearest" }); }
+});
+// Whoever scrolls up wants to read.
+log.addEventListener("wheel", (event) => { if (event.deltaY < 0) follow.checked = false; }, { passive: true });
+follow.addEventListener("change", () => { if (follow.checked) log.scrollTop = log.scrollHeight; });
+log.scrollTop = log.scrollHeight;
+
+const source = new EventSource(`${log.dataset.log}?follow=1&after=${log.dataset.seen}`);
+source.onmessage = (event) => add(JSON.parse(event.data));
+source.addEventListener("end", () => source.close());
+addEventListener("pagehide", () => source.close());

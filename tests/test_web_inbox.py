@@ -1,0 +1,142 @@
+"""Mail in the browser: what is for a person, threads with replies, new letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from remit.runtime.runs import LiveRun
+from remit.services import inbox
+from remit.services.identity import Caller
+from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+
+HOSTILE = (
+    "<script>document.title = 'stolen'</script> <img src=x onerror=\"document.title='stolen'\">\n\n"
+    "[press](javascript:document.title='stolen') ![pic](http://elsewhere.example/x.png)\n\n"
+    "<b>bold</b>"
+)
+
+
+def test_a_person_reads_answers_and_the_agent_gets_it(office: Office, visitor: Visitor) -> None:
+    ceo = office.as_agent(office.root)
+    sent = ceo.must(
+        "POST", office.path("messages"), {"to": "board", "subject": "Plan", "body": "**Shall** I?"}
+    )
+    page = visitor.goto("/inbox")
+    page.get_by_role("link", name="Plan").click()
+    expect(page.get_by_role("heading", name="Plan", exact=True)).to_be_visible()
+    expect(page.locator(".prose strong", has_text="Shall")).to_be_visible()
+    page.get_by_label("Your reply").fill("Yes, do.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("article", name="Message from board")).to_contain_text("Yes, do.")
+    expect(page.get_by_label("Your reply")).to_have_value("")
+    page.get_by_role("button", name="Mark read").click()
+    expect(page.get_by_role("button", name="Mark read")).to_have_count(0)
+    received = ceo.must("GET", "/api/inbox")
+    assert [(one["body"], one["replyTo"]) for one in received] == [("Yes, do.", sent["id"])]
+
+
+@pytest.mark.requirement("AG-94")
+def test_the_board_writes_to_any_agent_and_is_told_when_it_cannot(
+    office: Office, visitor: Visitor
+) -> None:
+    worker = office.agent("Ritchie")
+    page = visitor.goto("/inbox")
+    page.get_by_label("To", exact=True).fill("agent:nobody-here")
+    page.get_by_label("Subject").fill("Hello")
+    page.get_by_label("Message", exact=True).fill("Are you there?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("alert")).to_contain_text("There is no such agent")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Are you there?")
+    page.get_by_label("To", exact=True).fill("agent:Ritchie")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("article", name="Message from board")).to_contain_text("Are you there?")
+    assert [one["subject"] for one in office.as_agent(worker).must("GET", "/api/inbox")] == [
+        "Hello"
+    ]
+
+
+def test_a_letter_arrives_in_an_open_list_while_another_is_written(
+    office: Office, visitor: Visitor
+) -> None:
+    page = visitor.live(visitor.goto("/inbox"))
+    page.get_by_label("Message", exact=True).fill("half a sentence")
+    office.as_agent(office.root).must(
+        "POST", office.path("messages"), {"to": "board", "subject": "Fresh", "body": "x"}
+    )
+    expect(page.get_by_role("link", name="Fresh")).to_be_visible()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("half a sentence")
+
+
+def test_a_dead_letter_is_tried_again_from_its_page(office: Office, visitor: Visitor) -> None:
+    worker = office.agent("Torvalds")
+    sent = office.board.must(
+        "POST", office.path("messages"), {"to": "agent:Torvalds", "subject": "Hard", "body": "x"}
+    )
+    for _ in range(3):
+        run = office.begin(worker)
+        office.do(_take_mail(office, run))
+        office.end(run, "failed")
+    page = visitor.goto("/")
+    page.get_by_role("region", name="Dead letters").get_by_role("link", name="Hard").click()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("status").filter(has_text="back in line")).to_be_visible()
+    seen = office.board.must("GET", f"/api/messages/{sent['id']}")
+    assert [one["status"] for one in seen["deliveries"]] == ["queued"]
+
+
+async def _take_mail(office: Office, run: LiveRun) -> None:
+    await office.running.app.gate(Caller(run.token), inbox.turn)
+
+
+def test_hostile_letters_are_text_and_nothing_else(office: Office, visitor: Visitor) -> None:
+    elsewhere: list[str] = []
+    visitor.page.on(
+        "request",
+        lambda asked: elsewhere.append(asked.url) if not asked.url.startswith(office.url) else None,
+    )
+    sent = office.as_agent(office.root).must(
+        "POST",
+        office.path("messages"),
+        {"to": "board", "subject": HOSTILE.splitlines()[0][:200], "body": HOSTILE},
+    )
+    for address in ("/", "/inbox", f"/inbox/{sent['id']}"):
+        page = visitor.goto(address)
+        expect(page.locator("main")).to_contain_text("<script>document.title")
+        assert "stolen" not in page.title() or "<script>" in page.title()
+        assert page.locator("main script, main img, main b").count() == 0
+        assert page.locator("main a[href^='javascript']").count() == 0
+    assert elsewhere == []
+
+
+def test_mail_pages_are_accessible_and_fit_a_phone(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    sent = office.as_agent(office.root).must(
+        "POST", office.path("messages"), {"to": "board", "subject": "w" * 150, "body": "word " * 50}
+    )
+    for options in ({"color_scheme": "dark"}, {"viewport": PHONE}):
+        visitor = visit(**options)
+        for address in ("/inbox", "/inbox?show=company", f"/inbox/{sent['id']}"):
+            page = visitor.goto(address)
+            check_accessible(page)
+            check_fits(page)
+
+
+def test_an_unknown_message_is_a_page_that_says_so(visitor: Visitor) -> None:
+    page = visitor.goto("/inbox/01890000-0000-7000-8000-000000000000")
+    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("There is no such message")
+
+
+def test_an_observer_reads_and_has_nothing_to_press(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    office.as_agent(office.root).must(
+        "POST", office.path("messages"), {"to": "board", "subject": "For all", "body": "x"}
+    )
+    page = visit(office.user("Olga", "observer")).goto("/inbox?show=company")
+    expect(page.get_by_role("link", name="For all")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_have_count(0)

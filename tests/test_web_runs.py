@@ -1,0 +1,107 @@
+"""Runs in the browser: what is at work, and the log of one as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+
+
+@pytest.mark.requirement("AG-93", "HB-57")
+def test_a_run_is_seen_live_from_its_first_line_to_its_end(
+    office: Office, visitor: Visitor
+) -> None:
+    worker = office.agent("Dijkstra")
+    run = office.begin(worker)
+    office.print(run, 1, "first line\n")
+    page = visitor.live(visitor.goto("/runs?live=1"))
+    page.get_by_role("link", name="Dijkstra").click()
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("first line")
+    office.print(run, 2, "second line\n", "third <b>line</b>\n")
+    expect(log).to_contain_text("third <b>line</b>")
+    office.end(run)
+    expect(page.locator("[data-part=head] .badge")).to_have_text("completed")
+    assert log.locator("b").count() == 0
+
+
+def test_the_log_can_be_searched_and_read_as_text(office: Office, visitor: Visitor) -> None:
+    worker = office.agent("Knuth")
+    run = office.begin(worker)
+    office.print(run, 1, *(f"line {number}\n" for number in range(1, 401)))
+    office.print(run, 401, "a complaint\n", stream="stderr")
+    page = visitor.goto(f"/runs/{run.id}")
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("a complaint")
+    assert log.inner_text().count("line 7\n") == 1
+    page.get_by_label("Find in the log").fill("line 39")
+    expect(page.get_by_text("11 found")).to_be_visible()
+    expect(log.locator(".hit").first).to_be_in_viewport()
+    expect(page.get_by_label("Follow")).not_to_be_checked()
+    text = visitor.context.request.get(f"/runs/{run.id}/log.txt")
+    assert text.headers["content-type"].startswith("text/plain")
+    assert text.text().splitlines()[:2] == ["line 1", "line 2"]
+    office.end(run)
+
+
+def test_a_flood_of_lines_is_cut_and_the_page_stays_usable(
+    office: Office, visitor: Visitor
+) -> None:
+    worker = office.agent("Flood")
+    run = office.begin(worker)
+    page = visitor.goto(f"/runs/{run.id}")
+    for start in range(1, 6_000, 1_000):
+        office.print(run, start, *(f"line {start + n}\n" for n in range(1_000)))
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("line 6000")
+    assert log.locator("span").count() <= 5_000
+    page.get_by_label("Find in the log").fill("line 6000")
+    expect(page.get_by_text("1 found")).to_be_visible()
+    office.end(run)
+
+
+def test_the_board_ends_a_run_after_confirming(office: Office, visitor: Visitor) -> None:
+    worker = office.agent("Loop")
+    run = office.begin(worker)
+    page = visitor.goto(f"/runs/{run.id}")
+    page.get_by_role("button", name="End this run").click()
+    page.get_by_role("button", name="No").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="End this run").click()
+    page.get_by_role("button", name="End it").click()
+    expect(page.locator("[data-part=head] .badge")).to_have_text("cancelled")
+    assert office.board.must("GET", f"/api/runs/{run.id}")["status"] == "cancelled"
+
+
+def test_run_pages_are_accessible_and_fit_a_phone(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    worker = office.agent("Wide")
+    run = office.begin(worker)
+    office.print(run, 1, "x" * 4_000)
+    office.end(run, "failed")
+    for options in ({"color_scheme": "dark"}, {"viewport": PHONE}):
+        visitor = visit(**options)
+        for address in ("/runs", f"/runs/{run.id}"):
+            page = visitor.goto(address)
+            check_accessible(page)
+            check_fits(page)
+
+
+def test_a_run_of_another_company_is_not_there(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    other = office.board.must("POST", "/api/companies", {"name": "Elsewhere"})["id"]
+    made = office.board.must(
+        "POST", f"/api/companies/{other}/users", {"name": "Stranger", "role": "board"}
+    )
+    key = office.board.must("POST", f"/api/companies/{other}/users/{made['id']}/tokens")
+    run = office.begin(office.agent("Private"))
+    stranger = visit(office.running.client(key["token"]))
+    page = stranger.goto(f"/runs/{run.id}")
+    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    assert stranger.context.request.get(f"/runs/{run.id}/log.txt").status == 404
+    office.end(run)
