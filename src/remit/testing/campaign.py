@@ -65,6 +65,16 @@ class Outcome:
     broken: Exception | None = None
     story: list[str] = field(default_factory=list)
 
+    def summary(self) -> dict[str, Any]:
+        """For programs."""
+        counts = ("seed", "steps", "turns", "deliveries", "crashes", "refusals")
+        return {
+            **{name: getattr(self, name) for name in counts},
+            "broken": None if self.broken is None else str(self.broken),
+            "ops": [] if self.broken is None else [str(op) for op in self.ops],
+            "story": [] if self.broken is None else self.story,
+        }
+
     def __str__(self) -> str:
         if self.broken is None:
             return (

@@ -301,6 +301,8 @@ class Simulation:
             status, report = "lost", {"error": str(died), "exit_reason": "crashed"}
         except RemitError as error:
             status, report = "failed", {"error": error.sentence, "exit_reason": error.reason}
+        if report.get("error"):
+            self.say(f"The run of {member.name} {status}: {report['error']}")
         with contextlib.suppress(Conflict, NotFound):  # somebody ended it meanwhile
             self.do(
                 runs.end,
