@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,7 +51,7 @@ class Failed(AssertionError):
 
 @dataclass(frozen=True)
 class Reaction:
-    """What an agent does when it runs for a reason."""
+    """What an agent does on a message, or when it first runs without one."""
 
     on: str
     matching: str = ""
@@ -146,8 +146,8 @@ def _reaction(document: object, at: str) -> Reaction:
     found = _mapping(document, at, {"on", "matching", "do"})
     # YAML takes the bare word for a truth.
     on = found.get("on", found.get(True, "mail"))  # type: ignore[call-overload]
-    if on not in ("mail", "start", "any"):
-        raise BadInput(f"{at}.on: must be mail, start or any.", "Choose one of these.")
+    if on not in ("mail", "start"):
+        raise BadInput(f"{at}.on: must be mail or start.", "Choose one of these.")
     steps = [
         _mapping(one, f"{at}.do[{index}]", None) for index, one in enumerate(_list(found, "do"))
     ]
@@ -186,6 +186,9 @@ class Simulated:
         self.sim = sim
         self.company = sim.company
         self._parts: dict[str, Part] = {}
+        #: What the steps of an agent saved, for all its runs; a model has its memory for that.
+        self._saved: dict[str, dict[str, Any]] = {}
+        self._started: set[str] = set()
 
     def do(self, verb: Verb[..., Any], **given: Any) -> Any:
         return self.sim.do(verb, **given)
@@ -215,22 +218,24 @@ class Simulated:
         self.sim.crash()
 
     def _play(self, turn: Turn) -> None:
-        for part in (self._parts.get(turn.agent.name),):
-            if part is None:
-                return
-            for letter in turn.mail:
-                for reaction in part.script:
-                    if reaction.on in ("mail", "any") and reaction.concerns(letter):
-                        _react(turn, reaction, letter)
-                        break
-            if not turn.mail:
-                for reaction in part.script:
-                    if reaction.on in ("start", "any"):
-                        _react(turn, reaction, None)
+        part = self._parts.get(turn.agent.name)
+        if part is None:
+            return
+        saved = self._saved.setdefault(part.name, {"me": turn.agent.id})
+        for letter in turn.mail:
+            for reaction in part.script:
+                if reaction.on == "mail" and reaction.concerns(letter):
+                    _react(turn, reaction, letter, saved)
+                    break
+        if not turn.mail and part.name not in self._started:
+            self._started.add(part.name)
+            for reaction in part.script:
+                if reaction.on == "start":
+                    _react(turn, reaction, None, saved)
 
 
-def _react(turn: Turn, reaction: Reaction, letter: Letter | None) -> None:
-    saved: dict[str, Any] = {"me": turn.agent.id, "mail": letter and vars(letter)}
+def _react(turn: Turn, reaction: Reaction, letter: Letter | None, saved: dict[str, Any]) -> None:
+    saved["mail"] = None if letter is None else asdict(letter)
     for step in reaction.do:
         [(verb, given)] = [(key, value) for key, value in step.items() if key != "save"]
         arguments = _resolved(given, saved)

@@ -318,7 +318,8 @@ class Simulation:
         """Let one of those that are ready work; whom, is chance."""
         self.tick()
         ready = sorted(self.ready())
-        return bool(ready) and self.turn(self.chance.choice(ready))
+        self.chance.shuffle(ready)
+        return any(self.turn(agent) for agent in ready)
 
     def tick(self) -> None:
         """What the clock brings: mail for later, schedules, what nobody decided in time."""
