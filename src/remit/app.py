@@ -26,7 +26,7 @@ from remit.services.library import LARGEST_FILE, Library
 from remit.services.parking import CallsAwaitingApproval
 from remit.settings import Settings, prepare_home
 from remit.store.blobs import open_blobs
-from remit.store.database import open_database
+from remit.store.database import Database, open_database
 from remit.store.migrate import migrate
 
 log = logging.getLogger(__name__)
@@ -39,14 +39,22 @@ class App:
     """An open instance. Close it, or use it as an async context manager."""
 
     def __init__(
-        self, settings: Settings, clock: Clock | None = None, *, largest_file: int = LARGEST_FILE
+        self,
+        settings: Settings,
+        clock: Clock | None = None,
+        *,
+        largest_file: int = LARGEST_FILE,
+        ids: Ids | None = None,
+        database: Database | None = None,
     ) -> None:
+        """`database` is one that is open already, with its schema in place."""
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.ids = Ids(self.clock)
+        self.ids = ids or Ids(self.clock)
         prepare_home(settings)
-        migrate(settings.database_url)
-        self.database = open_database(settings.database_url)
+        if database is None:
+            migrate(settings.database_url)
+        self.database = database or open_database(settings.database_url)
         try:
             self.blobs = open_blobs(settings.blob_url, settings.run_folder)
         except RemitError:

@@ -9,6 +9,7 @@ import hashlib
 import re
 import secrets
 import uuid
+from collections.abc import Callable
 from enum import StrEnum
 from threading import Lock
 from typing import NewType
@@ -44,11 +45,19 @@ _HEX = re.compile(r"[0-9a-f]+")
 _COUNTER_BITS = 12
 
 
-class Ids:
-    """Makes ids that never go backwards, even when the clock does."""
+#: So many random bits.
+Bits = Callable[[int], int]
 
-    def __init__(self, clock: Clock | None = None) -> None:
+
+class Ids:
+    """Makes ids that never go backwards, even when the clock does.
+
+    Simulated companies bring a chance of their own, so that the same one can be had again.
+    """
+
+    def __init__(self, clock: Clock | None = None, chance: Bits = secrets.randbits) -> None:
         self._clock = clock or SystemClock()
+        self._chance = chance
         self._lock = Lock()
         self._millis = 0
         self._counter = 0
@@ -57,13 +66,13 @@ class Ids:
         millis = self._clock.now() // 1000
         with self._lock:
             if millis > self._millis:
-                self._millis, self._counter = millis, secrets.randbits(_COUNTER_BITS - 1)
+                self._millis, self._counter = millis, self._chance(_COUNTER_BITS - 1)
             else:
                 self._counter += 1
                 if self._counter >> _COUNTER_BITS:
                     self._millis, self._counter = self._millis + 1, 0
             value = (self._millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | self._counter << 64
-        value |= 0b10 << 62 | secrets.randbits(62)
+        value |= 0b10 << 62 | self._chance(62)
         return str(uuid.UUID(int=value))
 
 

@@ -52,7 +52,7 @@ def create(
     name: object,
     reports_to: str | None = None,
     purpose: object = None,
-    perpetual: bool = False,
+    perpetual: bool | None = None,
     role: object = "general",
     title: object = "",
     capabilities: object = "",
@@ -112,14 +112,23 @@ def found(
     boss: Agent | None,
     *,
     purpose: object = None,
-    perpetual: bool = False,
+    perpetual: bool | None = None,
     status: AgentStatus = AgentStatus.IDLE,
 ) -> Agent:
-    """An agent with a mandate of its own, which is a part of its boss's."""
+    """An agent with a mandate of its own, which is a part of its boss's.
+
+    Without a purpose it is a standing post: it works when there is mail or an outcome for it. A
+    purpose can be accomplished, so it is work from the first moment.
+    """
     aim = clean_line(
         purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
     )
-    mandate = open_outcome(ctx, title=aim, perpetual=perpetual, delegator=boss.id if boss else None)
+    mandate = open_outcome(
+        ctx,
+        title=aim,
+        perpetual=not purpose if perpetual is None else perpetual,
+        delegator=boss.id if boss else None,
+    )
     agent = appoint(ctx, post, mandate, boss, status)
     write_document(ctx, mandate, "")
     ctx.record(

@@ -72,6 +72,9 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "why": Entry("event", "Walk from an event back to the person who authorised it."),
         "as-of": Entry("as_of", "Show the tree, the grants or a file as they were at a time."),
     },
+    "Trying out": {
+        "simulate": Entry("simulate", "Play a scenario, or break companies on purpose."),
+    },
     "Agents' side": {
         "mcp-stdio": Entry("mcp", "Serve MCP on standard input and output."),
     },

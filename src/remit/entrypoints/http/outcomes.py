@@ -68,7 +68,7 @@ class HireBody(Body):
     name: str
     role: str = "general"
     title: str = ""
-    adapter_type: str = "human"
+    adapter_type: str | None = None
     adapter_config: dict[str, Any] | None = None
     prompt: str = ""
 

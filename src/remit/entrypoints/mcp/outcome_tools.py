@@ -77,7 +77,7 @@ class Hire(Arguments):
     name: Annotated[str, Field(max_length=64)]
     role: Annotated[str, Field(max_length=20)] = "general"
     title: Annotated[str, Field(max_length=100)] = ""
-    adapter: Annotated[str, Field(max_length=20)] = "human"
+    adapter: Annotated[str | None, Field(description="Like yours", max_length=20)] = None
     config: Annotated[dict[str, Any], Field(default_factory=dict)]
     prompt: Annotated[str, Field(max_length=50_000)] = ""
 

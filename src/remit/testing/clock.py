@@ -1,0 +1,23 @@
+"""Time that passes when it is told to, forwards and, as real clocks sometimes do, backwards."""
+
+from __future__ import annotations
+
+from remit.clock import Micros
+
+#: A day like others, 2027-01-15, so that nothing depends on the day of the test.
+A_DAY: Micros = 1_800_000_000_000_000
+
+
+class VirtualClock:
+    def __init__(self, at: Micros = A_DAY) -> None:
+        self._at = at
+
+    def now(self) -> Micros:
+        return self._at
+
+    def advance(self, by: Micros) -> None:
+        self._at += by
+
+    def jump(self, by: Micros) -> None:
+        """What a clock does that is set: `by` may be negative."""
+        self._at += by

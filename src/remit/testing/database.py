@@ -1,0 +1,103 @@
+"""A database in the calling thread, that can be made to fail where real ones fail.
+
+Every commit is a place where a process may die: just before it, when nothing has happened, or just
+after it, when everything has happened and nobody was told. A `Crash` at such a place ends all that
+the process was doing; the rows are as a real crash would leave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from remit.store.database import Database, Transaction
+from remit.store.sqlite import SqliteTransaction, connect, translate
+from remit.store.statement import SQLITE
+
+T = TypeVar("T")
+
+
+class Moment(StrEnum):
+    BEFORE_COMMIT = "before a commit"
+    AFTER_COMMIT = "after a commit"
+
+
+class Crash(BaseException):
+    """The process died. Not an Exception: nothing that runs in it can carry on."""
+
+    def __init__(self, moment: Moment) -> None:
+        super().__init__(f"crashed {moment.value}")
+        self.moment = moment
+
+
+#: Called at each place where a process may die; raises Crash to let it.
+CrashPoint = Callable[[Moment], None]
+
+
+def _never(_: Moment) -> None:
+    """Nothing happens."""
+
+
+class InlineDatabase(Database):
+    """SQLite without threads: a call is done when it returns, so a seed decides everything."""
+
+    dialect = SQLITE
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.crash_point: CrashPoint = _never
+        self.commits = 0
+        self._connection = connect(path)
+        # What a crash leaves is decided by the crash points, not by the disk.
+        self._connection.execute("PRAGMA synchronous=OFF")
+
+    def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
+        return _done(lambda: self._write(work))
+
+    def submit_read(self, work: Callable[[Transaction], T]) -> Future[T]:
+        return _done(lambda: self._read(work))
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return self._write(work)
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return self._read(work)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        here = self._connection
+        here.execute("BEGIN IMMEDIATE")
+        try:
+            here.execute("SAVEPOINT job")
+            result = work(SqliteTransaction(here, writable=True))
+            self.crash_point(Moment.BEFORE_COMMIT)
+        except BaseException as error:
+            here.execute("ROLLBACK")
+            raise translate(error) from None
+        here.execute("COMMIT")
+        self.commits += 1
+        self.crash_point(Moment.AFTER_COMMIT)
+        return result
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        self._connection.execute("BEGIN")
+        try:
+            return work(SqliteTransaction(self._connection, writable=False))
+        except BaseException as error:
+            raise translate(error) from None
+        finally:
+            self._connection.execute("ROLLBACK")
+
+
+def _done(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)
+    return future

@@ -1,0 +1,126 @@
+"""A stage with real agents: an instance of its own, a worker, whatever an adapter runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from remit.app import App
+from remit.clock import SECOND, Micros
+from remit.entrypoints.serve import running
+from remit.errors import BadInput, Unsupported
+from remit.runtime.worker import Worker
+from remit.services import agents, claiming, companies, configuration
+from remit.services.command import Verb
+from remit.services.identity import Caller, as_system
+from remit.settings import load
+from remit.testing.scenario import Part
+
+#: Between two looks whether everybody rests.
+_LOOK_SECONDS = 0.2
+#: How long somebody must have been quiet to be resting: an answer may be on its way.
+_QUIET_LOOKS = 5
+
+
+class RealStage:
+    """Played in a home of its own, which is removed afterwards."""
+
+    def __init__(
+        self,
+        runner: asyncio.Runner,
+        app: App,
+        adapter: str,
+        config: Mapping[str, Any],
+        patience: float,
+    ) -> None:
+        self._runner = runner
+        self._app = app
+        self._adapter = adapter
+        self._config = dict(config)
+        self._patience = patience
+        self._board = Caller(app.settings.board_token_file.read_text().strip())
+        self.company: str = self.do(companies.listing)[0]["id"]
+
+    def do(self, verb: Verb[..., Any], **given: Any) -> Any:
+        return self._runner.run(self._app.gate(self._board, verb, **given))
+
+    def cast(self, part: Part) -> None:
+        staff = self.do(agents.listing, company=self.company, limit=1000)
+        by_name = {one["name"]: one for one in staff}
+        post = dict(part.post)
+        config = {**self._config, **post.pop("adapter_config", {})}
+        if part.name in by_name:
+            changes = {"adapterType": self._adapter, "adapterConfig": config}
+            if "prompt" in post:
+                changes["prompt"] = post["prompt"]
+            self.do(configuration.change, agent=by_name[part.name]["id"], changes=changes)
+        elif part.boss is not None:
+            self.do(
+                agents.create,
+                company=self.company,
+                name=part.name,
+                reports_to=by_name[part.boss]["id"],
+                adapter_type=self._adapter,
+                adapter_config=config,
+                **post,
+            )
+
+    def rest(self) -> None:
+        self._runner.run(self._rest())
+
+    async def _rest(self) -> None:
+        quiet = 0
+        left = self._patience
+        while quiet < _QUIET_LOOKS:
+            ready = await self._app.gate(as_system(), claiming.ready)
+            live = await self._app.gate(as_system(), claiming.live)
+            quiet = 0 if ready or live else quiet + 1
+            await asyncio.sleep(_LOOK_SECONDS)
+            left -= _LOOK_SECONDS
+            if left <= 0:
+                raise BadInput(
+                    f"After {self._patience:.0f} seconds agents are still at work.",
+                    "Allow more with --patience, or look at what they do.",
+                )
+
+    def wait(self, time: Micros) -> None:
+        if time > 60 * SECOND:
+            raise Unsupported("Real time cannot be skipped.", "Simulate it, or wait less.")
+        self._runner.run(asyncio.sleep(time / SECOND))
+        self.rest()
+
+    def crash(self) -> None:
+        raise Unsupported("A real instance is not killed here.", "Simulate it instead.")
+
+
+@contextlib.contextmanager
+def real_stage(
+    adapter: str, config: Mapping[str, Any], *, patience: float = 600, slots: int = 4
+) -> Iterator[RealStage]:
+    folder = Path(tempfile.mkdtemp(prefix="remit-scenario-"))
+    settings = load({"REMIT_HOME": str(folder)})
+    try:
+        with asyncio.Runner() as runner:
+            instance = running(settings)
+            app, url = runner.run(instance.__aenter__())
+            try:
+                worker = runner.run(_started(app, url, slots))
+                try:
+                    yield RealStage(runner, app, adapter, config, patience)
+                finally:
+                    runner.run(worker.stop())
+            finally:
+                runner.run(instance.__aexit__(None, None, None))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _started(app: App, url: str, slots: int) -> Worker:
+    worker = Worker(app, url, slots=slots)
+    worker.start()
+    return worker

@@ -1,0 +1,419 @@
+"""A whole company in one thread: real services, a virtual clock, agents that are functions.
+
+    with Simulation(seed=1) as sim:
+        ceo = sim.agent("ceo", lambda turn: [turn.reply(one, "Done.") for one in turn.mail])
+        sim.send(ceo, "Please build a landing page.")
+        sim.run()
+        assert [letter.body for letter in sim.mail()] == ["Done."]
+
+Everything goes the way it goes in production, from the token to the event; only the disk, the clock
+and the programs of the agents are played. Crashes are real for whatever they interrupt: the object
+that was the process is thrown away, and another is opened on what was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from remit.app import App
+from remit.clock import HOUR, SECOND, Micros
+from remit.entrypoints.mcp.registry import Tool, validate
+from remit.entrypoints.mcp.tools import build_tools
+from remit.errors import Conflict, NotFound, RemitError
+from remit.ids import Ids
+from remit.services import (
+    agents,
+    claiming,
+    companies,
+    inbox,
+    mail,
+    outcomes,
+    runs,
+    schedules,
+    threads,
+    users,
+)
+from remit.services.command import Verb
+from remit.services.identity import Caller, as_system
+from remit.settings import Settings, load
+from remit.store.migrate import migrate
+from remit.testing.agent import ToolRefused
+from remit.testing.clock import VirtualClock
+from remit.testing.database import Crash, CrashPoint, InlineDatabase
+
+R = TypeVar("R")
+
+#: Memory where there is some that looks like a disk; fsync costs nothing there.
+_MEMORY = Path("/dev/shm")  # noqa: S108  # folders below it are made by tempfile
+#: So many turns without an end are a loop.
+MOST_TURNS = 10_000
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message as its receiver reads it."""
+
+    id: str
+    sender: str
+    subject: str
+    body: str
+    may_have_been_handled: bool = False
+
+
+class Turn:
+    """One run of an agent: what it has to do with, and what it can do."""
+
+    def __init__(self, sim: Simulation, agent: Member, run: str, token: str) -> None:
+        self.sim = sim
+        self.agent = agent
+        self.run = run
+        self.token = token
+        #: What came and is to be dealt with; the end of a good run counts it as dealt with.
+        self.mail: list[Letter] = []
+        #: What it says last.
+        self.words = ""
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool as a model would; ToolRefused with its code when it is refused."""
+        return self.sim.call_tool(self.token, tool, arguments)
+
+    def send(self, to: str | Member, body: str, subject: str = "") -> dict[str, Any]:
+        return self.call("mail_send", to=_address(to), body=body, subject=subject)
+
+    def reply(self, letter: Letter, body: str) -> dict[str, Any]:
+        return self.call("mail_send", to=letter.sender, body=body, reply_to=letter.id)
+
+
+Script = Callable[[Turn], object]
+
+
+@dataclass
+class Member:
+    """An agent of the simulated company, and what it does when it runs."""
+
+    id: str
+    name: str
+    script: Script
+    #: How often it ran.
+    turns: int = field(default=0, compare=False)
+
+    @property
+    def address(self) -> str:
+        return f"agent:{self.id}"
+
+
+def idle(_: Turn) -> None:
+    """Does nothing; the mail that it was given counts as dealt with."""
+
+
+class Simulation:
+    def __init__(self, seed: int = 0, *, name: str = "Simulated") -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)  # noqa: S311  # a seed must give the same company again
+        self.clock = VirtualClock()
+        self.members: dict[str, Member] = {}
+        #: What happened, in sentences; what a failure prints.
+        self.story: list[str] = []
+        self.crashes = 0
+        self._loop = asyncio.new_event_loop()
+        root = _MEMORY if _MEMORY.is_dir() else None
+        self._folder = Path(tempfile.mkdtemp(prefix="remit-sim-", dir=root))
+        self._settings = _settings(self._folder)
+        self._folder.chmod(0o700)
+        _fresh_database(self._folder / "remit.db")
+        # Ids never go backwards, whatever happens to a process: their maker outlives it here.
+        self._ids = Ids(self.clock, self.chance.getrandbits)
+        self.crash_point: CrashPoint | None = None
+        self._open()
+        self.app: App
+        self.do_async(self.app.first_start())
+        self.board = Caller(self._settings.board_token_file.read_text().strip())
+        found = self.ask(companies.listing, caller=self.board)[0]
+        self.company: str = found["id"]
+        if name:
+            self.do(companies.change, company=self.company, name=name)
+        staff = self.ask(agents.listing, caller=self.board, company=self.company)
+        self.root = self._member(staff[0], idle)
+
+    # ── life ────────────────────────────────────────────────────────────────────────────────
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, Crash):
+            error.add_note(f"seed {self.seed}; the story:\n" + "\n".join(self.story[-50:]))
+        self.close()
+
+    def close(self) -> None:
+        self.do_async(self.app.aclose())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _open(self) -> None:
+        self.database = InlineDatabase(self._folder / "remit.db")
+        self.database.crash_point = self._crash_point
+        self.app = App(self._settings, self.clock, ids=self._ids, database=self.database)
+        tools = self.do_async(build_tools(self.app)(""))
+        self._tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+
+    def _crash_point(self, moment: Any) -> None:
+        if self.crash_point is not None:
+            self.crash_point(moment)
+
+    def crash(self) -> None:
+        """The instance dies as it stands, and is started again."""
+        self.crashes += 1
+        self.say("The instance is killed and started again.")
+        point, self.crash_point = self.crash_point, None
+        self.app.library.close()
+        self.database.close()
+        self._open()
+        self.do_async(self.app.first_start())
+        self.crash_point = point
+
+    @contextlib.contextmanager
+    def crashing(self, point: CrashPoint) -> Iterator[None]:
+        """Let `point` decide at every commit whether the process dies there."""
+        before, self.crash_point = self.crash_point, point
+        try:
+            yield
+        finally:
+            self.crash_point = before
+
+    def say(self, sentence: str) -> None:
+        self.story.append(sentence)
+
+    # ── building ────────────────────────────────────────────────────────────────────────────
+
+    def agent(
+        self, name: str, script: Script = idle, *, boss: Member | None = None, **post: Any
+    ) -> Member:
+        """Somebody new, taken on by the board; the first named like the root agent is that one."""
+        if boss is None and name == self.root.name:
+            self.root.script = script
+            return self.root
+        above = boss or self.root
+        made = self.do(
+            agents.create,
+            company=self.company,
+            name=name,
+            adapter_type="scripted",
+            reports_to=above.id,
+            **post,
+        )
+        self.say(f"{name} is taken on below {above.name}.")
+        return self._member(made, script)
+
+    def _member(self, view: dict[str, Any], script: Script) -> Member:
+        member = Member(view["id"], view["name"], script)
+        self.members[member.id] = member
+        return member
+
+    def adopt(self, agent: str, script: Script = idle) -> Member:
+        """An agent that came about in another way, such as by a hire."""
+        return self._member(self.ask(agents.show, agent=agent), script)
+
+    # ── doing ───────────────────────────────────────────────────────────────────────────────
+
+    def do(self, verb: Verb[..., R], caller: Caller | None = None, **given: Any) -> R:
+        """As the board, unless somebody else is named."""
+        answer: R = self.do_async(self.app.gate(caller or self.board, verb, **given))
+        return answer
+
+    def ask(self, verb: Verb[..., R], caller: Caller | None = None, **given: Any) -> R:
+        """The same, for what changes nothing."""
+        return self.do(verb, caller, **given)
+
+    def do_async(self, work: Any) -> Any:
+        return self._loop.run_until_complete(work)
+
+    def call_tool(self, token: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        tool = self._tools.get(name)
+        if tool is None:
+            raise ToolRefused(f"not_found: There is no tool {name!r}.", {})
+        try:
+            answer: dict[str, Any] = self.do_async(tool.call(token, validate(tool, arguments)))
+        except RemitError as error:
+            raise ToolRefused(error.as_text(), error.details) from None
+        return answer
+
+    def send(self, to: str | Member, body: str, subject: str = "", **more: Any) -> dict[str, Any]:
+        """Mail from the board."""
+        self.say(f"The board writes to {to.name if isinstance(to, Member) else to}: {body[:60]!r}")
+        sent: dict[str, Any] = self.do(
+            mail.send, to=_address(to), company=self.company, body=body, subject=subject, **more
+        )
+        return sent
+
+    # ── working ─────────────────────────────────────────────────────────────────────────────
+
+    def ready(self) -> list[str]:
+        """Who would be started now."""
+        found = self.ask(claiming.ready, caller=as_system())
+        return [one["agent_id"] for one in found]
+
+    def turn(self, agent: str) -> bool:
+        """Start an agent and let it do what its script says; tells whether it had work."""
+        run = self._ids.new()
+        try:
+            claimed = self.do(
+                claiming.claim,
+                caller=as_system(),
+                agent=agent,
+                run=run,
+                workspace=str(self._settings.workspaces / run),
+                worker="simulated",
+            )
+        except (Conflict, NotFound):
+            with contextlib.suppress(RemitError):
+                self.do(claiming.settle, caller=as_system(), agent=agent)
+            return False
+        member = self.members.get(agent) or self.adopt(agent)
+        member.turns += 1
+        turn = Turn(self, member, run, claimed["token"])
+        status, report = "completed", {}
+        try:
+            taken = self.do(inbox.take, caller=Caller(claimed["token"]))
+            turn.mail = [_letter(one) for one in taken["messages"]]
+            self.say(f"{member.name} runs ({claimed['why']}) with {len(turn.mail)} messages.")
+            member.script(turn)
+            report = {"final_response": turn.words or None}
+        except ToolRefused as refusal:
+            status, report = "failed", {"error": str(refusal), "exit_reason": refusal.code}
+        except AgentDied as died:
+            status, report = "lost", {"error": str(died), "exit_reason": "crashed"}
+        except RemitError as error:
+            status, report = "failed", {"error": error.sentence, "exit_reason": error.reason}
+        if report.get("error"):
+            self.say(f"The run of {member.name} {status}: {report['error']}")
+        with contextlib.suppress(Conflict, NotFound):  # somebody ended it meanwhile
+            self.do(
+                runs.end,
+                caller=as_system(),
+                run=run,
+                status=status,
+                seen=claimed["seen"],
+                report=report,
+            )
+        return True
+
+    def step(self) -> bool:
+        """Let one of those that are ready work; whom, is chance."""
+        self.tick()
+        ready = sorted(self.ready())
+        self.chance.shuffle(ready)
+        return any(self.turn(agent) for agent in ready)
+
+    def tick(self) -> None:
+        """What the clock brings: mail for later, schedules, what nobody decided in time."""
+        self.do_async(self.app.clockwork.tick())
+
+    def sweep(self) -> None:
+        """What repairs whatever was forgotten."""
+        for run in self.ask(claiming.expired, caller=as_system()):
+            with contextlib.suppress(Conflict):
+                self.do(claiming.take_over, caller=as_system(), run=run)
+        for company in self.ask(claiming.forgotten, caller=as_system()):
+            self.do(claiming.sweep, caller=as_system(), company=company)
+
+    def run(self, most: int = MOST_TURNS, *, patience: Micros = HOUR) -> int:
+        """Until nobody has anything to do, also after waiting for `patience`; answers the turns."""
+        turns = 0
+        until = self.clock.now() + patience
+        while turns < most:
+            try:
+                self.sweep()
+                if self.step():
+                    turns += 1
+                    continue
+            except Crash:
+                self.crash()
+                continue
+            following = self._next_time()
+            if following is None or following > until:
+                return turns
+            self.clock.advance(max(following - self.clock.now(), SECOND))
+        raise AssertionError(f"after {most} turns there is still something to do")
+
+    def _next_time(self) -> Micros | None:
+        known = self.ask(claiming.next_ready, caller=as_system())
+        times = [*known.values(), self.ask(schedules.next_due, caller=as_system())]
+        later = [time for time in times if time is not None]
+        return min(later, default=None)
+
+    # ── looking ─────────────────────────────────────────────────────────────────────────────
+
+    def mail(self, to: Member | None = None) -> list[Letter]:
+        """All that came to the board, or to an agent, oldest first."""
+        if to is None:
+            found = self.ask(threads.own_inbox, company=self.company, everything=True, limit=1000)
+        else:
+            found = self.ask(threads.inbox_of, agent=to.id, everything=True, limit=1000)
+        return [_letter(one) for one in found]
+
+    def outcomes(self, **filters: Any) -> list[dict[str, Any]]:
+        return self.ask(outcomes.listing, company=self.company, limit=1000, **filters)
+
+    def status(self, member: Member) -> str:
+        return str(self.ask(agents.show, agent=member.id)["status"])
+
+    def person(self, name: str, role: str = "board") -> Caller:
+        """Another person, who calls by themselves."""
+        made = self.do(users.add, company=self.company, name=name, role=role)
+        key = self.do(users.create_token, company=self.company, user=made["id"], expires_at=None)
+        return Caller(key["token"])
+
+
+class AgentDied(Exception):
+    """The program of an agent ended before it was done; scripts raise it to play that."""
+
+
+def _letter(view: dict[str, Any]) -> Letter:
+    return Letter(
+        view["id"],
+        view["sender"],
+        view["subject"],
+        view["body"],
+        bool(view.get("may_have_been_handled")),
+    )
+
+
+def _address(to: str | Member) -> str:
+    return to.address if isinstance(to, Member) else to
+
+
+def _settings(folder: Path) -> Settings:
+    return load({"REMIT_HOME": str(folder)})
+
+
+@functools.cache
+def _schema() -> bytes:
+    """An empty database with its schema: made once, copied for every company."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "remit.db"
+        migrate(f"sqlite:///{path}")
+        return path.read_bytes()
+
+
+def _fresh_database(path: Path) -> None:
+    path.write_bytes(_schema())
+
+
+__all__: Sequence[str] = ["AgentDied", "Letter", "Member", "Script", "Simulation", "Turn", "idle"]

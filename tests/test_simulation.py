@@ -1,0 +1,245 @@
+"""Simulated companies: the same seed gives the same story, and what breaks is found and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from remit.clock import HOUR
+from remit.errors import BadInput
+from remit.services import inbox, run_endings
+from remit.services import reorganise as reorganising
+from remit.store.statement import change
+from remit.testing import Broken, Crash, Moment, Simulation, ToolRefused, Turn, check
+from remit.testing import scenario as scenarios
+from remit.testing.campaign import Op, campaign, play, shrink, story
+from remit.testing.invariants import check_quiet, check_record
+from remit.testing.simulation import AgentDied
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.requirement("AG-89")
+def test_an_agent_is_tested_alone_by_sending_it_mail() -> None:
+    def writer(turn: Turn) -> None:
+        for letter in turn.mail:
+            made = turn.call("kb_create", description="Answer", content=letter.body.upper())
+            turn.call("outcome_create", parent_id=turn.agent.id, title=letter.body)
+            turn.reply(letter, f"See {made['id']}")
+
+    with Simulation(seed=7) as sim:
+        ada = sim.agent("Ada", writer)
+        sim.send(ada, "write a poem")
+        sim.turn(ada.id)
+        assert [one["title"] for one in sim.outcomes(owner=ada.id)][-1] == "write a poem"
+        assert sim.mail()[-1].body.startswith("See ")
+        assert sim.mail()[-1].sender == ada.address
+
+
+@pytest.mark.requirement("AG-90")
+def test_a_layer_is_put_in_and_taken_out_and_those_below_notice_nothing() -> None:
+    seen: list[str] = []
+
+    def worker(turn: Turn) -> None:
+        seen.extend(letter.body for letter in turn.mail)
+        for letter in turn.mail:
+            turn.reply(letter, "Done.")
+
+    with Simulation() as sim:
+        workers = [sim.agent(f"W{number}", worker) for number in range(3)]
+        before = {one.id: sim.outcomes(owner=one.id) for one in workers}
+        done = sim.do(
+            reorganising.reorganise,
+            company=sim.company,
+            operations=[
+                {
+                    "op": "insert_layer",
+                    "boss": sim.root.id,
+                    "name": "Lead",
+                    "agents": [one.id for one in workers],
+                    "adapter_type": "scripted",
+                }
+            ],
+        )
+        for one in workers:
+            sim.send(one, "after")
+        sim.run()
+        assert seen.count("after") == 3
+        assert done["event_id"]
+        sim.do(reorganising.undo, company=sim.company, event=done["event_id"])
+        after = {one.id: sim.outcomes(owner=one.id) for one in workers}
+        assert {
+            key: [one["id"] for one in value if one["kind"] == "work"]
+            for key, value in after.items()
+        } == {
+            key: [one["id"] for one in value if one["kind"] == "work"]
+            for key, value in before.items()
+        }
+        check(sim)
+
+
+def test_the_same_seed_gives_the_same_story() -> None:
+    first, again = (play(11, story(11, 120)) for _ in range(2))
+    assert first.broken is None
+    assert first.story == again.story
+    assert first.summary() == again.summary()
+    assert play(12, story(12, 120)).story != first.story
+
+
+@pytest.mark.requirement("BX-13", "BX-06")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_random_company_holds_through_crashes_repeats_and_clock_jumps(seed: int) -> None:
+    out = play(seed, story(seed, 150))
+    assert out.broken is None, str(out)
+    assert out.turns > 20
+
+
+@pytest.mark.requirement("BX-13")
+def test_time_is_nothing_and_crashes_at_every_commit_lose_nothing() -> None:
+    """Each commit of a small story is once the last of its process, before and after it."""
+
+    def answer(turn: Turn) -> None:
+        for letter in turn.mail:
+            turn.reply(letter, "Yes.")
+
+    for moment in Moment:
+        for place in range(14):
+            with Simulation(seed=place) as sim:
+                ada = sim.agent("Ada", answer)
+                sim.send(ada, "Now?")
+                sim.send(ada, "Later?", deliver_at="2027-01-15T10:00:00Z")
+                left = place
+
+                def point(now: Moment, moment: Moment = moment) -> None:
+                    nonlocal left
+                    if now is moment:
+                        left -= 1
+                        if left == -1:
+                            raise Crash(moment)
+
+                with sim.crashing(point):
+                    sim.run(patience=3 * HOUR)
+                answered = [one.body for one in sim.mail() if one.sender == ada.address]
+                # At least once: an answer that was sent before its run was lost is sent again.
+                assert 2 <= len(answered) <= 3, (moment, place, sim.story)
+                check(sim)
+                check_quiet(sim)
+                check_record(sim)
+
+
+def test_an_agent_that_dies_gets_its_mail_again_until_it_is_given_up() -> None:
+    def dies(_: Turn) -> None:
+        raise AgentDied("out of memory")
+
+    with Simulation() as sim:
+        ada = sim.agent("Ada", dies)
+        sim.send(ada, "Try this")
+        sim.run(patience=2 * HOUR)
+        assert ada.turns >= 3
+        check(sim)
+        assert (
+            "was stopped" in " ".join(one.subject for one in sim.mail(sim.root)) or ada.turns == 3
+        )
+
+
+# ── what breaks is noticed ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_that_keeps_its_token_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class KeepsTokens:
+        #: Touches no row.
+        REVOKE_TOKENS_OF = change(text("UPDATE tokens SET revoked_at = :now WHERE :run IS NULL"))
+
+    monkeypatch.setattr(run_endings, "people", KeepsTokens)
+    with Simulation() as sim:
+        ada = sim.agent("Ada")
+        sim.send(ada, "Hello")
+        sim.turn(ada.id)
+        with pytest.raises(Broken, match="the token of a run dies with it"):
+            check(sim)
+
+
+def test_lost_mail_is_noticed_and_the_story_is_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: Any = inbox.run_ended
+
+    def forgets(ctx: Any, run: str, agent: str, *, well: bool) -> None:
+        if well:
+            kept(ctx, run, agent, well=True)
+
+    monkeypatch.setattr(inbox, "run_ended", forgets)
+    monkeypatch.setattr(run_endings.inbox, "run_ended", forgets)
+    out = next(iter(campaign([1], 150)))
+    assert isinstance(out.broken, Broken)
+    assert out.broken.name == "mail is held by living runs alone"
+    assert len(out.ops) < 30
+    assert "its ops" in str(out)
+
+
+def test_shrinking_keeps_only_what_is_needed() -> None:
+    ops = [Op("time", number) for number in range(20)]
+    kept = shrink(1, ops, lambda tried: any(op.a == 13 for op in tried.ops))
+    assert kept == [Op("time", 13)]
+
+
+# ── scenarios ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("BX-13")
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_play_as_they_say(path: Path) -> None:
+    found = scenarios.read(path)
+    with Simulation() as sim:
+        assert len(scenarios.play(found, scenarios.Simulated(sim))) == len(found.expect)
+
+
+def test_what_does_not_come_about_is_told() -> None:
+    found = scenarios.parse(
+        {"agents": [{"name": "ceo"}], "expect": [{"mail": {"to": "board", "contains": "done"}}]}
+    )
+    with Simulation() as sim, pytest.raises(scenarios.Failed, match="expected mail"):
+        scenarios.play(found, scenarios.Simulated(sim))
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ([], "scenario: must be a mapping"),
+        ({"agent": []}, "scenario.agent: is not known"),
+        ({"agents": {}}, None),
+        ({"agents": 3}, "agents: must be a list"),
+        ({"agents": [{}]}, r"agents\[0\].name: is required"),
+        ({"agents": [{"name": "a", "x": 1}]}, r"agents\[0\].x: is not known"),
+        ({"board": [{"fly": {}}]}, r"board\[0\]: must be one of"),
+        ({"board": [{"send": {}, "rest": None}]}, r"board\[0\]: must be one of"),
+        ({"expect": [3]}, r"expect\[0\]: must be a mapping"),
+        ({"agents": [{"name": "a", "script": [{"on": "fire"}]}]}, "must be mail or start"),
+    ],
+)
+def test_a_scenario_that_is_wrong_is_told_where(document: object, told: str | None) -> None:
+    if told is None:
+        scenarios.parse(document)
+        return
+    with pytest.raises(BadInput, match=told):
+        scenarios.parse(document)
+
+
+def test_a_refused_tool_tells_its_code() -> None:
+    codes: list[str] = []
+
+    def tries(turn: Turn) -> None:
+        for tool, arguments in (
+            ("outcome_close", {"id": turn.agent.id, "rationale": "x"}),
+            ("no_such_tool", {}),
+            ("kb_read", {"id": 3}),
+        ):
+            with pytest.raises(ToolRefused) as refusal:
+                turn.call(tool, **arguments)
+            codes.append(refusal.value.code)
+
+    with Simulation() as sim:
+        ada = sim.agent("Ada", tries)
+        sim.turn(ada.id)
+    assert codes[1:] == ["not_found", "invalid"]
