@@ -120,8 +120,10 @@ class Company:
     # ── members ─────────────────────────────────────────────────────────────────────────────
 
     def agent(self, name: str, boss: str | None = "ceo", **options: Any) -> Member:
+        """Somebody with something to do; `perpetual=True` makes it a standing post."""
+        described = {"purpose": f"What {name} is for", **options}
         made = self.call(
-            self.board, agents.create, company=self.id, name=name, reports_to=boss, **options
+            self.board, agents.create, company=self.id, name=name, reports_to=boss, **described
         )
         return self._member(made)
 

@@ -170,7 +170,6 @@ def test_lost_mail_is_noticed_and_the_story_is_cut_down(monkeypatch: pytest.Monk
             kept(ctx, run, agent, well=True)
 
     monkeypatch.setattr(inbox, "run_ended", forgets)
-    monkeypatch.setattr(run_endings.inbox, "run_ended", forgets)
     out = next(iter(campaign([1], 150)))
     assert isinstance(out.broken, Broken)
     assert out.broken.name == "mail is held by living runs alone"

@@ -416,7 +416,12 @@ def test_of_each_company_those_come_first_that_wait_longest(
     clock.advance(SECOND)
     other = company.second_company()
     stranger = company.call(
-        other.board, agents.create, company=other.id, name="s", adapter_type="scripted"
+        other.board,
+        agents.create,
+        company=other.id,
+        name="s",
+        adapter_type="scripted",
+        purpose="Work",
     )
     # However many wait there, the other company is among the first.
     assert set(ready(company, each=2, limit=3)) == {mine[0], mine[1], stranger["id"]}

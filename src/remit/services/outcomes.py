@@ -9,6 +9,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict
+from remit.model.agent import AgentStatus
 from remit.model.outcome import (
     LONGEST_DESCRIPTION,
     LONGEST_TITLE,
@@ -205,8 +206,13 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
         resource=f"outcome:{found.id}",
         limit=MOST_HISTORY_SHOWN,
     )
+    view = views.outcome(found, ctx.now)
+    hired = lookup.agent_row(ctx, found.id)
+    if view["actionable"] and hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
+        waits = f"it waits for the approval of {hired.name}, who is to do it"
+        view |= {"actionable": False, "why_not_actionable": waits}
     return {
-        **views.outcome(found, ctx.now),
+        **view,
         "description": documents.prose(ctx, found.id),
         "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=found.id)),
         "children": _briefly(

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     and_,
     delete,
+    exists,
     false,
     insert,
     literal,
@@ -30,7 +31,7 @@ from remit.ids import OutcomeId
 from remit.model.outcome import Outcome
 from remit.store.agents import BELOW_AGENT
 from remit.store.statement import Statement, change, columns, into, scalar
-from remit.store.tables import outcome_blockers, outcome_edges, outcomes
+from remit.store.tables import agents, outcome_blockers, outcome_edges, outcomes
 
 _all = columns(outcomes, Outcome)
 
@@ -73,6 +74,11 @@ _ready = and_(
     outcomes.c.open_prereqs == literal_column("0"),
     not_(outcomes.c.perpetual),
 )
+#: Somebody is to be hired for it, and the board has not decided yet: its owner waits.
+_hired = agents.alias("hired")
+PROMISED = exists().where(
+    _hired.c.id == outcomes.c.id, _hired.c.status == literal_column("'pending_approval'")
+)
 #: What an agent can work on now, most pressing first.
 ACTIONABLE = Statement(
     select(*_all)
@@ -80,6 +86,7 @@ ACTIONABLE = Statement(
         outcomes.c.owner_id == bind("owner"),
         _ready,
         or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+        not_(PROMISED),
     )
     .order_by(outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id)
     .limit(bind("limit")),

@@ -26,6 +26,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId
 from remit.model.run import HELD, Lease, Run
+from remit.store.outcomes import PROMISED
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agent_leases,
@@ -194,6 +195,7 @@ _actionable = and_(
     outcomes.c.open_prereqs == literal_column("0"),
     not_(outcomes.c.perpetual),
     or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+    not_(PROMISED),
 )
 #: How pressing the most pressing is that an agent could do: 0 urgent and important, 3 neither.
 _pressing = (

@@ -327,9 +327,12 @@ class Simulation:
 
     def sweep(self) -> None:
         """What repairs whatever was forgotten."""
-        for run in self.ask(claiming.expired, caller=as_system()):
+        # Nobody works between two turns, so whoever holds something then is gone.
+        for run, until in self.ask(claiming.held, caller=as_system()).items():
             with contextlib.suppress(Conflict):
-                self.do(claiming.take_over, caller=as_system(), run=run)
+                self.do(claiming.take_over, caller=as_system(), run=run, until=until)
+        for agent in self.ask(claiming.misdated, caller=as_system()):
+            self.do(claiming.redate, caller=as_system(), agent=agent)
         for company in self.ask(claiming.forgotten, caller=as_system()):
             self.do(claiming.sweep, caller=as_system(), company=company)
 
