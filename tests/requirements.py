@@ -1387,13 +1387,18 @@ ROWS = (
             "tests/test_organisation.py::test_the_boss_of_an_agent_may_be_a_person_or_a_program",
         ),
     ),
-    Row("AG-89", "an agent can be tested alone by mail", deferred=SIMULATION),
+    Row(
+        "AG-89",
+        "an agent can be tested alone by mail",
+        tests=("tests/test_simulation.py::test_an_agent_is_tested_alone_by_sending_it_mail",),
+    ),
     Row(
         "AG-90",
         "a layer can come and go without touching the reports",
         tests=(
             "tests/test_reorganise.py::test_a_layer_comes_between_and_its_reports_stay_as_they_are",
             "tests/test_reorganise.py::test_a_layer_goes_and_leaves_its_work_and_reports_to_its_boss",
+            "tests/test_simulation.py::test_a_layer_is_put_in_and_taken_out_and_those_below_notice_nothing",
         ),
     ),
     Row("AG-91", "subtrees federate and several users take part", deferred=FEDERATION),
@@ -2725,9 +2730,9 @@ ROWS = (
         "BX-06",
         "killing any process loses and repeats nothing",
         tests=(
+            "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
-            "tests/test_runtime_crash.py::test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
             "tests/test_runtime_crash.py::test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused",
             "tests/test_runtime_crash.py::test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start",
@@ -2789,7 +2794,15 @@ ROWS = (
         ),
     ),
     Row("BX-12", "two instances work as one tree and can part", deferred=FEDERATION),
-    Row("BX-13", "a company can be simulated, with crashes, in seconds", deferred=SIMULATION),
+    Row(
+        "BX-13",
+        "a company can be simulated, with crashes, in seconds",
+        tests=(
+            "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
+            "tests/test_simulation.py::test_the_examples_play_as_they_say",
+            "tests/test_simulation.py::test_time_is_nothing_and_crashes_at_every_commit_lose_nothing",
+        ),
+    ),
     Row(
         "BX-14",
         "identity comes from the token of the run alone",

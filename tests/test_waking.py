@@ -214,7 +214,7 @@ def what_somebody_left_who_is_gone(
 
 def a_hire(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
     company.sql("UPDATE companies SET require_board_approval_for_new_agents = true")
-    asked = hire(company, company.ceo.caller, named(company, "fresh"))
+    asked = hire(company, company.ceo.caller, named(company, "fresh"), purpose="Work")
     fresh = Member(asked["agent"]["id"], "fresh", company.board)
     return fresh, lambda: approve(company, asked["approval"])
 
