@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -101,11 +101,22 @@ class Upstream:
         await asyncio.shield(self._ready)
 
     async def close(self) -> None:
+        self._why = self._why or "it was ended"
         self._stop.set()
         await asyncio.wait([self._task], timeout=10)
         if not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """From the wish on; it may still have to start."""
+        self.calls += 1
+        try:
+            yield
+        finally:
+            self.calls -= 1
+            self.used_at = _now()
 
     async def tools(self) -> list[Offered]:
         await self.ready()
@@ -136,8 +147,6 @@ class Upstream:
 
     async def _ask(self, request: Any, answer: Any) -> dict[str, Any]:
         assert self._session is not None
-        self.used_at = _now()
-        self.calls += 1
         if self._program is not None:
             self._program.asked()
         asking = asyncio.create_task(self._session.send_request(request, answer))
@@ -157,8 +166,6 @@ class Upstream:
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-            self.calls -= 1
-            self.used_at = _now()
         plain: dict[str, Any] = found.model_dump(mode="json", by_alias=True, exclude_none=True)
         return plain
 
@@ -311,7 +318,8 @@ class Pool:
         key = _key(seat)
         upstream = self._connection(key, seat)
         try:
-            return await ask(upstream)
+            with upstream.in_use():
+                return await ask(upstream)
         except (Broken, RemitError) as error:
             if isinstance(error, TooLarge):
                 raise
@@ -393,7 +401,8 @@ async def try_out(app: App, server: McpServer, patience: Patience | None = None)
     seat = Seat(server.company_id, "", None, None, server)
     upstream = Upstream(app, seat, patience or Patience())
     try:
-        tools = await upstream.tools()
+        with upstream.in_use():
+            tools = await upstream.tools()
     except (Broken, RemitError) as error:
         refusal = _refusal(server, error)
         complaint = upstream.complaint[-500:]
