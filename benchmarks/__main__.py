@@ -20,6 +20,7 @@ MEASUREMENTS = {
     "content": "File contents over HTTP",
     "scale": "100,000 files and grants against 1,000",
     "organisation": "Outcomes and the tree of agents",
+    "governance": "Hiring, approving and looking at agents over HTTP",
     "mail": "Mail: how soon it is seen, and among how much of it",
     "runtime": "Agents: how soon they start, how many, and what waiting costs",
     "startup": "Starting, idling, and what an agent pays before it begins",

@@ -69,6 +69,17 @@ def test_runs_are_measured_from_the_wake_to_the_end() -> None:
         assert name in rows
 
 
+def test_hiring_and_deciding_are_measured_against_the_peer() -> None:
+    done = bench("governance", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = "\n".join(done.stdout.splitlines()[4:-2])
+    for name in ("hire", "approve", "list 1,000 agents"):
+        assert f"{name}, 1 client:" in rows
+        assert f"{name}, 16 clients:" in rows
+    for name in ("read one agent, 1 client:", "read one of 1,000 agents, 1 client:"):
+        assert name in rows
+
+
 def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:
     done = bench("nonsense")
     assert done.returncode == 2
