@@ -262,6 +262,9 @@ def test_each_kind_of_approval_is_said_in_words(office: Office, visitor: Visitor
     page.goto(f"/approvals/{refused.json['approvalId']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("asks to write to Peer")
     expect(page.locator("[data-part=asked]")).to_contain_text("why a person is asked")
+    for address in ("/", "/approvals"):
+        page.goto(address)
+        expect(page.get_by_role("link", name="Write to Peer", exact=True)).to_be_visible()
     proposed = ceo.must(
         "POST",
         f"/api/agents/{peer['id']}/config-proposals",

@@ -83,9 +83,10 @@ async def listing(visit: Visit) -> Response:
         before=visit.argument("before") or approvals.END_OF_IDS,
         limit=PAGE,
     )
+    called = await asking.called(visit, visit.company_id, found)
     return await visit.show(
         "approvals.html",
-        approvals=[{**one, "asks": asks_to(one)} for one in found],
+        approvals=[{**one, "asks": asks_to(one, called)} for one in found],
         names=await asking.names(visit, (who for one in found for who in _people(one))),
         status=status,
         statuses=[one.value for one in ApprovalStatus],
