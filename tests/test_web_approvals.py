@@ -210,6 +210,27 @@ def test_a_comment_appears_while_another_is_half_typed(office: Office, visitor: 
     assert page.evaluate("window.unbroken")
 
 
+def _nested(depth: int) -> Any:
+    found: Any = "end"
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def test_answers_to_answers_to_answers_do_not_break_the_page(
+    office: Office, visitor: Visitor
+) -> None:
+    made = office.hire("Endless")["approval"]
+    ceo, last = office.as_agent(office.root), None
+    for number in range(60):
+        said = {"body": f"Answer {number}"} | ({"replyTo": last} if last else {})
+        last = ceo.must("POST", f"/api/approvals/{made['id']}/comments", said)["id"]
+    page = visitor.goto(f"/approvals/{made['id']}")
+    expect(page.locator(".comment")).to_have_count(60)
+    expect(page.get_by_text("Answer 59", exact=True)).to_be_visible()
+    check_fits(page)
+
+
 @pytest.mark.requirement("AW-15", "AW-29")
 def test_create_agent_is_decided_on_the_same_page_and_makes_one_agent_or_none(
     office: Office, visitor: Visitor
@@ -262,6 +283,9 @@ def test_each_kind_of_approval_is_said_in_words(office: Office, visitor: Visitor
     page.goto(f"/approvals/{refused.json['approvalId']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("asks to write to Peer")
     expect(page.locator("[data-part=asked]")).to_contain_text("why a person is asked")
+    for address in ("/", "/approvals"):
+        page.goto(address)
+        expect(page.get_by_role("link", name="Write to Peer", exact=True)).to_be_visible()
     proposed = ceo.must(
         "POST",
         f"/api/agents/{peer['id']}/config-proposals",
@@ -287,6 +311,7 @@ def test_hostile_requests_and_comments_are_text(office: Office, visitor: Visitor
             "outcomeId": {},
         },
         {"title": "", "x" * 5000: "y" * 20_000},
+        {"title": "Deep", "nested": _nested(50)},
     ]
     for payload in payloads:
         made = ask(office, "request_board_approval", payload)

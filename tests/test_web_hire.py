@@ -171,6 +171,7 @@ def test_what_the_adapter_does_not_take_is_said_at_the_field(
     page.get_by_role("button", name="Preview", exact=True).last.click()
     expect(page.locator("#e-c-env")).to_have_text("Has a line without =; write NAME=VALUE.")
     page.get_by_label("env").fill("REMIT_X=1")
+    page.get_by_text("More settings").click()
     page.get_by_label("sessionPolicy").fill('{"maxAge": "soon"}')
     page.get_by_role("button", name="Preview", exact=True).last.click()
     expect(page.locator("#e-c-maxTurns")).to_contain_text("greater than or equal to 1")

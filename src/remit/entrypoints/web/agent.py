@@ -20,6 +20,8 @@ from remit.services import companies, configuration, grants, outcomes, portrait,
 
 PAGE: Final = 50
 FEW: Final = 10
+#: Whoever has a thousand reports may write to each of them; nobody reads all of that.
+MOST_BY_RULE: Final = 100
 #: More revisions than an agent has.
 _NEWEST: Final = 2**30
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
@@ -157,15 +159,18 @@ async def _rights(visit: Visit, one: Mapping[str, Any]) -> Values:
         limit=PAGE,
     )
     given = [grant for grant in found if not grant.get("derived")]
+    by_rule = [grant for grant in found if grant.get("derived")]
+    shown = by_rule[:MOST_BY_RULE]
     scopes = {f"outcome:{grant['scope']}" for grant in given if grant["scope"]}
     last = given[-1]["id"] if len(given) == PAGE else None
     return {
         "given": given,
-        "by_rule": [grant for grant in found if grant.get("derived")],
+        "by_rule": shown,
+        "by_rule_count": len(by_rule),
         "about": await visit.ask(
             portrait.resources,
             company=one["company_id"],
-            named={grant["resource"] for grant in found} | scopes,
+            named={grant["resource"] for grant in (*given, *shown)} | scopes,
         ),
         "names": await asking.names(
             visit, ((grant["granted_by"] or "").partition(":")[2] for grant in given)

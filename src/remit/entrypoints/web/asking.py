@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from remit.entrypoints.web.site import Visit
-from remit.services import naming
+from remit.services import naming, portrait
 
 
 class Names(dict[str, str]):
@@ -26,3 +27,19 @@ async def names(visit: Visit, ids: Iterable[str | None]) -> Names:
             more = await visit.ask(naming.names, company=company["id"], ids=sorted(left))
             found.update(more)
     return found
+
+
+async def called(
+    visit: Visit, company: str, approvals: Iterable[Mapping[str, Any]]
+) -> dict[str, str]:
+    """The names of what approvals ask to use, for those that may be known."""
+    named = {
+        resource
+        for one in approvals
+        if one["type"] == "capability_use"
+        and isinstance(resource := one["payload"].get("resource"), str)
+    }
+    if not named:
+        return {}
+    found = await visit.ask(portrait.resources, company=company, named=named)
+    return {resource: about["name"] for resource, about in found.items()}

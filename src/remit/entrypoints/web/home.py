@@ -80,7 +80,8 @@ async def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
                 found_one = await visit.ask(approvals.show, approval=item["id"])
             except RemitError:
                 continue  # somebody else decided it just now
-            item["more"] = {**found_one, "asks": asks_to(found_one)}
+            called = await asking.called(visit, item["company_id"], [found_one])
+            item["more"] = {**found_one, "asks": asks_to(found_one, called)}
 
 
 async def _numbers(visit: Visit) -> dict[str, Any] | None:

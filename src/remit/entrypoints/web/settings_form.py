@@ -187,5 +187,6 @@ def problems(details: Mapping[str, Any]) -> dict[str, str]:
         inner = str(path).removeprefix(_ROOT).lstrip(".")
         key = inner.partition(".")[0].partition("[")[0]
         rest = inner[len(key) :].lstrip(".")
-        found.setdefault(key, f"{rest}: {what}" if rest else str(what))
+        sentence = f"{rest}: {what}." if rest else f"{str(what)[:1].upper()}{str(what)[1:]}."
+        found.setdefault(key, sentence)
     return found

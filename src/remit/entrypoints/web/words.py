@@ -152,7 +152,10 @@ def size(value: int | None) -> str:
 
 def pretty(value: Any) -> str:
     """A document as somebody would write it."""
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    except RecursionError:
+        return "(nested too deep to be shown)"
 
 
 def diff(before: Any, after: Any) -> list[tuple[str, str]]:
@@ -160,7 +163,10 @@ def diff(before: Any, after: Any) -> list[tuple[str, str]]:
     old, new = _lines(before), _lines(after)
     if len(old) + len(new) > _LONGEST_DIFF:
         # Finding what stayed takes time that grows with the square.
-        return [("removed", line) for line in old] + [("added", line) for line in new]
+        removed = [("removed", line) for line in old[:_LONGEST_DIFF]]
+        added = [("added", line) for line in new[:_LONGEST_DIFF]]
+        left = len(old) + len(new) - len(removed) - len(added)
+        return removed + added + ([("same", f"… and {left:,} more lines")] if left else [])
     found: list[tuple[str, str]] = []
     for what, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if what == "equal":
