@@ -23,6 +23,7 @@ MEASUREMENTS = {
     "governance": "Hiring, approving and looking at agents over HTTP",
     "mail": "Mail: how soon it is seen, and among how much of it",
     "runtime": "Agents: how soon they start, how many, and what waiting costs",
+    "pages": "Pages of the dashboard, of a large company against a small one",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }
 

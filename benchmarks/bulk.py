@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Table, create_engine, insert, text
@@ -13,10 +14,14 @@ from sqlalchemy import Connection, Table, create_engine, insert, text
 from benchmarks.harness import KIB_4
 from benchmarks.office import Office
 from remit.clock import DAY
+from remit.ids import CompanyId, EventId
+from remit.model.event import Event, event_hash
 from remit.model.file import FileKind
 from remit.model.grant import Level, Mode, ResourceKind
+from remit.model.principal import ActorKind
 from remit.model.text import name_key, search_words
 from remit.store import tables
+from remit.store.statement import row
 
 COMMON_WORD, RARE_WORD = "report", "needle"
 _AT_ONCE = 5_000
@@ -216,6 +221,37 @@ def fill_deferred(here: Office, senders: Sequence[str], each: int, body: str) ->
         _insert(connection, tables.deliveries, held)
 
 
+def fill_events(here: Office, count: int) -> None:
+    """What happened to nothing in particular, chained as ever; one in a thousand was refused."""
+    with _connected(here) as connection:
+        seq, last = connection.execute(_HEAD, {"company": here.company}).one()
+        for start in range(0, count, _AT_ONCE):
+            some = []
+            for number in range(start, min(start + _AT_ONCE, count)):
+                seq += 1
+                event = Event(
+                    company_id=CompanyId(here.company),
+                    seq=seq,
+                    id=EventId(here.app.ids.new()),
+                    at=here.app.clock.now(),
+                    actor_kind=ActorKind.AGENT,
+                    actor_id=here.agent_id,
+                    run_id=None,
+                    action="file.read" if number % 1000 == 0 else "outcome.change",
+                    resource=f"outcome:{here.agent_id}",
+                    allowed=number % 1000 != 0,
+                    reason="measured",
+                    basis="rule:measured",
+                    details="{}",
+                    prev_hash=last,
+                    hash="",
+                )
+                last = event_hash(event)
+                some.append(row(replace(event, hash=last)))
+            connection.execute(insert(tables.events), some)
+        connection.execute(_MOVED, {"company": here.company, "seq": seq, "hash": last})
+
+
 def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     for start in range(0, len(rows), _AT_ONCE):
         connection.execute(insert(table), rows[start : start + _AT_ONCE])
@@ -331,6 +367,8 @@ def _count_prereqs(connection: Connection, here: Office) -> None:
     connection.execute(_PREREQS, {"company": here.company})
 
 
+_HEAD = text("SELECT seq, hash FROM event_heads WHERE company_id = :company")
+_MOVED = text("UPDATE event_heads SET seq = :seq, hash = :hash WHERE company_id = :company")
 _POSITION = text("SELECT mail_position FROM companies WHERE id = :company")
 _PLACED = text("UPDATE companies SET mail_position = :position WHERE id = :company")
 

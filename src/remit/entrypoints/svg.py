@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from remit.model.layout import Layout, Point, Sizes, arrange
 
@@ -43,55 +43,79 @@ text{fill:#f0f6fc}
 """
 
 
-class Drawing(NamedTuple):
-    """A part of a page that is drawn. How it looks is said in the page's style sheet."""
-
-    markup: str
-    width: int
-    height: int
-
-
 def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> str:
     """The drawing of what `picture.show` found; `link` makes an address from an id."""
-    placed, drawn = _shapes(graph, link, "arrow")
+    nodes, parts, blockers = _edges(graph)
+    placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
+    drawn = [_line(placed.lines[edge], "line", "end") for edge in parts]
+    drawn += [_line(placed.lines[edge], "line blocks", "start") for edge in blockers]
+    drawn += [_box(placed.boxes[one], node, link) for one, node in nodes.items()]
     return _page(placed, _heading(graph), drawn)
 
 
 def embed(
     graph: Mapping[str, Any], link: Callable[[str], str], *, name: str, here: str = ""
-) -> Drawing:
-    """The same for the middle of a page: no style, and a name of its own for what it refers to.
+) -> str:
+    """The same for the middle of a page: no style, few words, and names of its own.
 
     What `here` names stands out.
     """
-    placed, drawn = _shapes(graph, link, f"{name}-arrow", here)
+    nodes, parts, blockers = _edges(graph)
+    placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
     width, height = math.ceil(placed.width), math.ceil(placed.height)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    markup = "\n".join(
+    box = f'x="-12" y="-20" width="{_SIZES.width:.0f}" height="{_SIZES.height:.0f}" rx="6"'
+    arrow = f"url(#{name}-arrow)"
+    return "\n".join(
         (
             f'<svg class="graph" {size} role="group" aria-label="{_heading(graph)}">',
-            f"<defs>{_arrow(f'{name}-arrow')}</defs>",
-            *drawn,
+            f'<defs>{_arrow(f"{name}-arrow")}<rect id="{name}-box" {box}/></defs>',
+            f'<g class="line" marker-end="{arrow}">',
+            *(f'<path d="{_path(placed.lines[edge], 0)}"/>' for edge in parts),
+            f'</g><g class="line blocks" marker-start="{arrow}">',
+            *(f'<path d="{_path(placed.lines[edge], 0)}"/>' for edge in blockers),
+            "</g>",
+            *(
+                _node(placed.boxes[one], node, link(one), f"{name}-box", one == here)
+                for one, node in nodes.items()
+            ),
             "</svg>",
         )
     )
-    return Drawing(markup, width, height)
 
 
-def _shapes(
-    graph: Mapping[str, Any], link: Callable[[str], str] | None, arrow: str, here: str = ""
-) -> tuple[Layout, list[str]]:
+def _node(corner: Point, node: Mapping[str, Any], link: str, box: str, here: bool) -> str:
+    """A box whose place is said once, and everything in it from there."""
+    title = str(node["title"])
+    rows = _rows(title)
+    first, *more = rows
+    lines = [f"<text>{_text(first)}</text>"]
+    lines += [f'<text y="{15 * number}">{_text(row)}</text>' for number, row in enumerate(more, 1)]
+    below = _cut(f"{node['status']} · {node['owner']}", _ROW_LENGTH + 5)
+    whole = f"<title>{_text(title)}</title>" if rows[-1].endswith("…") else ""
+    kind = f"box {_status(node)} here" if here else f"box {_status(node)}"
+    x, y = corner[0] + 12, corner[1] + 20
+    return (
+        f'<a href="{escape(link)}" transform="translate({x:.0f} {y:.0f})">'
+        f'<use href="#{box}" class="{kind}"/>{"".join(lines)}'
+        f'<text class="dim" y="29">{_text(below)}</text>{whole}</a>'
+    )
+
+
+def _status(node: Mapping[str, Any]) -> str:
+    return node["status"] if node["status"] in ("open", "completed", "closed") else "open"
+
+
+Edges = list[tuple[str, str]]
+
+
+def _edges(graph: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], Edges, Edges]:
     nodes = {node["id"]: node for node in graph["nodes"]}
     parts = [(parent, child) for parent, child in graph["parts"]]
     known = set(parts)
     # What is part of an outcome and blocks it, too, is drawn as its part.
     waits = ((waiting, blocker) for blocker, waiting in graph["blockers"])
-    blockers = [edge for edge in waits if edge not in known]
-    placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
-    drawn = [_line(placed.lines[edge], "line", "end", arrow) for edge in parts]
-    drawn += [_line(placed.lines[edge], "line blocks", "start", arrow) for edge in blockers]
-    drawn += [_box(placed.boxes[one], node, link, one == here) for one, node in nodes.items()]
-    return placed, drawn
+    return nodes, parts, [edge for edge in waits if edge not in known]
 
 
 def _arrow(name: str) -> str:
@@ -128,26 +152,30 @@ def _heading(graph: Mapping[str, Any]) -> str:
     return _text(f"{graph['company']}: {shown}")
 
 
-def _line(points: list[Point], kind: str, end: str, arrow: str) -> str:
+def _line(points: list[Point], kind: str, end: str) -> str:
+    return f'<path class="{kind}" d="{_path(points)}" marker-{end}="url(#arrow)"/>'
+
+
+def _path(points: list[Point], digits: int = 1) -> str:
     """Straight past other boxes, bent in the gaps between layers."""
+
+    def at(*values: float) -> str:
+        return " ".join(f"{value:.{digits}f}" for value in values)
+
     (x, y), *rest = points
-    path = [f"M{x:.1f} {y:.1f}"]
+    path = [f"M{at(x, y)}"]
     for number, (right, down) in enumerate(rest):
         if number % 2:
-            path.append(f"L{right:.1f} {down:.1f}")
+            path.append(f"L{at(right, down)}")
         else:
             middle = (x + right) / 2
-            path.append(f"C{middle:.1f} {y:.1f} {middle:.1f} {down:.1f} {right:.1f} {down:.1f}")
+            path.append(f"C{at(middle, y, middle, down, right, down)}")
         x, y = right, down
-    return f'<path class="{kind}" d="{"".join(path)}" marker-{end}="url(#{arrow})"/>'
+    return "".join(path)
 
 
-def _box(
-    corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | None, here: bool
-) -> str:
+def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | None) -> str:
     x, y = corner
-    status = node["status"] if node["status"] in ("open", "completed", "closed") else "open"
-    kind = f"box {status} here" if here else f"box {status}"
     rows = _rows(str(node["title"]))
     first = y + (18 if len(rows) > 1 else 22)
     lines = [
@@ -157,7 +185,7 @@ def _box(
     below = _cut(f"{node['status']} · {node['owner']}", _ROW_LENGTH + 5)
     box = (
         f"<g><title>{_text(node['title'])} ({_text(node['status'])})</title>"
-        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'
+        f'<rect class="box {_status(node)}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'
         f' height="{_SIZES.height:.0f}" rx="6"/>{"".join(lines)}'
         f'<text class="dim" x="{x + 12:.1f}" y="{y + 48:.1f}">{_text(below)}</text></g>'
     )
@@ -187,12 +215,16 @@ def _cut(text: str, longest: int) -> str:
 
 def _length(text: str) -> int:
     """In Latin letters; others can be twice as wide."""
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _text(value: object) -> str:
     """Somebody's words in XML: no markup, and no characters that XML cannot hold."""
     text = str(value)
+    if text.isascii() and text.isprintable():
+        return escape(text)
     return escape("".join(char if _is_xml(char) else "\N{REPLACEMENT CHARACTER}" for char in text))
 
 

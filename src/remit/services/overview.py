@@ -91,7 +91,10 @@ def dashboard(ctx: Context, *, company: str | None) -> dict[str, Any]:
         "pending_approvals": None,
     }
     if not scoped:
-        work = dict(ctx.tx.all(statements.OUTCOMES_BY_STATUS, **here, owner=me, any_owner=whole))
+        if whole:
+            work = dict(ctx.tx.all(statements.OUTCOMES_BY_STATUS, **here))
+        else:
+            work = dict(ctx.tx.all(statements.OUTCOMES_OF_BY_STATUS, owner=me))
         numbers["outcomes"] = {one.value: work.get(one.value, 0) for one in OutcomeStatus}
         numbers["pending_approvals"] = ctx.tx.one(
             statements.PENDING_APPROVALS, **here, agent=me, all_of_them=whole

@@ -31,7 +31,7 @@ from remit.services import (
 )
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
-from remit.store import governance, people
+from remit.store import governance, looking, people
 from remit.store import jobs as job_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
@@ -62,17 +62,18 @@ def needs_you(ctx: Context, *, company: str | None = None) -> list[dict[str, Any
 def _of_company(ctx: Context) -> list[dict[str, Any]]:
     membership = ctx.membership
     assert membership is not None
-    items = [
-        _item(ctx, "mail", delivery.message_id, _subject(ctx, delivery), delivery)
-        for delivery in ctx.tx.all(
-            statements.FOR_USER,
-            company=ctx.company,
-            user=ctx.actor.id,
-            everything=False,
-            before=1 << 62,
-            limit=MOST,
+    items: list[dict[str, Any]] = [
+        {
+            "kind": "mail",
+            "id": letter.message_id,
+            "company_id": ctx.company,
+            "title": letter.subject or "(no subject)",
+            "agent_id": None,
+            "since": views.time(letter.deliver_at),
+        }
+        for letter in ctx.tx.all(
+            looking.LETTERS_OF_USER, company=ctx.company, user=ctx.actor.id, limit=MOST
         )
-        if not _is_question(ctx, delivery)
     ]
     items += _mail_of_seats(ctx)
     if membership.role is not UserRole.BOARD:
@@ -378,12 +379,6 @@ def _subject(ctx: Context, delivery: Delivery) -> str:
     message = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
     assert message is not None
     return message.subject or "(no subject)"
-
-
-def _is_question(ctx: Context, delivery: Delivery) -> bool:
-    """Questions are on the list as such."""
-    message = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
-    return message is not None and message.question_id is not None
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

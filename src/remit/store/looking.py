@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import (
@@ -18,12 +19,22 @@ from sqlalchemy import (
 )
 from sqlalchemy import bindparam as bind
 
+from remit.clock import Micros
+from remit.ids import MessageId
 from remit.model.event import Event
 from remit.model.grant import Grant
 from remit.model.outcome import Outcome
 from remit.store.outcomes import Edge
 from remit.store.statement import Statement, columns, into
-from remit.store.tables import events, grants, outcome_blockers, outcome_edges, outcomes
+from remit.store.tables import (
+    deliveries,
+    events,
+    grants,
+    messages,
+    outcome_blockers,
+    outcome_edges,
+    outcomes,
+)
 
 ESCAPE: Final = "\\"
 
@@ -112,6 +123,31 @@ BLOCKERS_AMONG = Statement(
     )
     .order_by(outcome_blockers.c.outcome_id, outcome_blockers.c.blocker_id),
     into(Edge),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What a list says about mail that waits."""
+
+    message_id: MessageId
+    subject: str
+    deliver_at: Micros
+
+
+#: Unread mail of a person in a company; questions are told of as such.
+LETTERS_OF_USER = Statement(
+    select(deliveries.c.message_id, messages.c.subject, deliveries.c.deliver_at)
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .where(
+        deliveries.c.user_id == bind("user"),
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.status == literal_column("'queued'"),
+        messages.c.question_id.is_(None),
+    )
+    .order_by(deliveries.c.position.desc())
+    .limit(bind("limit")),
+    into(Letter),
 )
 #: A stretch of the record, of which only what is looked for is shown.
 EVENTS_AMONG = Statement(

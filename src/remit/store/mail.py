@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     Boolean,
-    desc,
     exists,
-    false,
     func,
     insert,
     literal_column,
@@ -14,7 +12,6 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    union_all,
     update,
 )
 from sqlalchemy import bindparam as bind
@@ -154,22 +151,6 @@ WAITING_FOR_AGENT = Statement(
 )
 COUNT_WAITING = Statement(
     select(func.count()).where(deliveries.c.agent_id == bind("agent"), _waiting), scalar
-)
-_to_user = select(*_delivery).where(
-    deliveries.c.user_id == bind("user"),
-    deliveries.c.company_id == bind("company"),
-    deliveries.c.position < bind("before"),
-)
-_everything = bind("everything", type_=Boolean)
-#: What a person has not read yet, or everything, newest first. Two halves of which one is empty,
-#: so that what is unread is found without going through what was read.
-FOR_USER = Statement(
-    union_all(
-        _to_user.where(_everything == true()), _to_user.where(_everything == false(), _queued)
-    )
-    .order_by(desc("position"))
-    .limit(bind("limit")),
-    into(Delivery),
 )
 LEASE = change(
     update(deliveries)

@@ -14,10 +14,16 @@ AGENTS_BY_STATUS = Statement(
     .group_by(agents.c.status),
     counted,
 )
-_whose = or_(outcomes.c.owner_id == bind("owner"), bind("any_owner", type_=Boolean) == true())
+#: Each from an index alone.
 OUTCOMES_BY_STATUS = Statement(
     select(outcomes.c.status, func.count())
-    .where(outcomes.c.company_id == bind("company"), _whose)
+    .where(outcomes.c.company_id == bind("company"))
+    .group_by(outcomes.c.status),
+    counted,
+)
+OUTCOMES_OF_BY_STATUS = Statement(
+    select(outcomes.c.status, func.count())
+    .where(outcomes.c.owner_id == bind("owner"))
     .group_by(outcomes.c.status),
     counted,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -67,9 +68,11 @@ async def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
     """What one needs to know to decide without opening it."""
     letters: dict[str, dict[str, Any]] = {}
     asked: dict[str, dict[str, Any]] = {}
-    if any(item["kind"] == "mail" for item in shown):
-        found = await visit.ask(threads.own_inbox, limit=MOST_MAIL)
-        letters = {letter["id"]: letter for letter in found}
+    mail_from = Counter(item["company_id"] for item in shown if item["kind"] == "mail")
+    for company, number in mail_from.items():
+        # The oldest, as on the list; questions are there, too, and told of as such.
+        found = await visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
+        letters |= {letter["id"]: letter for letter in found}
     for company in {item["company_id"] for item in shown if item["kind"] == "question"}:
         found = await visit.ask(questions.listing, company=company, limit=MOST_MAIL)
         asked |= {one["id"]: one for one in found}

@@ -105,7 +105,7 @@ def _draw(shown: dict[str, Any]) -> Markup:
 def drawn(shown: dict[str, Any], name: str, here: str = "") -> Markup:
     """A drawing to put on a page."""
     drawing = svg.embed(shown, address, name=name, here=here)
-    return Markup(drawing.markup)  # noqa: S704  # every text in it is escaped
+    return Markup(drawing)  # noqa: S704  # every text in it is escaped
 
 
 def address(outcome: str) -> str:

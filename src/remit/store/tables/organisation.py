@@ -60,6 +60,8 @@ outcomes = Table(
     CheckConstraint("(status = 'open') = (finished_at IS NULL)", name="finished"),
     CheckConstraint("NOT (perpetual AND status = 'completed')", name="perpetual"),
     Index("ix_outcomes_company_id", "company_id", "id"),
+    # How many there are of each, without looking at any.
+    Index("ix_outcomes_status", "company_id", "status"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     Index(
         # All of it is in the condition too; with fewer columns SQLite prefers the index above.

@@ -85,8 +85,8 @@ for (const frame of document.querySelectorAll("[data-canvas]")) {
   if (here) {
     scale = Math.max(0.62, Math.min(1, (frame.clientWidth - 4) / drawing().viewBox.baseVal.width));
     draw();
-    const box = here.getBBox();
-    const [x, y] = [(box.x + box.width / 2) * scale, (box.y + box.height / 2) * scale];
+    const [box, all] = [here.getBoundingClientRect(), drawing().getBoundingClientRect()];
+    const [x, y] = [box.x - all.x + box.width / 2, box.y - all.y + box.height / 2];
     frame.scrollTo(x - frame.clientWidth / 2, y - frame.clientHeight / 2);
   }
 }

@@ -1,0 +1,147 @@
+"""Pages of the dashboard: how soon they come, how large they are, and what growing costs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from benchmarks import office
+from benchmarks.bulk import fill, fill_events, fill_mail_of_user, fill_outcomes, fill_tree
+from benchmarks.harness import KIB_4, Plan, Row, interleaved, shown
+from benchmarks.instance import Instance, started
+from benchmarks.office import Office
+from benchmarks.wire import Wire
+from remit.services import users
+
+MOST_SECONDS, MOST_BYTES = 0.200, 150_000
+#: Agents, outcomes, files, events, letters to the board: of a company that grew, and of a new one.
+LARGE, SMALL = (1_000, 10_000, 1_000, 100_000, 200), (10, 20, 10, 100, 5)
+HURRIED = (200, 2_000, 200, 5_000, 50)
+PAGES = (
+    ("/", "what needs you"),
+    ("/outcomes", "outcomes"),
+    ("/outcomes?query=Part+1", "outcomes by a word of the title"),
+    ("/outcomes?actionable=1", "outcomes that can be worked on"),
+    ("/outcomes?view=graph", "the graph of outcomes"),
+    ("/outcomes/{root}", "the outcome at the top"),
+    ("/events", "events"),
+    ("/events?refused=1", "events, refused only"),
+    ("/files", "files"),
+    ("/approvals", "approvals"),
+    ("/org", "organisation"),
+    ("/agents/{root}", "one agent"),
+    ("/inbox", "mail"),
+    ("/runs", "runs"),
+    ("/companies/{company}", "company"),
+)
+
+
+def measure(plan: Plan) -> Iterator[Row]:
+    with contextlib.ExitStack() as stack:
+        large = _Reader(stack, plan.home("pages-large"), HURRIED if plan.quick else LARGE)
+        small = _Reader(stack, plan.home("pages-small"), SMALL)
+        for path, name in PAGES:
+            if not large.has(path):
+                continue  # a page that this edition does not have
+            both: dict[str, Callable[[], object]] = {
+                "large": large.get(path),
+                "small": small.get(path),
+            }
+            taken = interleaved(both, plan.some(40), block=2, seconds=plan.patience / 2)
+            yield _row(name, large.sizes[path], taken["large"].p50, taken["small"].p50)
+
+
+def _row(name: str, size: int, taken: float, in_small: float) -> Row:
+    return Row(
+        name,
+        f"{shown(taken)}, {size / 1000:.0f} kB",
+        f"a small company: {shown(in_small)}",
+        taken / in_small,
+        f"< {MOST_SECONDS * 1000:.0f} ms, {MOST_BYTES // 1000} kB",
+        taken < MOST_SECONDS and size < MOST_BYTES,
+    )
+
+
+class _Reader:
+    """A person at a browser, as far as the instance notices."""
+
+    def __init__(
+        self, stack: contextlib.ExitStack, home: Path, sizes: tuple[int, int, int, int, int]
+    ) -> None:
+        with office.opened(home) as here:
+            self._root = here.agent_id
+            _fill(here, *sizes)
+        self._instance = stack.enter_context(started(home))
+        self._cookie = _signed_in(self._instance)
+        self._stack = stack
+        self.sizes: dict[str, int] = {}
+
+    def _address(self, path: str) -> str:
+        return path.format(root=self._root, company=self._instance.company)
+
+    def has(self, path: str) -> bool:
+        place = urlsplit(self._instance.url)
+        connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+        try:
+            connection.request("GET", self._address(path), headers={"Cookie": self._cookie})
+            return connection.getresponse().status == 200
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Callable[[], object]:
+        def request() -> bytes:
+            host = urlsplit(self._instance.url).netloc
+            return (
+                f"GET {self._address(path)} HTTP/1.1\r\nHost: {host}\r\n"
+                f"Cookie: {self._cookie}\r\n\r\n"
+            ).encode()
+
+        def take(size: int) -> None:
+            self.sizes[path] = size
+
+        wire = Wire(self._instance.url, _Get(request, take))
+        self._stack.callback(wire.close)
+        return wire.exchange
+
+
+class _Get:
+    def __init__(self, request: Callable[[], bytes], take: Callable[[int], None]) -> None:
+        self.request = request
+        self._take = take
+
+    def take(self, _head: bytes, body: bytes, /) -> None:
+        self._take(len(body))
+
+
+def _fill(here: Office, agents: int, outcomes: int, files: int, events: int, letters: int) -> None:
+    # Ten reports each, as deep as that takes.
+    fill_tree(here, [None if n < 10 else n // 10 - 1 for n in range(agents)])
+    fill_outcomes(here, here.agent_id, outcomes)
+    fill(here, files)
+    person = here.call(here.board, users.me)["id"]
+    fill_mail_of_user(here, person, letters, here.file(KIB_4)["id"], "queued")
+    fill_events(here, events)
+
+
+def _signed_in(instance: Instance) -> str:
+    link = instance.ask("POST", "/api/login-links")["url"]
+    place = urlsplit(instance.url)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+    try:
+        connection.request(
+            "POST",
+            "/login",
+            urlencode({"token": urlsplit(link).query.partition("=")[2]}),
+            {
+                "Content-Type": "application/x-www-form-urlencoded",
+                "Sec-Fetch-Site": "same-origin",
+            },
+        )
+        response = connection.getresponse()
+        assert response.status == 303, response.read()
+        return str(response.getheader("Set-Cookie")).partition(";")[0]
+    finally:
+        connection.close()
