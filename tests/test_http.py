@@ -77,7 +77,7 @@ class World:
         """A route's path with the ids of the first company."""
         ids = {"companyId": self.company, "user": self.user, "tokenId": self.token}
         ids |= {"keyId": self.key, "id": self.id_for(template)}
-        ids |= {"adapterType": "scripted", "revisionId": "1"}
+        ids |= {"adapterType": "scripted", "revisionId": "1", "name": "site"}
         return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
 
     def id_for(self, template: str) -> str:
@@ -145,6 +145,7 @@ def world(running: Running) -> World:
     )
     worker_client.must("POST", f"{here}/messages", {"to": "agent:background", "body": "Count."})
     job = worker_client.must("GET", f"{here}/jobs")[0]
+    board.must("POST", f"{here}/repos", {"name": "site", "url": "/srv/site.git"})
     return World(
         running,
         board,
@@ -224,6 +225,7 @@ def good_body(method: str, template: str, world: World) -> Any:
             "body": "look again",
             "cron": "0 9 * * *",
         },
+        "/api/companies/{companyId}/repos": {"name": "more", "url": "/srv/more.git"},
         "/api/companies/{companyId}/reorganise": {
             "operations": [{"op": "move", "agent": world.worker, "to": "board"}]
         },
@@ -257,7 +259,7 @@ TABLES = [
     *("agent_leases", "run_logs", "file_versions", "file_links", "grants", "answers", "access_log"),
     *("agent_places", "outcome_edges", "outcome_blockers"),
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
-    *("messages", "deliveries", "questions", "schedules", "jobs"),
+    *("messages", "deliveries", "questions", "schedules", "jobs", "repos"),
 ]
 
 
