@@ -89,7 +89,6 @@ def upgrade() -> None:
         postgresql_where=sa.text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     )
     op.create_index("ix_outcomes_company_id", "outcomes", ["company_id", "id"], unique=False)
-    op.create_index("ix_outcomes_status", "outcomes", ["company_id", "status"], unique=False)
     op.create_index(
         "ix_outcomes_handed_over",
         "outcomes",
