@@ -8,10 +8,10 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench screenshots lock clean
 
 help: ## show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,9 @@ check: setup ## format, lint, types, tests: what has to pass before a commit
 
 bench: $(VENV)/.dev ## measure
 	$(BIN)/python -m benchmarks
+
+screenshots: setup ## take pictures of every page of the dashboard
+	$(BIN)/python scripts/screenshots.py
 
 lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions)
 	$(COMPILE) --output-file requirements.lock

@@ -84,3 +84,12 @@ def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:
     done = bench("nonsense")
     assert done.returncode == 2
     assert "there are decide, " in done.stderr
+
+
+def test_pages_are_measured_against_their_budget_and_a_small_company() -> None:
+    done = bench("pages", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = done.stdout.splitlines()[4:-2]
+    for name in ("what needs you", "outcomes", "the graph of outcomes", "events", "files"):
+        row = next(row for row in rows if row.strip().startswith(name))
+        assert re.search(r"kB +a small company: .+x +< 200 ms, 150 kB +(ok|OVER)", row), row

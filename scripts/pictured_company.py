@@ -1,0 +1,246 @@
+"""A company that is believable to look at: twelve agents who get an app to its first readers."""
+
+from __future__ import annotations
+
+import json
+import time
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+#: Name, role, title, boss, and what they are there for.
+PEOPLE = (
+    ("Mira", "ceo", "Leads the company", None, ""),
+    ("Tomas", "cto", "Engineering", "Mira", "The app works, and goes on working"),
+    ("Ines", "cmo", "Readers and press", "Mira", "People know what Lantern is"),
+    ("Oskar", "cfo", "Money", "Mira", "We know what everything costs"),
+    ("Lena", "engineer", "Server", "Tomas", "The server answers"),
+    ("Jun", "engineer", "Apps", "Tomas", "The apps are a joy to read with"),
+    ("Priya", "qa", "Testing", "Tomas", "What we ship was tried first"),
+    ("Felix", "devops", "Operations", "Tomas", "It runs while we sleep"),
+    ("Nora", "general", "Writing", "Ines", "What we say is worth reading"),
+    ("Sam", "designer", "Drawing", "Ines", "It looks like one thing"),
+    ("Aiko", "researcher", "Research", "Ines", "We know who reads, and why"),
+    ("Ruth", "general", "Bookkeeping", "Oskar", "The books are right"),
+)
+PLAN = """# Launch plan
+
+The reading app is in the hands of **a thousand readers** by the end of the month.
+
+| When | What | Who |
+|------|------|-----|
+| Week 1 | Closed test with forty readers | Priya |
+| Week 2 | Announcement and press kit | Nora |
+| Week 3 | Both stores | Jun |
+| Week 4 | A thousand readers | Ines |
+
+## What we do not do
+
+- no discounts before the first hundred paid
+- no second language before the first is good
+"""
+ANNOUNCEMENT = """# A book in your pocket
+
+Lantern reads with you: it remembers where you stopped, and who you wanted to tell about it.
+
+It costs less than a paperback, and it does not sell what you read to anybody.
+"""
+INTERVIEWS = """# Forty readers
+
+- 31 read before they sleep, and want **less light**
+- 22 lose their place when they change devices
+- 9 would pay for a shared shelf
+"""
+
+
+class Company:
+    """Made over HTTP, as any client would."""
+
+    def __init__(self, url: str, board: str) -> None:
+        self.url, self.board = url, board
+        self.ids: dict[str, str] = {}
+        self.keys: dict[str, str] = {}
+
+    def call(
+        self, method: str, path: str, document: Any = None, *, by: str = "", **headers: str
+    ) -> Any:
+        place = urlsplit(self.url)
+        connection = HTTPConnection(place.hostname or "", place.port, timeout=60)
+        sent = {"Authorization": f"Bearer {self.keys[by] if by else self.board}", **headers}
+        body = document
+        if document is not None and not isinstance(document, bytes):
+            body, sent["Content-Type"] = json.dumps(document), "application/json"
+        try:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 300 and by != "Jun":
+            raise SystemExit(f"{method} {path}: {answer.status} {text.decode()[:300]}")
+        return json.loads(text) if text[:1] in b"[{" else None
+
+    def here(self, path: str) -> str:
+        return f"/api/companies/{self.id}/{path}"
+
+    def make(self) -> None:
+        """Everything that the pictures show."""
+        self.id = self.call("GET", "/api/companies")[0]["id"]
+        self.call("PATCH", f"/api/companies/{self.id}", {"name": "Lantern"})
+        self._hire_everybody()
+        self._plan_work()
+        self._write()
+        self._talk()
+        self._work()
+
+    def _hire_everybody(self) -> None:
+        first = self.call("GET", self.here("agents"))[0]
+        for name, role, title, boss, purpose in PEOPLE:
+            asked: dict[str, Any] = {"name": name, "role": role, "title": title}
+            asked["capabilities"] = f"{title}, and says so when something is in the way."
+            asked["adapterType"] = "scripted"
+            if boss is None:
+                self.ids[name] = first["id"]
+                self.call("PATCH", f"/api/agents/{first['id']}", asked)
+            else:
+                asked["adapterConfig"] = {"script": _script(name, boss)}
+                asked["purpose"] = purpose
+                made = self.call(
+                    "POST", self.here("agents"), {**asked, "reportsTo": self.ids[boss]}
+                )
+                self.ids[name] = made.get("agent", made)["id"]
+            key = self.call("POST", f"/api/agents/{self.ids[name]}/keys", {"label": "pictures"})
+            self.keys[name] = key["token"]
+
+    def outcome(self, by: str, parent: str, title: str, **more: Any) -> str:
+        asked = {"parentId": parent, "title": title, **more}
+        made: str = self.call("POST", self.here("outcomes"), asked, by=by)["id"]
+        return made
+
+    def _plan_work(self) -> None:
+        readers = self.outcome(
+            "Mira",
+            self.ids["Mira"],
+            "A thousand people read with Lantern",
+            description="Counted as readers who came back **in the second week**.",
+            important=True,
+        )
+        app = self.outcome("Mira", readers, "The app is in both stores", important=True)
+        known = self.outcome("Mira", readers, "Readers have heard of it")
+        paid = self.outcome("Mira", readers, "It pays for itself", blockedBy=[app])
+        for outcome, owner in ((app, "Tomas"), (known, "Ines"), (paid, "Oskar")):
+            self.call(
+                "POST", f"/api/outcomes/{outcome}/delegate", {"to": self.ids[owner]}, by="Mira"
+            )
+        server = self.outcome("Tomas", app, "The server keeps every reader's place", urgent=True)
+        tested = self.outcome("Tomas", app, "Forty readers tried it for a week")
+        store = self.outcome(
+            "Tomas", app, "Both stores accept it", blockedBy=[server, tested], urgent=True
+        )
+        self.outcome("Tomas", server, "Nothing is lost when a phone dies")
+        self.outcome("Tomas", server, "It answers within a tenth of a second")
+        self.outcome("Tomas", store, "The listing says what it does")
+        text = self.outcome("Ines", known, "The announcement is written")
+        self.outcome("Ines", known, "Twenty newspapers have it", blockedBy=[text])
+        asked = self.outcome("Ines", known, "We know what readers want")
+        self.outcome("Oskar", paid, "A price is chosen")
+        self.outcomes = {"top": readers, "app": app, "text": text, "asked": asked, "server": server}
+        for outcome, by, owner in ((server, "Tomas", "Lena"), (tested, "Tomas", "Priya")):
+            self.call("POST", f"/api/outcomes/{outcome}/delegate", {"to": self.ids[owner]}, by=by)
+
+    def file(self, by: str, description: str, content: str) -> dict[str, Any]:
+        asked = {"description": description, "content": content}
+        made: dict[str, Any] = self.call("POST", self.here("files"), asked, by=by)
+        return made
+
+    def _rewrite(self, by: str, seen: dict[str, Any], content: str) -> dict[str, Any]:
+        made: dict[str, Any] = self.call(
+            "PUT",
+            f"/api/files/{seen['id']}/content",
+            content.encode(),
+            by=by,
+            **{"If-Match": f'"{seen["version"]}:{seen["hash"]}"'},
+        )
+        return made
+
+    def _write(self) -> None:
+        plan = self.file("Mira", "Launch plan", PLAN.partition("## What")[0])
+        self.plan = self._rewrite("Mira", plan, PLAN)
+        for name in ("Tomas", "Ines"):
+            grant = {"to": self.ids[name], "resource": f"kb_file:{plan['id']}", "level": "write"}
+            self.call("POST", self.here("grants"), grant, by="Mira")
+        draft = self.file("Ines", "Announcement", "To be written.\n")
+        draft = self._rewrite("Ines", draft, ANNOUNCEMENT)
+        notes = self.file("Ines", "What forty readers said", INTERVIEWS)
+        self.call("GET", f"/api/files/{notes['id']}/content", by="Jun")
+        self.call(
+            "POST",
+            f"/api/outcomes/{self.outcomes['text']}/complete",
+            {"evidence": [draft["id"]], "note": "Short, true, and not a word about disruption."},
+            by="Ines",
+        )
+        self.call(
+            "POST",
+            f"/api/outcomes/{self.outcomes['asked']}/complete",
+            {"evidence": [notes["id"]], "note": "Forty were asked; less light comes first."},
+            by="Ines",
+        )
+
+    def _talk(self) -> None:
+        hire = {
+            "name": "Elif",
+            "role": "engineer",
+            "title": "Accessibility",
+            "adapterType": "scripted",
+            "prompt": "# You see to it that everybody can read\n\n- try each page with a keyboard\n"
+            "- listen to it with a screen reader\n- write down what is in the way",
+            "capabilities": "Knows what a screen reader does with a page.",
+        }
+        self.hire = self.call("POST", self.here("agent-hires"), hire, by="Mira")["approval"]
+        self.call(
+            "POST",
+            f"/api/approvals/{self.hire['id']}/comments",
+            {"body": "Nine of forty readers enlarge the text. We should know what breaks then."},
+            by="Mira",
+        )
+        question = {"question": "Which price do we start with?", "to": "board"}
+        question["options"] = ["€ 4.99", "€ 6.99", "€ 9.99"]
+        self.call("POST", self.here("questions"), question, by="Mira")
+        letter = {
+            "to": "board",
+            "subject": "Where we stand this week",
+            "body": "The announcement is written and forty readers were asked. The server is what "
+            "everything waits for; Lena is on it.",
+        }
+        self.call("POST", self.here("messages"), letter, by="Mira")
+
+    def _work(self) -> None:
+        """Let some of them run, and wait until they have."""
+        for name in ("Lena", "Priya", "Nora"):
+            letter = {"to": f"agent:{name}", "subject": "How far are you?", "body": "In a line."}
+            self.call("POST", self.here("messages"), letter)
+        for _ in range(120):
+            runs = self.call("GET", self.here("runs"))
+            over = [run for run in runs if run["status"] not in ("running", "queued")]
+            if len({run["agentId"] for run in over}) >= 3:
+                break
+            time.sleep(0.5)
+        self.run = max(runs, key=lambda run: run["agentId"] == self.ids["Lena"])["id"]
+        events = self.call("GET", self.here("events?action=file.write"))
+        self.event = events[0]["id"]
+
+
+def _script(name: str, boss: str) -> list[dict[str, Any]]:
+    said = {
+        "Lena": "The place is kept through a restart. Left: what happens when a phone dies.",
+        "Priya": "Thirty-four of forty readers came back on the second day.",
+        "Nora": "The press kit is with twelve newspapers.",
+    }
+    if name not in said:
+        return []
+    letter = {"to": f"agent:{boss}", "subject": "Where I am", "body": said[name]}
+    return [
+        {"tool": "outcome_list", "arguments": {}},
+        {"tool": "log_submit", "arguments": {"summary": said[name]}},
+        {"tool": "mail_send", "arguments": letter},
+    ]
