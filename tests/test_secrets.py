@@ -299,7 +299,7 @@ def test_a_plugin_adds_a_source(here: Company, monkeypatch: pytest.MonkeyPatch) 
     ]
     monkeypatch.setattr(secret_sources, "entry_points", lambda group: found)
     here.app.vault.check_source("safe")
-    with pytest.raises(BadInput, match="no source .broken."):
+    with pytest.raises(BadInput, match=r"no source .broken."):
         here.app.vault.check_source("broken")
     put(here, source="safe", place="drawer")
     assert value_of(here) == "what is in drawer"
