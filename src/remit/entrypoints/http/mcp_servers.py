@@ -6,18 +6,16 @@ import asyncio
 from importlib import import_module
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
-from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
+from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
 from remit.entrypoints.http.paging import Paged, by_id
 from remit.services import mcp_servers
 from remit.services.identity import as_system
-
-ServerName = Annotated[str, Path(alias="name", min_length=1, max_length=200)]
 
 
 class ServerBody(Body):
@@ -71,14 +69,14 @@ def router(app: App) -> APIRouter:
         )
         return reply(view, 201)
 
-    @routes.delete(in_company + "/{name}")
-    async def remove_mcp_server(request: Request, company: CompanyId, name: ServerName) -> Response:
+    @routes.delete(in_company + "/{id}")
+    async def remove_mcp_server(request: Request, company: CompanyId, name: Id) -> Response:
         """Takes every grant on it along."""
         view = await app.gate(caller(request), mcp_servers.remove, company=company, name=name)
         return reply(view)
 
-    @routes.post(in_company + "/{name}/test")
-    async def test_mcp_server(request: Request, company: CompanyId, name: ServerName) -> Response:
+    @routes.post(in_company + "/{id}/test")
+    async def test_mcp_server(request: Request, company: CompanyId, name: Id) -> Response:
         """Start it, see which tools it offers, and end it."""
         allowed = await app.gate(caller(request), mcp_servers.try_out, company=company, name=name)
         server = await app.gate(

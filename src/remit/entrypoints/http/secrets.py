@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
-from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
+from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
 from remit.entrypoints.http.paging import Paged, by_id
 from remit.errors import BadInput
 from remit.model.secret import FILE, source_name
 from remit.services import secrets
 from remit.services.command import Answer
-
-SecretName = Annotated[str, Path(alias="name", min_length=1, max_length=200)]
 
 
 class SecretBody(Body):
@@ -77,8 +75,8 @@ def router(app: App) -> APIRouter:
             await app.vault.discard(kept)
         return reply(await _settled(answer), 201)
 
-    @routes.delete(in_company + "/{name}")
-    async def remove_secret(request: Request, company: CompanyId, name: SecretName) -> Response:
+    @routes.delete(in_company + "/{id}")
+    async def remove_secret(request: Request, company: CompanyId, name: Id) -> Response:
         return reply(
             await _settled(
                 await app.gate(caller(request), secrets.remove, company=company, name=name)
