@@ -12,6 +12,7 @@ from remit.errors import BadInput
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
+KEEP_FAILED_WORKSPACES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Settings:
     company: str | None
     #: Of an archive that is imported, in MiB; None means Remit's own limit.
     largest_import: int | None = None
+    #: For how many hours the workspace of a run that went wrong stays; 0 means not at all.
+    keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
 
     @property
     def board_token_file(self) -> Path:
@@ -59,6 +62,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         token=value("token"),
         company=value("company"),
         largest_import=_mebibytes(value("largest_import")),
+        keep_failed_workspaces=_hours(value("keep_failed_workspaces")),
     )
 
 
@@ -88,6 +92,14 @@ def _mebibytes(text: str | None) -> int | None:
     return int(text)
 
 
+def _hours(text: str | None) -> int:
+    if text is None:
+        return KEEP_FAILED_WORKSPACES
+    if not text.isascii() or not text.isdecimal() or not 0 < len(text) < 6:
+        raise BadInput("keep_failed_workspaces must be a number of hours.", 'Write it like "24".')
+    return int(text)
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -96,7 +108,10 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
-    known = ("database_url", "blob_url", "url", "token", "company", "largest_import")
+    known = (
+        *("database_url", "blob_url", "url", "token", "company", "largest_import"),
+        "keep_failed_workspaces",
+    )
     for key, value in found.items():
         if key not in known:
             raise BadInput(

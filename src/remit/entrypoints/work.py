@@ -72,6 +72,8 @@ async def _work(
         if not is_shared(app.settings):
             await app.first_start()
             app.start_housekeeping()  # nobody else does it
+        else:
+            app.start_tidying()
         await serve_and_work(app, DEFAULT_HOST, listening, url, announce, slots=slots, name=name)
 
 

@@ -18,6 +18,7 @@ from remit.errors import Refused, RemitError
 from remit.ids import Ids
 from remit.runtime import prompt, sandbox
 from remit.runtime.journal import Journal
+from remit.runtime.kept import Kept
 from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.sessions import resumable
@@ -44,6 +45,7 @@ class Instance(Protocol):
     ids: Ids
     gate: Gate
     library: Library
+    kept: Kept
 
 
 @dataclass(frozen=True)

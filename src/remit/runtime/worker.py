@@ -14,7 +14,6 @@ from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
-from remit.runtime.workspace import destroy_workspace
 from remit.services import claiming, run_endings, runs
 from remit.services.identity import as_system
 
@@ -236,7 +235,7 @@ class Worker:
             self._running.pop(claimed.agent_id, None)
             self._woken.set()
         try:
-            await asyncio.to_thread(destroy_workspace, claimed.workspace)
+            await self._app.kept.put_away(claimed.run_id, claimed.workspace)
         except RemitError as error:
             log.warning("the workspace of run %s is left: %s", claimed.run_id, error)
 
