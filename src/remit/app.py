@@ -16,6 +16,7 @@ from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
 from remit.runtime import job_folders, runs
 from remit.runtime.clockwork import Clockwork
+from remit.runtime.kept import Kept
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
 from remit.services import bootstrap, maintenance, users
@@ -66,6 +67,7 @@ class App:
         self.clockwork = Clockwork(self.gate)
         self.vault = Vault(self.gate, settings.secrets)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
+        self.kept = Kept(self.gate, self.clock, settings)
         self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
         self._housekeeping: asyncio.Task[None] | None = None
 
@@ -111,7 +113,7 @@ class App:
             await self.gate(as_system(), bootstrap.renew_board_token, token=token)
         else:
             await self._check_board_token(token)
-        await runs.recover(self.gate, self.settings.workspaces, alone=alone)
+        await runs.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
         await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
@@ -129,14 +131,20 @@ class App:
         self._housekeeping = asyncio.create_task(self._keep_house())
         self.clockwork.start()
 
-    async def _keep_house(self) -> None:
+    def start_tidying(self) -> None:
+        """For a process beside others: only what lies on this machine."""
+        self._housekeeping = asyncio.create_task(self._keep_house(only_here=True))
+
+    async def _keep_house(self, *, only_here: bool = False) -> None:
         while True:
             try:
-                await self.library.sweep()
-                before = self.clock.now() - KEEP_ANSWERS
-                await self.gate(as_system(), maintenance.forget_answers, before=before)
+                await self.kept.tidy()
                 await self.repos.tidy()
-            except RemitError as error:
+                if not only_here:
+                    await self.library.sweep()
+                    before = self.clock.now() - KEEP_ANSWERS
+                    await self.gate(as_system(), maintenance.forget_answers, before=before)
+            except (RemitError, OSError) as error:
                 log.warning("housekeeping will be tried again: %s", error)
             await asyncio.sleep(HOUSEKEEPING_EVERY / SECOND)
 

@@ -14,6 +14,7 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
 DEFAULT_JOBS = 4
 MOST_JOBS = 32
+KEEP_FAILED_WORKSPACES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Settings:
     largest_import: int | None = None
     #: How many background jobs a worker carries out at once.
     background_jobs: int = DEFAULT_JOBS
+    #: For how many hours the workspace of a run that went wrong stays; 0 means not at all.
+    keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
 
     @property
     def board_token_file(self) -> Path:
@@ -73,6 +76,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         company=value("company"),
         largest_import=_mebibytes(value("largest_import")),
         background_jobs=_jobs(value("background_jobs")),
+        keep_failed_workspaces=_hours(value("keep_failed_workspaces")),
     )
 
 
@@ -116,6 +120,14 @@ def _jobs(text: str | None) -> int:
     return min(max(wanted, 1), MOST_JOBS)
 
 
+def _hours(text: str | None) -> int:
+    if text is None:
+        return KEEP_FAILED_WORKSPACES
+    if not text.isascii() or not text.isdecimal() or not 0 < len(text) < 6:
+        raise BadInput("keep_failed_workspaces must be a number of hours.", 'Write it like "24".')
+    return int(text)
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -132,6 +144,7 @@ def _read(path: Path) -> dict[str, str]:
         "company",
         "largest_import",
         "background_jobs",
+        "keep_failed_workspaces",
     )
     for key, value in found.items():
         if key not in known:

@@ -71,7 +71,8 @@ async def _work(
                 "Start `remit serve` first; it makes one.",
             )
         if is_shared(app.settings):
-            await tidy_up(app.gate, app.settings.workspaces)
+            await tidy_up(app.gate, app.settings.workspaces, app.kept)
+            app.start_tidying()
         else:
             await app.first_start()
             app.start_housekeeping()  # nobody else does it

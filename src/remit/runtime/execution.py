@@ -19,6 +19,7 @@ from remit.ids import Ids
 from remit.model.secret import filled, named_in
 from remit.runtime import homes, prompt, sandbox
 from remit.runtime.journal import Journal
+from remit.runtime.kept import Kept
 from remit.runtime.memory import remembered
 from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
@@ -50,6 +51,7 @@ class Instance(Protocol):
     gate: Gate
     library: Library
     vault: Vault
+    kept: Kept
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
+from remit.runtime.kept import Kept
 from remit.runtime.processes import end_leftovers, runs_with_programs
 from remit.runtime.workspace import create_workspace, destroy_workspace
 from remit.services import claiming, runs
@@ -46,7 +47,13 @@ async def finish(gate: Gate, run: LiveRun, status: str = "completed") -> None:
         destroy_workspace(run.workspace)
 
 
-async def recover(gate: Gate, workspaces: Path | None = None, *, alone: bool = True) -> int:
+async def recover(
+    gate: Gate,
+    workspaces: Path | None = None,
+    *,
+    alone: bool = True,
+    kept: Kept | None = None,
+) -> int:
     """After a start: runs that this instance left behind are lost; answers how many.
 
     When others work on the same database, the runs of workers are left to them: whoever is silent
@@ -65,9 +72,9 @@ async def recover(gate: Gate, workspaces: Path | None = None, *, alone: bool = T
         except Conflict:
             continue  # somebody else ended it
         if run["workspace"]:
-            _remove(run["workspace"])
+            await _put_away(kept, run["id"], run["workspace"])
     if workspaces is not None:
-        await _tidy(gate, workspaces)
+        await _tidy(gate, workspaces, kept)
     if lost:
         log.warning("%d runs were cut off when the instance last stopped", len(lost))
     return len(lost)
@@ -80,10 +87,10 @@ def _is_by_hand(run: dict[str, Any], workspaces: Path | None) -> bool:
     return Path(run["workspace"]).is_relative_to(workspaces)
 
 
-async def tidy_up(gate: Gate, workspaces: Path) -> None:
+async def tidy_up(gate: Gate, workspaces: Path, kept: Kept | None = None) -> None:
     """After the start of a worker among others: what is left here of runs that are over."""
     await _end_strays(gate, workspaces)
-    await _tidy(gate, workspaces)
+    await _tidy(gate, workspaces, kept)
 
 
 async def _end_strays(gate: Gate, workspaces: Path) -> None:
@@ -97,19 +104,22 @@ async def _end_strays(gate: Gate, workspaces: Path) -> None:
     await asyncio.to_thread(end_leftovers, found - living)
 
 
-async def _tidy(gate: Gate, workspaces: Path) -> None:
+async def _tidy(gate: Gate, workspaces: Path, kept: Kept | None) -> None:
     """Folders of runs that ended and could not take them along."""
     folders = await asyncio.to_thread(_folders, workspaces)
     for run in await gate(as_system(), claiming.over, runs=sorted(folders)):
-        _remove(folders[run])
+        await _put_away(kept, run, folders[run])
 
 
 def _folders(workspaces: Path) -> dict[str, Path]:
     return {path.name: path for path in workspaces.iterdir()} if workspaces.is_dir() else {}
 
 
-def _remove(folder: Path | str) -> None:
+async def _put_away(kept: Kept | None, run: str, folder: Path | str) -> None:
     try:
-        destroy_workspace(folder)
+        if kept is not None:
+            await kept.put_away(run, folder)
+        else:
+            await asyncio.to_thread(destroy_workspace, folder)
     except RemitError as error:
         log.warning("a workspace is left: %s", error)

@@ -17,7 +17,6 @@ from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.silence import Silence
-from remit.runtime.workspace import destroy_workspace
 from remit.services import budgets, claiming, run_endings, runs
 from remit.services.identity import as_system
 
@@ -256,7 +255,7 @@ class Worker:
 
     async def _remove(self, workspace: Path) -> None:
         try:
-            await asyncio.to_thread(destroy_workspace, workspace)
+            await self._app.kept.put_away(workspace.name, workspace)
         except RemitError as error:
             log.warning("the workspace of run %s is left: %s", workspace.name, error)
 

@@ -82,6 +82,18 @@ ON_BEFORE = Statement(
     .limit(bind("limit")),
     into(Event),
 )
+#: Whether something was done to a thing.
+HAPPENED = Statement(
+    select(events.c.id)
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.resource == bind("resource"),
+        events.c.action == bind("action"),
+        events.c.allowed == true(),
+    )
+    .limit(1),
+    scalar,
+)
 EVENTS_BY_PREFIX = Statement(
     select(*_all)
     .where(

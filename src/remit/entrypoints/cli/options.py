@@ -117,6 +117,14 @@ class Session:
         found = pick(self.agents, name, "agent", "See `remit agent list`.")
         return str(found["id"])
 
+    def agent_id_ever(self, text: str) -> str:
+        """Like `agent_id`, also for those who are terminated."""
+        name = text.removeprefix("agent:")
+        if is_id(name) or not self.is_company_named:
+            return name
+        everybody = self.client.each(self.under_company("agents"), terminated="true")
+        return str(pick(everybody, name, "agent", "See `remit agent list --all`.")["id"])
+
     def agent_name(self, id_: str) -> str:
         try:
             return str(self.client.get(path("agents", id_))["name"])

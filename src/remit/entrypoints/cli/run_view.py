@@ -83,10 +83,18 @@ def draw(session: Session, one: dict[str, Any]) -> None:
             "worker": one["worker"],
             "accountable": accountable and session.names.get(accountable, accountable),
             "log": output.size(one["logBytes"]),
+            "kept": _kept(one.get("kept")),
         }
     )
     if one["finalResponse"]:
         output.say("", *one["finalResponse"].splitlines())
+
+
+def _kept(workspace: dict[str, Any] | None) -> str | None:
+    """Where what it left can be looked into."""
+    if workspace is None:
+        return None
+    return f"{workspace['path']} until {output.when(workspace['until'])}"
 
 
 def took(run: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from remit.entrypoints.http.fields import (
 from remit.entrypoints.http.grants import Wish
 from remit.entrypoints.http.paging import LARGEST, Paged, View, by_id
 from remit.errors import RemitError
-from remit.services import agents, overview
+from remit.services import agents, overview, purging
 from remit.services.command import Verb
 from remit.services.identity import Caller
 
@@ -98,6 +98,13 @@ def router(app: App) -> APIRouter:
     @routes.post("/agents/{id}/terminate")
     async def terminate_agent(request: Request, agent: Id) -> Response:
         return await _controlled(request, agents.terminate, agent)
+
+    @routes.post("/agents/{id}/purge")
+    async def purge_agent(request: Request, agent: Id) -> Response:
+        """Take out for good what a terminated agent left, as the board; the record stays."""
+        gone = await app.gate(caller(request), purging.purge, agent=agent)
+        await app.kept.tidy()
+        return reply(gone)
 
     @routes.post("/agents/{id}/pause")
     async def pause_agent(request: Request, agent: Id) -> Response:

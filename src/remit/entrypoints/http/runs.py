@@ -59,7 +59,9 @@ def router(app: App, announcer: Announcer) -> APIRouter:
 
     @routes.get("/runs/{id}")
     async def show_run(request: Request, run: Id) -> Response:
-        return reply(await app.gate(caller(request), runs.show, run=run))
+        """With where its workspace is kept on this machine, if it went wrong."""
+        view = await app.gate(caller(request), runs.show, run=run)
+        return reply({**view, "kept": app.kept.of(view)})
 
     @routes.get(
         "/runs/{id}/log",
@@ -96,7 +98,8 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         reason = body.reason if body is not None else None
         who = caller(request)
         done = await app.gate(who, runs.cancel, run=run, reason=reason or "")
-        return reply(await app.gate(Caller(who.token), runs.show, run=done["id"]))
+        view = await app.gate(Caller(who.token), runs.show, run=done["id"])
+        return reply({**view, "kept": app.kept.of(view)})
 
     @routes.get("/agents/{id}/why-idle")
     async def explain_idleness(request: Request, agent: Id) -> Response:

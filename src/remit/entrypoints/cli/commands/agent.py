@@ -11,6 +11,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands import budget as budgets
 from remit.entrypoints.cli.commands import hiring
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.errors import BadInput
 
 depth_option = click.option(
     "--depth", type=click.IntRange(min=1), help="So many levels; everything otherwise."
@@ -92,6 +93,23 @@ def terminate(session: Session, name: str) -> None:
     target = path("agents", session.agent_id(name), "terminate")
     answer = session.client.send("POST", target)
     session.show(answer, lambda one: output.say(f"{one['name']} is terminated."))
+
+
+@agent.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@pass_session
+def purge(session: Session, name: str, yes: bool) -> None:
+    """Take out for good what a terminated agent left; the record stays."""
+    target = path("agents", session.agent_id_ever(name), "purge")
+    if not yes:
+        if session.as_json:
+            raise click.UsageError("purge with --json needs --yes.")
+        what = f"Remove the keys, memory, sessions and logs of {output.clean(name)} for good?"
+        if not click.confirm(what, err=True):
+            raise BadInput("Nothing was removed.", "Repeat it with --yes if you are sure.")
+    answer = session.client.send("POST", target)
+    session.show(answer, lambda one: output.say(f"{one['name']} is purged."))
 
 
 @agent.command()
