@@ -41,7 +41,9 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
         # Of the project, for the skills that we put there; the workspace is new, so that is all.
         *("--setting-sources", "project", "--permission-mode", config.permission_mode),
     ]
-    if not context.background:
+    if context.background:
+        command.append("--no-session-persistence")  # with full access the home is a shared one
+    else:
         command += [
             *("--append-system-prompt", context.instructions),
             # Otherwise a resumed conversation keeps the prompt of its first run.

@@ -90,7 +90,8 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         command += ["resume", session.thread]
     command += ["--json", "--skip-git-repo-check", "--disable", "plugins"]
     if context.background:
-        command += ["--output-last-message", str(_last_message(context))]
+        # With full access the home is a shared one, which is to keep nothing of it.
+        command += ["--ephemeral", "--output-last-message", str(_last_message(context))]
     if config.model:
         command += ["-m", config.model]
     for feature in config.disabled_features:
