@@ -9,7 +9,7 @@ import logging
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
@@ -26,7 +26,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.library import LARGEST_FILE, Library
 from remit.services.parking import CallsAwaitingApproval
 from remit.settings import Settings, prepare_home
-from remit.store.blobs import open_blobs
+from remit.store.blobs import open_blobs, storage_error
 from remit.store.database import Database, open_database
 from remit.store.migrate import migrate
 
@@ -155,16 +155,16 @@ class InstanceLock:
     def __init__(self, settings: Settings) -> None:
         prepare_home(settings)
         self._path = settings.run_folder / "instance.lock"
-        self._file: IO[str] | None = None
+        self._file: int | None = None
 
     def __enter__(self) -> Self:
-        file = self._path.open("a+")
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            file.seek(0)
-            holder = file.readline().strip() or "unknown"
-            file.close()
+            said = os.read(file, 1000).decode(errors="replace")
+            os.close(file)
+            holder = said.partition("\n")[0].strip() or "unknown"
             raise Conflict(
                 f"An instance is running in this home already (process {holder}).",
                 "Use it, stop it with `remit down`, or set another REMIT_HOME.",
@@ -175,14 +175,18 @@ class InstanceLock:
     def describe(self, url: str) -> None:
         """Say who holds the lock and where it listens, for `remit status` and `remit down`."""
         assert self._file is not None
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n{url}\n")
-        self._file.flush()
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n{url}\n".encode(), 0)
+        except OSError as error:
+            raise storage_error(error) from error
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.truncate(0)
-            self._file.close()
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
 
 
 def _read_token(path: Path) -> str | None:

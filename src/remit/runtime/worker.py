@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from remit.adapters.running import RunResult
 from remit.clock import SECOND, Micros
-from remit.errors import Conflict, NotFound, RemitError
+from remit.errors import Conflict, NotFound, RemitError, Unavailable
 from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
@@ -235,14 +235,7 @@ class Worker:
 
     async def _end(self, claimed: Claimed, status: str, result: RunResult) -> None:
         try:
-            await self._app.gate(
-                as_system(),
-                runs.end,
-                run=claimed.run_id,
-                status=status,
-                seen=claimed.seen,
-                report=report(result),
-            )
+            await self._record_end(claimed, status, result)
         except Conflict:
             pass  # somebody ended it already: it was cancelled, or another worker took over
         except Exception:
@@ -252,6 +245,28 @@ class Worker:
             self._running.pop(claimed.agent_id, None)
             self._woken.set()
         await self._remove(claimed.workspace)
+
+    async def _record_end(self, claimed: Claimed, status: str, result: RunResult) -> None:
+        """Say how it ended, for as long as it takes: what it did must not be done again."""
+        while True:
+            try:
+                await self._app.gate(
+                    as_system(),
+                    runs.end,
+                    run=claimed.run_id,
+                    status=status,
+                    seen=claimed.seen,
+                    report=report(result),
+                )
+            except Unavailable as error:
+                if self._stopping:
+                    raise
+                log.warning("the end of run %s is recorded later: %s", claimed.run_id, error)
+                # It may be for want of room, and its folder may be what takes it.
+                await self._remove(claimed.workspace)
+                await asyncio.sleep(LONGEST_SLEEP)
+            else:
+                return
 
     async def _remove(self, workspace: Path) -> None:
         try:

@@ -46,4 +46,5 @@ def keep_logs(folder: Path, *, stderr: bool, name: str = "remit.log") -> Iterato
         ours.setLevel(before)
         for handler in handlers:
             root.removeHandler(handler)
-            handler.close()
+            with contextlib.suppress(OSError):  # on a full disk its last lines are lost
+                handler.close()
