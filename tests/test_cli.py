@@ -445,6 +445,17 @@ def test_events_are_listed_newest_first_and_keep_their_details(only: Home) -> No
     assert "user:u" in table.out
 
 
+def test_events_are_listed_by_kind_by_actor_and_when_refused(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    key = only("agent", "token", "worker").out.strip()
+    file = only.json("kb", "create", "x", stdin=b"1")
+    assert only("kb", "cat", file["id"], "--token", key).code != 0
+    refused = only.json("event", "list", "--refused")
+    assert [one["action"] for one in refused] == ["file.read"]
+    assert only.json("event", "list", "--by", "worker", "--about", "file") == refused
+    assert only.json("event", "list", "--about", "file.create")[0]["details"]["version"] == 1
+
+
 def test_the_record_is_verified(only: Home) -> None:
     assert only.json("event", "verify")["ok"] is True
     assert only("event", "verify").out.startswith("The record is whole: ")
