@@ -11,6 +11,7 @@ from pathlib import Path
 
 from remit.adapters.running import Child
 from remit.errors import NotFound, Unavailable
+from remit.runtime.cgroups import end_groups_of
 
 #: A line longer than this is cut where a program should have ended it.
 LONGEST_LINE = 1 << 20
@@ -216,6 +217,7 @@ def end_leftovers(run_ids: set[str]) -> int:
         if not found:
             break  # what was being started meanwhile is found in the next round
         killed += found
+    end_groups_of(run_ids)
     return killed
 
 
