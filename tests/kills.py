@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remit.runtime import cgroups
 from tests.company import Company, opened, run_sql
 from tests.organisation import problems
 from tests.runtime_stage import Life, Stage
@@ -293,6 +294,8 @@ class Office:
             assert problems(company) == []  # with the chain of events
             self._check_contents(company)
             assert not list(company.app.settings.workspaces.iterdir())
+            runs = {run for (run,) in company.sql("SELECT id FROM runs")}
+            assert not runs & set(cgroups.leftovers())
 
     def _check_programs(self, subjects: list[str]) -> None:
         """Each letter was worked on, and none that was acknowledged ever again."""

@@ -43,7 +43,7 @@ OFTEN_CLOSED = {
     "use a keyring",
     "start many processes",
 }
-#: `remit doctor` says so: the limit of processes does not bind root.
+#: The limit of processes does not bind root; the group of a run does, see test_misbehaving.py.
 NOT_HELD_AS_ROOT = {"start many processes"}
 
 Attempts = dict[str, dict[str, bool]]

@@ -123,6 +123,14 @@ class RunSettings(Config):
     timeout_seconds: int = Field(
         default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."
     )
+    memory_mb: int | None = Field(
+        default=None,
+        ge=32,
+        le=1 << 20,
+        description="How many MiB of memory all processes of a run may take together; one that "
+        "wants more is ended. Needs a worker with cgroups; a run is refused where that is not "
+        "so. null: what the machine has.",
+    )
     sandbox: Literal["workspace", "full"] = Field(
         default="workspace",
         description='"workspace": the program sees its own workspace and little else. "full": it '

@@ -14,10 +14,10 @@ from remit.adapters import registry
 from remit.adapters.contract import Adapter
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.clock import Clock
-from remit.errors import Refused, RemitError
+from remit.errors import Refused, RemitError, Unavailable, Unsupported
 from remit.ids import Ids
 from remit.model.secret import filled, named_in
-from remit.runtime import homes, prompt, sandbox
+from remit.runtime import cgroups, homes, prompt, sandbox
 from remit.runtime.journal import Journal
 from remit.runtime.kept import Kept
 from remit.runtime.memory import remembered
@@ -97,6 +97,8 @@ class Context(RunContext):
     #: Why nothing more may be spent.
     over: str | None = None
     children: list[ChildProcess] = field(default_factory=list)
+    #: All its processes together, where that can be.
+    group: cgroups.Group | None = None
 
     async def start(
         self,
@@ -130,7 +132,7 @@ class Context(RunContext):
                 lent=lent,
             )
         child = await ChildProcess.begin(
-            command,
+            self._bounded(command),
             env=env,
             cwd=folder,
             stdin=stdin,
@@ -160,6 +162,39 @@ class Context(RunContext):
         self.recorded = self.spent
         self.over = answer["over"]
         self.money_left = answer["left"].get("money")
+
+    def _bounded(self, command: list[str]) -> list[str]:
+        """The same command, together with all others of the run within its bounds."""
+        memory = self._most_memory()
+        if memory is not None and cgroups.MEMORY not in cgroups.look().bound:
+            raise Unsupported(
+                "The memory of a run cannot be bounded on this machine.",
+                "Let the worker have a cgroup of its own, or set memoryMb to null.",
+                code="no_memory_bound",
+            )
+        if self.group is None:
+            self.group = cgroups.create(
+                self.run_id, processes=sandbox.MOST_PROCESSES, memory=memory
+            )
+        if self.group is None and memory is not None:
+            raise Unavailable("The memory of this run could not be bounded.")
+        return command if self.group is None else self.group.join(command)
+
+    def _most_memory(self) -> int | None:
+        megabytes = getattr(self.config, "memory_mb", None)
+        return None if megabytes is None else int(megabytes) << 20
+
+    def judged(self, result: RunResult) -> RunResult:
+        """The result, with the reason that only the machine knows."""
+        if self.group is None:
+            return result
+        if self.group.had_too_many_processes():
+            self.log(f"It wanted more than {sandbox.MOST_PROCESSES} processes at once.")
+        if not self.group.ran_out_of_memory():
+            return result
+        sentence = f"it took more memory than its {getattr(self.config, 'memory_mb', 0)} MiB"
+        self.log(f"Some of it was ended: {sentence}.")
+        return result if result.ok else replace(result, reason="memory", error=sentence)
 
     async def reported(self) -> RunResult:
         return await wait_for_report(self.gate, self.run_id)
@@ -191,6 +226,8 @@ class Context(RunContext):
             await self._record()
         except RemitError as error:
             log.warning("what run %s took is not known in full: %s", self.run_id, error)
+        if self.group is not None:
+            await asyncio.to_thread(self.group.end)
         await self.journal.close()
 
 
@@ -214,7 +251,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     adapter = registry.get(briefing["agent"]["adapter_type"])
     context = await _prepare(app, url, claimed, briefing, adapter)
     try:
-        result = await call(adapter, context)
+        result = context.judged(await call(adapter, context))
     finally:
         await uninterrupted(context.close())
     await _keep_session(app, briefing, context, result)

@@ -67,6 +67,8 @@ class JobContext(Context):
         await asyncio.gather(*(child.end() for child in self.children), return_exceptions=True)
         if self.folder is not None and any(not child.sandboxed for child in self.children):
             await asyncio.to_thread(end_leftovers_of_jobs, self.folder.path)
+        if self.group is not None:
+            await asyncio.to_thread(self.group.end)
 
 
 @dataclass
@@ -110,7 +112,7 @@ async def _execute(
     context = _context(adapter, app, job, folder, known, text, config, secret)
     spent.context = context
     try:
-        result = await call(adapter, context)
+        result = context.judged(await call(adapter, context))
     finally:
         await uninterrupted(context.close())
     return replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import MutableSequence
 from typing import Any
 
 from remit.clock import Clock
@@ -22,6 +23,8 @@ MOST_TAIL = 1 << 20
 HIDDEN = REMOVED
 _EVERY_SECONDS = 0.2
 _LARGEST_PIECE = 32 * 1024
+#: Less than this is put together: a program that prints letter by letter costs no more than others.
+_SMALLEST_PIECE = 1024
 _CUT = "[… {} characters are left out …]\n"
 
 
@@ -50,11 +53,11 @@ class Journal:
         if self._head < MOST_HEAD:
             kept = text[: MOST_HEAD - self._head]
             self._head += len(kept)
-            self._waiting.append((stream, kept))
+            _put(self._waiting, stream, kept)
             text = text[len(kept) :]
             self._new.set()
         if text:
-            self._tail.append((stream, text))
+            _put(self._tail, stream, text)
             self._tail_size += len(text)
             self._shorten_tail()
 
@@ -120,3 +123,10 @@ class Journal:
                     }
                 )
         return pieces
+
+
+def _put(pieces: MutableSequence[tuple[str, str]], stream: str, text: str) -> None:
+    if pieces and pieces[-1][0] == stream and len(pieces[-1][1]) < _SMALLEST_PIECE:
+        pieces[-1] = (stream, pieces[-1][1] + text)
+    else:
+        pieces.append((stream, text))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from remit.adapters.running import Child
 from remit.errors import NotFound, Unavailable
+from remit.runtime.cgroups import end_groups_of
 
 #: A line longer than this is cut where a program should have ended it.
 LONGEST_LINE = 1 << 20
@@ -207,7 +208,9 @@ def end_leftovers(run_ids: set[str]) -> int:
 
     A program that left its session is still known by the run in its environment.
     """
-    return _end_those(lambda told: told.get("REMIT_RUN") in run_ids) if run_ids else 0
+    killed = _end_those(lambda told: told.get("REMIT_RUN") in run_ids) if run_ids else 0
+    end_groups_of(run_ids)
+    return killed
 
 
 def runs_with_programs(workspaces: Path) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
+from remit.runtime import cgroups
 from remit.runtime.kept import Kept
 from remit.runtime.processes import end_leftovers, runs_with_programs
 from remit.runtime.workspace import create_workspace, destroy_workspace
@@ -109,6 +110,9 @@ async def _tidy(gate: Gate, workspaces: Path, kept: Kept | None) -> None:
     folders = await asyncio.to_thread(_folders, workspaces)
     for run in await gate(as_system(), claiming.over, runs=sorted(folders)):
         await _put_away(kept, run, folders[run])
+    groups = sorted(await asyncio.to_thread(cgroups.leftovers))
+    over = await gate(as_system(), claiming.over, runs=groups)
+    await asyncio.to_thread(cgroups.end_groups_of, set(over))
 
 
 def _folders(workspaces: Path) -> dict[str, Path]:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from remit.errors import Unsupported
-from remit.runtime import seccomp
+from remit.runtime import cgroups, seccomp
 from remit.runtime.programs import Parts, parts_of
 
 #: What programs need of the system; read only.
@@ -85,9 +85,17 @@ class Found:
             held.append("kernel: mounts, modules, keyrings, bpf and io_uring are refused")
         if self.prlimit:
             held.append("limits: address space, size of a file, no core dumps")
-            if os.geteuid() != 0:
-                held.append("limits: number of processes")
+        if self._bounds_processes:
+            held.append("limits: number of processes")
+        if cgroups.MEMORY in cgroups.look().bound:
+            held.append("memory: of all its processes together, if memoryMb is set")
         return held
+
+    @property
+    def _bounds_processes(self) -> bool:
+        """By its group; or by a limit, which does not bind root."""
+        by_limit = self.prlimit is not None and os.geteuid() != 0
+        return by_limit or cgroups.PROCESSES in cgroups.look().bound
 
     @property
     def not_enforced(self) -> list[str]:
@@ -96,14 +104,16 @@ class Found:
             return ["everything: a program would have what the worker's user has"]
         free = [
             "network: it reaches what the worker reaches, this machine's ports included",
-            "time and memory of all its processes together: they share the machine",
+            "processor time: its processes share the machine with all others",
         ]
+        if cgroups.MEMORY not in cgroups.look().bound:
+            free.append("memory of all its processes together: there is no cgroup for it")
         if not self.filter:
             free.append("kernel: all calls are open that need no rights")
         if not self.prlimit:
             free.append("limits: prlimit is not installed")
-        if os.geteuid() == 0:
-            free.append("number of processes: the limit does not bind root")
+        if not self._bounds_processes:
+            free.append("number of processes: no cgroup, and the limit does not bind root")
         return free
 
 

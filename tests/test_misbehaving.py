@@ -1,0 +1,254 @@
+"""Programs that do what none should, in a real worker: nothing is left, nobody else suffers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from remit.clock import HOUR
+from remit.model.run import MOST_IDLE_RUNS
+from remit.runtime import cgroups, journal, processes, sandbox
+from remit.runtime import worker as worker_module
+from tests.company import Company, Member, opened
+from tests.mailing import look, send
+from tests.test_clock_jumps import SettableClock
+from tests.working import (
+    at_work,
+    eventually,
+    listed,
+    log_of,
+    over,
+    processes_with,
+    program,
+    statuses,
+)
+
+PYTHON = "/usr/bin/python3"
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+@pytest.fixture
+def company(tmp_path: Path, clock: SettableClock) -> Iterator[Company]:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
+        yield company
+
+
+@pytest.fixture(autouse=True)
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
+
+
+def script(company: Company, name: str, text: str, **config: object) -> Member:
+    given = {"command": PYTHON, "args": ["-I", "-S", "-c", text], **config}
+    return program(company, name, "", config=given)
+
+
+def processes_of(company: Company, member: Member) -> list[int]:
+    """Whatever runs for an agent, inside or outside of a sandbox."""
+    told = f"REMIT_AGENT={member.id}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and told in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def need(kind: str) -> None:
+    if kind not in cgroups.look().bound:
+        pytest.skip(f"A BOUND ON {kind.upper()} IS NOT TESTED: there is no cgroup for it here")
+
+
+def counted(company: Company, member: Member) -> int:
+    """How many processes the kernel counts for a run; to look at each would take too long."""
+    found = company.sql("SELECT id FROM runs WHERE agent_id = ? ORDER BY id DESC", member.id)
+    folder = cgroups.look().folders[cgroups.PROCESSES]
+    try:
+        return int((folder / f"remit-{found[0][0]}" / "pids.current").read_text())
+    except (IndexError, OSError):
+        return 0
+
+
+BOMB = """
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("kind", ["workspace", "full"])
+def test_a_program_that_forks_without_end_is_held_and_ends_with_its_run(
+    company: Company, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    need(cgroups.PROCESSES)
+    monkeypatch.setattr(sandbox, "MOST_PROCESSES", 60)
+    bomb = script(company, "bomb", BOMB, timeoutSeconds=4, sandbox=kind)
+    other = program(company, "other", "echo fine")
+    most = 0
+
+    def goes_off() -> bool:
+        nonlocal most
+        most = max(most, counted(company, bomb))
+        return over(company, bomb)() and over(company, other)()
+
+    for member in (bomb, other):
+        send(company, company.board, f"agent:{member.id}")
+    at_work(company, goes_off, seconds=60)
+    assert 40 < most <= 60
+    assert listed(company, bomb)[-1]["exit_reason"] == "timeout"
+    assert "more than 60 processes" in log_of(company, listed(company, bomb)[-1])
+    assert statuses(company, other) == ["completed"]
+    eventually(lambda: not processes_of(company, bomb))
+    assert listed(company, bomb)[-1]["id"] not in cgroups.leftovers()
+
+
+def test_a_run_has_the_memory_that_it_was_given(company: Company) -> None:
+    need(cgroups.MEMORY)
+    hungry = script(company, "hungry", "print('so far'); x = bytearray(400 << 20)", memoryMb=64)
+    modest = script(company, "modest", "x = bytearray(8 << 20); print('fine')", memoryMb=64)
+    for member in (hungry, modest):
+        send(company, company.board, f"agent:{member.id}")
+    at_work(company, lambda: over(company, hungry)() and over(company, modest)())
+    run = listed(company, hungry)[-1]
+    assert (run["status"], run["exit_reason"]) == ("failed", "memory")
+    assert run["error"] == "it took more memory than its 64 MiB"
+    assert statuses(company, modest) == ["completed"]
+
+
+def test_a_run_whose_memory_cannot_be_bounded_as_asked_is_refused(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "look", lambda: cgroups.Places({}))
+    bounded = program(company, "bounded", "echo fine", config={"memoryMb": 64})
+    free = program(company, "free", "echo fine")
+    for member in (bounded, free):
+        send(company, company.board, f"agent:{member.id}")
+    at_work(company, lambda: over(company, bounded)() and over(company, free)())
+    assert listed(company, bounded)[-1]["exit_reason"] == "no_memory_bound"
+    assert statuses(company, free) == ["completed"]
+    assert any("there is no cgroup" in one for one in sandbox.look().not_enforced)
+
+
+@pytest.mark.parametrize("kind", ["workspace", "full"])
+def test_a_daemon_that_forgot_where_it_came_from_ends_with_the_run(
+    company: Company, kind: str
+) -> None:
+    if kind == "full":
+        need(cgroups.PROCESSES)
+    mark = f"mark-{company.app.ids.new()}"
+    daemon = f"(setsid env -i /bin/sh -c 'sleep 600; : {mark}' >/dev/null 2>&1 </dev/null &)"
+    dev = program(company, "dev", f"{daemon}; sleep 0.3; echo on", config={"sandbox": kind})
+    send(company, company.board, "agent:dev")
+    at_work(company, over(company, dev))
+    assert statuses(company, dev) == ["completed"]
+    assert not processes_with(mark)
+
+
+DEAF = """
+import signal, time
+for number in set(range(1, 32)) - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_IGN)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_a_program_that_never_ends_and_does_not_listen_is_ended(company: Company) -> None:
+    dev = script(company, "dev", DEAF, timeoutSeconds=1)
+    send(company, company.board, "agent:dev")
+    at_work(company, over(company, dev))
+    assert listed(company, dev)[-1]["exit_reason"] == "timeout"
+    assert not processes_of(company, dev)
+
+
+def test_a_program_that_does_nothing_is_tried_less_and_less_and_told_of_once(
+    company: Company, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "LONGEST_SLEEP", 0.1)
+    dev = program(company, "dev", "exit 0", perpetual=False)
+    waits = []
+    for count in range(1, MOST_IDLE_RUNS + 1):
+        at_work(company, over(company, dev, count))
+        (due,) = company.sql("SELECT due_at FROM agent_leases WHERE agent_id = ?", dev.id)[0]
+        waits.append(due - clock.now())
+        clock.off_by += 2 * HOUR
+    assert waits[0] < waits[1] < waits[2]
+    at_work(company, lambda: True)
+    assert statuses(company, dev) == ["completed"] * MOST_IDLE_RUNS
+    assert [one["subject"] for one in look(company, company.ceo)] == ["dev was stopped"]
+    assert company.sql("SELECT status FROM agents WHERE id = ?", dev.id) == [("error",)]
+
+
+GARBAGE = {
+    "binary": "out.write(bytes(range(256)) * 4000)",
+    "half a letter": "out.write('\\u20ac'.encode()[:2])",
+    "a line of 10 MiB": "out.write(b'x' * (10 << 20))",
+    "deep": "out.write(b'[' * 200000)",
+    "deep and closed": "out.write(b'{\"text\":' + b'[' * 20000 + b']' * 20000 + b'}')",
+    "not a number": 'out.write(b\'{"usage": {"tokens_in": NaN, "cost_micros": Infinity}}\')',
+    "too large": "out.write(b'{\"usage\": {\"tokens_in\": 1' + b'0' * 4000 + b'}}')",
+    "wrong types": 'out.write(b\'{"ok": "no", "text": {}, "session": [], "usage": 7}\')',
+    "lone surrogate": 'out.write(b\'{"text": "\\\\ud800"}\')',
+    "controls": "out.write(b'\\x1b]0;title\\x07\\x1b[2J\\r\\r\\x00\\x9b31m')",
+    "carriage returns": "out.write(b'\\r' * 1000000)",
+    "stderr": "os.write(2, b'\\xff' * 3000000)",
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_an_answer_of_no_worth_and_no_more(company: Company, name: str) -> None:
+    dev = script(company, "dev", f"import os, sys\nout = sys.stdout.buffer\n{GARBAGE[name]}")
+    send(company, company.board, "agent:dev")
+    at_work(company, over(company, dev))
+    (run,) = listed(company, dev)
+    assert run["exit_reason"] in ("completed", "failed"), run
+    assert run["log_bytes"] <= journal.MOST_HEAD + journal.MOST_TAIL + 100
+    assert run["tokens_in"] >= 0
+    log_of(company, run).encode()  # valid text
+
+
+def test_a_flood_without_lines_on_both_streams_costs_no_memory(company: Company) -> None:
+    flood = "head -c 268435456 /dev/zero >&2 & head -c 268435456 /dev/zero; wait; echo; echo last"
+    dev = program(company, "dev", flood)
+    send(company, company.board, "agent:dev")
+    before, most = _memory(), 0
+
+    def seen() -> bool:
+        nonlocal most
+        most = max(most, _memory())
+        return over(company, dev)()
+
+    at_work(company, seen, seconds=120)
+    assert most - before < 150 << 20
+    (run,) = listed(company, dev)
+    assert run["status"] == "completed"
+    assert "characters are left out" in log_of(company, run)
+
+
+def test_a_log_that_comes_letter_by_letter_is_kept_in_few_pieces(company: Company) -> None:
+    async def keep() -> int:
+        book = journal.Journal(company.app.gate, company.clock, company.app.ids.new())
+        for number in range(300_000):
+            book.add("x" * 9 + "\n", "stderr" if number % 1000 == 0 else "stdout")
+        kept = len(book._waiting) + len(book._tail)
+        await book.close()
+        return kept
+
+    assert company.wait(keep()) < 6000
+
+
+def _memory() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
