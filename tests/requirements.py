@@ -2249,7 +2249,11 @@ ROWS = (
             "tests/test_turn.py::test_a_turn_takes_ten_and_says_how_many_wait",
         ),
     ),
-    Row("HB-39", "applying a setup keeps the record of runs", deferred=RUNTIME),
+    Row(
+        "HB-39",
+        "applying a setup keeps the record of runs",
+        tests=("tests/test_apply.py::test_applying_clears_nothing_of_the_record",),
+    ),
     Row("HB-40", "mail to the background address runs a job", deferred=RUNTIME),
     Row("HB-41", "a job's result is the provider's final output", deferred=RUNTIME),
     Row("HB-42", "the number of jobs at once is bounded", deferred=RUNTIME),
