@@ -2502,7 +2502,11 @@ ROWS = (
             "tests/test_turn.py::test_a_turn_takes_ten_and_says_how_many_wait",
         ),
     ),
-    Row("HB-39", "applying a setup keeps the record of runs", deferred=RUNTIME),
+    Row(
+        "HB-39",
+        "applying a setup keeps the record of runs",
+        tests=("tests/test_apply.py::test_applying_clears_nothing_of_the_record",),
+    ),
     Row(
         "HB-40",
         "mail to the background address runs a job",
@@ -2730,15 +2734,16 @@ ROWS = (
         "BX-06",
         "killing any process loses and repeats nothing",
         tests=(
-            "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
+            "tests/test_runtime_crash.py::test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
             "tests/test_runtime_crash.py::test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused",
             "tests/test_runtime_crash.py::test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start",
             "tests/test_runtime_kills.py::test_an_instance_and_its_agents_are_killed_at_random_moments",
             "tests/test_runtime_kills.py::test_an_instance_is_killed_around_each_commit_of_a_run",
             "tests/test_runtime_kills.py::test_workers_and_agents_on_one_database_are_killed_at_random_moments",
+            "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
         ),
     ),
     Row(

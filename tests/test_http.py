@@ -228,6 +228,7 @@ def good_body(method: str, template: str, world: World) -> Any:
             "body": "look again",
             "cron": "0 9 * * *",
         },
+        "/api/companies/{companyId}/apply": {"document": {"company": {"messaging": "team"}}},
         "/api/companies/{companyId}/repos": {"name": "more", "url": "/srv/more.git"},
         "/api/companies/{companyId}/reorganise": {
             "operations": [{"op": "move", "agent": world.worker, "to": "board"}]

@@ -14,11 +14,13 @@ from remit.services import (
     agents,
     approvals,
     claiming,
+    companies,
     configuration,
     events,
     files,
     overview,
     purging,
+    reorganise,
     runs,
 )
 from remit.services.identity import Caller, as_system
@@ -191,4 +193,18 @@ def test_a_company_with_a_purged_agent_is_looked_at_and_exported_as_ever(
     assert SECRET.encode() not in archive
     assert b"private thoughts" not in archive
     with opened(f"sqlite:///{tmp_path}/other.db", tmp_path / "other") as elsewhere:
+        elsewhere.call(elsewhere.board, companies.change, company=elsewhere.id, name="Other")
         assert import_(elsewhere, archive)
+
+
+def test_a_layer_that_was_removed_and_purged_does_not_come_back(company: Company) -> None:
+    layer = company.agent("layer")
+    removed = company.call(
+        company.board,
+        reorganise.reorganise,
+        company=company.id,
+        operations=[{"op": "remove_layer", "agent": layer.id}],
+    )
+    purge(company, company.board, layer.id)
+    with pytest.raises(Conflict, match="was purged since"):
+        company.call(company.board, reorganise.undo, company=company.id, event=removed["event_id"])

@@ -211,7 +211,7 @@ def proposal(agent: Agent, wanted: dict[str, Any], why: str) -> dict[str, Any]:
         "baseRevision": agent.config_revision,
         "changed": (keys := changed(configuration_of(agent), wanted)),
         "configuration": {key: wanted[key] for key in keys},
-        "difference": _difference(configuration_of(agent), wanted),
+        "difference": difference(configuration_of(agent), wanted),
     }
 
 
@@ -409,7 +409,7 @@ def _revision(now: ConfigRevision, was: ConfigRevision | None) -> dict[str, Any]
         "number": now.number,
         "configuration": shown,
         "changed": json.loads(now.changed_keys),
-        "difference": [] if was is None else _difference(json.loads(was.config), config),
+        "difference": [] if was is None else difference(json.loads(was.config), config),
         "source": now.source.value,
         "approval_id": now.approval_id,
         "created_by_agent_id": now.created_by_agent_id,
@@ -419,7 +419,7 @@ def _revision(now: ConfigRevision, was: ConfigRevision | None) -> dict[str, Any]
     }
 
 
-def _difference(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
+def difference(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
     """What changed, leaf by leaf: also that a secret did, and not what it was or is."""
     before, after = without_secrets(old)[0], without_secrets(new)[0]
     return [

@@ -83,7 +83,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
     resource = _resource(ctx, wish.get("resource"))
     level = parse_level(wish.get("level"), resource.kind)
     mode = parse_mode(wish.get("mode") or "allow")
-    expires_at = _time(wish.get("expires_at"))
+    expires_at = expiry(wish.get("expires_at"))
     if receiver.status is AgentStatus.TERMINATED:
         raise Conflict(f"{receiver.name} is terminated.", "Choose an agent that can act.")
     decision = ctx.require(
@@ -384,6 +384,11 @@ def _resource(ctx: Context, text: object) -> Resource:
     return resource
 
 
+def named(ctx: Context, text: object) -> Resource:
+    """What somebody wants a grant on."""
+    return _resource(ctx, text)
+
+
 def _outcome(ctx: Context, text: str) -> Outcome:
     found = lookup.outcome_anywhere(ctx, text)
     lookup.require_outcome(ctx, Action.OUTCOME_READ, found)
@@ -453,7 +458,7 @@ def _details(grant: Grant) -> dict[str, Any]:
     }
 
 
-def _time(text: object) -> Micros | None:
+def expiry(text: object) -> Micros | None:
     if text is None:
         return None
     if not isinstance(text, str):

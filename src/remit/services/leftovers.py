@@ -7,14 +7,11 @@ from typing import Any
 
 from remit.ids import AgentId, RunId, is_id
 from remit.model.run import ENDED_WELL
+from remit.services import tree
 from remit.services.command import Context, query
 from remit.services.running import system_only
 from remit.store import agents as agent_statements
-from remit.store import events as event_log
 from remit.store import runs as statements
-
-#: As the event is called by which an agent is gone for good.
-PURGED = "agent.purge"
 
 
 @query
@@ -27,7 +24,7 @@ def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[dict[str, Any]]:
             "id": run.id,
             "well": run.status in ENDED_WELL,
             "at": run.ended_at,
-            "purged": is_purged(ctx, run.company_id, run.agent_id),
+            "purged": bool(_purged(ctx, [run.agent_id])),
         }
         for run in found
         if run is not None
@@ -38,20 +35,13 @@ def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[dict[str, Any]]:
 def purged(ctx: Context, *, agents: Sequence[str]) -> list[str]:
     """Those of the agents that are gone for good; for Remit itself."""
     system_only(ctx)
+    return _purged(ctx, agents)
+
+
+def _purged(ctx: Context, agents: Sequence[str]) -> list[str]:
     found = [
         ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=AgentId(agent))
         for agent in agents
         if is_id(agent)
     ]
-    return [
-        agent.id
-        for agent in found
-        if agent is not None and is_purged(ctx, agent.company_id, agent.id)
-    ]
-
-
-def is_purged(ctx: Context, company: str, agent: str) -> bool:
-    return (
-        ctx.tx.one(event_log.HAPPENED, company=company, resource=f"agent:{agent}", action=PURGED)
-        is not None
-    )
+    return [agent.id for agent in found if agent is not None and tree.is_purged(ctx, agent)]

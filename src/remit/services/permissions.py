@@ -56,6 +56,11 @@ def change(ctx: Context, *, agent: str, can_create: object = None, level: object
     return views.agent(new)
 
 
+def read(given: object) -> bool | None:
+    """What a description of permissions says about hiring."""
+    return can_create_agents(permissions(given))
+
+
 def set_level(ctx: Context, agent: Agent, level: PermissionLevel) -> None:
     """Replace what the agent may do beyond its mandate by what a level bundles."""
     preset = PRESETS[level]

@@ -15,9 +15,8 @@ from remit.authority import Action
 from remit.errors import Conflict
 from remit.ids import is_id
 from remit.model.agent import Agent, AgentStatus
-from remit.services import documents, lookup, views
+from remit.services import documents, lookup, tree, views
 from remit.services.command import Answer, Context, command
-from remit.services.leftovers import PURGED, is_purged
 from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store import files as file_statements
 from remit.store import purging as statements
@@ -33,7 +32,7 @@ def purge(ctx: Context, *, agent: str) -> Answer:
     ctx.require(Action.AGENT_PURGE, on=f"agent:{found.id}", home=found.id)
     if found.status is not AgentStatus.TERMINATED:
         raise Conflict(f"{found.name} is not terminated.", "Terminate it first.")
-    if is_purged(ctx, found.company_id, found.id):
+    if tree.is_purged(ctx, found):
         raise Conflict(f"{found.name} was purged already.")
     assert ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is None, "it is terminated"
     about: dict[str, Any] = {"agent": found.id}
@@ -46,7 +45,7 @@ def purge(ctx: Context, *, agent: str) -> Answer:
         "secrets": _blank_settings(ctx, found),
         "memory": _blank_memory(ctx, found),
     }
-    ctx.record(PURGED, f"agent:{found.id}", {"name": found.name, **removed})
+    ctx.record(tree.PURGED, f"agent:{found.id}", {"name": found.name, **removed})
     now = lookup.agent_row(ctx, found.id)
     assert now is not None
     return {**views.agent(now), "removed": removed}

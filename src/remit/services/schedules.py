@@ -55,8 +55,7 @@ def add(
         Action.SCHEDULE_CHANGE, on=f"agent:{whose.id}", home=whose.id, place=ctx.place(whose.id)
     )
     tree.check_assignable(ctx, whose.id)
-    address = parse_address(f"agent:{whose.id}" if to is None else to)
-    receivers = _as(ctx, whose, lambda: mail.receivers_of(ctx, address))
+    address = destination(ctx, whose, to)
     ctx.accept_rule(decision)
     cron = None if cron is None else clean_line(cron, "cron", longest=LONGEST_CRON)
     timezone = clean_line(timezone, "timezone", longest=60)
@@ -70,8 +69,7 @@ def add(
         agent_id=whose.id,
         cron=cron,
         timezone=timezone,
-        # Names change hands; what was meant stays.
-        address=mail.written(address, receivers),
+        address=address,
         subject=line,
         body=text,
         status=ScheduleStatus.ACTIVE,
@@ -86,6 +84,12 @@ def add(
         {"agent": whose.id, "cron": cron, "next_at": views.time(due), "to": schedule.address},
     )
     return views.schedule(schedule)
+
+
+def destination(ctx: Context, whose: Agent, to: object) -> str:
+    """Whom an agent writes to, so that it stays the same when names change hands."""
+    address = parse_address(f"agent:{whose.id}" if to is None else to)
+    return mail.written(address, _as(ctx, whose, lambda: mail.receivers_of(ctx, address)))
 
 
 @query

@@ -8,7 +8,11 @@ from remit.model.agent import DEEPEST_TREE, TRANSITIONS, Agent, AgentStatus
 from remit.services import waking
 from remit.services.command import Context
 from remit.store import agents as statements
+from remit.store import events as event_log
 from remit.store import outcomes as outcome_statements
+
+#: As the event is called by which an agent is gone for good.
+PURGED = "agent.purge"
 
 
 def check_transition(agent: Agent, wanted: AgentStatus) -> None:
@@ -37,6 +41,8 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
 def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
     """Take a termination back. Only undoing a reorganisation does this; its tokens stay dead."""
     assert agent.status is AgentStatus.TERMINATED
+    if is_purged(ctx, agent):
+        raise Conflict(f"{agent.name} was purged since.", "Create an agent in its place.")
     status = AgentStatus.PAUSED if paused else AgentStatus.IDLE
     ctx.tx.run(
         statements.SET_AGENT_STATUS,
@@ -49,6 +55,19 @@ def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
     if not paused:
         waking.wake_afresh(ctx, agent.id, "it was reinstated")
     ctx.record("agent.reinstate", f"agent:{agent.id}", {"name": agent.name})
+
+
+def is_purged(ctx: Context, agent: Agent) -> bool:
+    """Whether what it left was taken out for good."""
+    return (
+        ctx.tx.one(
+            event_log.HAPPENED,
+            company=agent.company_id,
+            resource=f"agent:{agent.id}",
+            action=PURGED,
+        )
+        is not None
+    )
 
 
 def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:

@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Company": {
         "company": Entry("company", "Companies."),
+        "apply": Entry("apply", "Make a company what a file says."),
         "user": Entry("user", "People with a part in a company, and their tokens."),
         "agent": Entry("agent", "Agents and their keys."),
         "org": Entry("org", "The tree of agents, and changes to it."),

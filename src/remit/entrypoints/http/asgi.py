@@ -16,6 +16,7 @@ from remit.app import App
 from remit.entrypoints.http import (
     agents,
     answers,
+    apply,
     approvals,
     archive,
     budgets,
@@ -121,6 +122,7 @@ class Instance:
             mail.router(app),
             questions.router(app),
             repos.router(app),
+            apply.router(app),
             runs.router(app, self.announcer),
             run_reports.router(app),
             budgets.router(app),

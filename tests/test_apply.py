@@ -1,0 +1,353 @@
+"""A company as a file declares it: planned, applied, and applied again."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.clock import DAY, to_iso
+from remit.errors import BadInput, Conflict, RemitError
+from remit.services import (
+    agents,
+    applying,
+    companies,
+    configuration,
+    events,
+    grants,
+    overview,
+    repos,
+    runs,
+    schedules,
+)
+from remit.services.identity import Caller, as_system
+from tests.company import Answer, Company, HandClock, opened
+
+SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture
+def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
+    with opened(database_url, tmp_path / "home", HandClock()) as made:
+        yield made
+
+
+def setup(company: Company) -> dict[str, Any]:
+    """Everything that a file can say, bosses after their reports."""
+    return {
+        "company": {
+            "name": "Widgets",
+            "messaging": "team",
+            "requireBoardApprovalForNewAgents": False,
+            "chatLLMProvider": "anthropic",
+        },
+        "agents": [
+            {
+                "name": "writer",
+                "role": "engineer",
+                "title": "Writes",
+                "reportsTo": "editor",
+                "adapterType": "process",
+                "adapterConfig": {"command": "/bin/true", "env": {"API_KEY": SECRET}},
+                "runtimeConfig": {"autoReply": True},
+                "prompt": "Write well.",
+                "capabilities": "Writing",
+                "budgetMonthlyCents": 500,
+                "metadata": {"team": "words"},
+                "purpose": "Write what is needed",
+            },
+            {
+                "name": "editor",
+                "reportsTo": "ceo",
+                "adapterType": "scripted",
+                "permissions": {"canCreateAgents": True},
+                "permissionLevel": "privileged",
+            },
+        ],
+        "repos": [{"name": "site", "url": "https://example.com/site.git", "ref": "main"}],
+        "grants": [
+            {"agent": "writer", "resource": "repo:site", "level": "use", "mode": "ask"},
+            {"agent": "editor", "resource": "message:agent:writer", "level": "use"},
+            {
+                "agent": "writer",
+                "resource": "agent.create",
+                "level": "use",
+                "expiresAt": to_iso(company.clock.now() + DAY),
+            },
+        ],
+        "schedules": [
+            {
+                "agent": "editor",
+                "subject": "Weekly",
+                "body": "What was written?",
+                "cron": "0 9 * * 1",
+                "timezone": "Europe/Zurich",
+                "to": "agent:writer",
+            }
+        ],
+    }
+
+
+def apply(company: Company, document: Any, caller: Caller | None = None) -> Answer:
+    return company.call(
+        caller or company.board, applying.apply, company=company.id, document=document
+    )
+
+
+def preview(company: Company, document: Any, caller: Caller | None = None) -> Answer:
+    return company.call(
+        caller or company.board, applying.preview, company=company.id, document=document
+    )
+
+
+def everything(company: Company) -> dict[str, Any]:
+    tables = ("companies", "agents", "grants", "repos", "schedules", "config_revisions", "events")
+    return {
+        name: company.sql(f"SELECT * FROM {name} ORDER BY id")  # noqa: S608  our tables
+        for name in tables
+    }
+
+
+def problem(company: Company, document: Any) -> str:
+    """What is said about a document that cannot be applied, which changes nothing."""
+    before = everything(company)
+    with pytest.raises(RemitError) as planned:
+        preview(company, document)
+    with pytest.raises(RemitError) as wrong:
+        apply(company, document)
+    assert planned.value.sentence == wrong.value.sentence
+    after = everything(company)
+    after["events"] = [row for row in after["events"] if row in before["events"]]
+    assert after == before
+    return wrong.value.sentence
+
+
+def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company) -> None:
+    document = setup(company)
+    before = everything(company)
+    planned = preview(company, document)
+    assert everything(company) == before, "a preview changes nothing"
+    assert (planned["created"], planned["changed"], planned["dry_run"]) == (7, 1, True)
+    done = apply(company, document)
+    assert done["plan"] == planned["plan"]
+    assert {"agents[0]", "agents[1]", "grants[2]", "schedules[0]"} <= {
+        entry["path"] for entry in done["plan"] if entry["action"] == "create"
+    }
+    again = apply(company, copy.deepcopy(document))
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 8)
+
+    found = company.call(company.board, companies.show, company=company.id)
+    assert (found["name"], found["messaging"]) == ("Widgets", "team")
+    writer = company.call(company.board, overview.agent, agent="writer")
+    editor = company.call(company.board, overview.agent, agent="editor")
+    assert writer["reports_to"] == editor["id"]
+    assert editor["reports_to"] == company.ceo.id
+    assert (writer["title"], writer["budget_monthly_cents"]) == ("Writes", 500)
+    assert editor["permissions"] == {"canCreateAgents": True}
+    assert editor["permission_level"] == "privileged"
+    held = company.call(company.board, grants.listing, company=company.id, agent="writer")
+    assert {(one["resource"], one["mode"]) for one in held} >= {
+        ("repo:site", "ask"),
+        ("agent.create", "allow"),
+    }
+    (planned_mail,) = company.call(company.board, schedules.listing, company=company.id)
+    assert planned_mail["to"] == f"agent:{writer['id']}"
+    assert [one["name"] for one in company.call(company.board, repos.listing)] == ["site"]
+
+
+def test_what_changed_in_the_file_changes_and_is_shown_without_secrets(company: Company) -> None:
+    document = setup(company)
+    apply(company, document)
+    document["company"]["messaging"] = "chain"
+    document["agents"][0] |= {"title": "Writes more", "reportsTo": "ceo"}
+    document["agents"][0]["adapterConfig"]["env"]["API_KEY"] = SECRET[::-1]
+    document["agents"][1]["permissions"] = {"canCreateAgents": False}
+    document["grants"][0]["mode"] = "allow"
+    document["repos"][0]["ref"] = "next"
+    document["schedules"][0]["cron"] = "0 9 * * 2"
+    done = apply(company, document)
+    assert (done["created"], done["changed"], done["unchanged"]) == (0, 6, 2)
+    said = json.dumps(done)
+    assert SECRET not in said
+    assert SECRET[::-1] not in said
+    paths = {
+        entry["name"]: [change["path"] for change in entry["changes"]] for entry in done["plan"]
+    }
+    assert paths["writer"] == ["title", "adapterConfig.env.API_KEY", "reportsTo"]
+    assert paths["editor"] == ["permissions.canCreateAgents"]
+    assert paths["site"] == ["ref"]
+    writer = company.call(company.board, overview.agent, agent="writer")
+    assert (writer["title"], writer["reports_to"]) == ("Writes more", company.ceo.id)
+    stored = company.sql("SELECT adapter_config FROM agents WHERE id = ?", writer["id"])
+    assert SECRET[::-1] in stored[0][0]
+    (planned_mail,) = company.call(company.board, schedules.listing, company=company.id)
+    assert planned_mail["cron"] == "0 9 * * 2"
+    assert apply(company, document)["changed"] == 0
+
+
+def test_what_the_file_does_not_mention_is_left_alone(company: Company) -> None:
+    apply(company, setup(company))
+    company.agent("other")
+    before = everything(company)
+    answer = apply(company, {"agents": [{"name": "writer", "title": "Writes"}]})
+    assert answer["unchanged"] == 1
+    after = everything(company)
+    assert {key: after[key] for key in after if key != "events"} == {
+        key: before[key] for key in before if key != "events"
+    }
+    assert apply(company, {})["plan"] == []
+
+
+@pytest.mark.requirement("HB-39")
+def test_applying_clears_nothing_of_the_record(company: Company) -> None:
+    apply(company, setup(company))
+    writer = company.call(company.board, agents.show, agent="writer")
+    run_id = company.app.ids.new()
+    company.call(as_system(), runs.start, agent=writer["id"], run=run_id, workspace=None)
+    company.call(as_system(), runs.end, run=run_id)
+    ran = company.call(company.board, runs.listing, company=company.id)
+    happened = company.sql("SELECT id, hash FROM events ORDER BY seq")
+    document = setup(company)
+    document["agents"][0]["prompt"] = "Write better."
+    apply(company, document)
+    assert company.call(company.board, runs.listing, company=company.id) == ran
+    assert company.sql("SELECT id, hash FROM events ORDER BY seq")[: len(happened)] == happened
+    assert company.call(company.board, events.verify, company=company.id)["ok"]
+    revisions = company.call(company.board, configuration.revisions, agent=writer["id"])
+    assert [one["number"] for one in revisions] == [2, 1]
+
+
+def wrong(company: Company, section: str, number: int, **changes: Any) -> dict[str, Any]:
+    document = setup(company)
+    document[section][number] |= changes
+    return document
+
+
+def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company) -> None:
+    def said(section: str, number: int, **changes: Any) -> str:
+        return problem(company, wrong(company, section, number, **changes))
+
+    assert said("agents", 1, role="king").startswith("agents[1].role must be one of")
+    assert said("agents", 0, adapterConfig={}).startswith("agents[0].adapterConfig")
+    assert said("agents", 0, budgetMonthlyCents=-1).startswith("agents[0].budgetMonthlyCents")
+    assert said("agents", 0, foo=1) == "agents[0].foo: is not known."
+    assert said("agents", 0, name="a b").startswith("agents[0].name must be")
+    assert said("agents", 0, name=7) == "agents[0].name: must be text."
+    assert said("agents", 0, reportsTo="nobody").startswith("agents[0]: There is no agent named")
+    assert said("agents", 0, reportsTo=7).startswith("agents[0].reportsTo: must be")
+    assert said("agents", 1, reportsTo="writer").endswith("these agents report to each other.")
+    assert said("agents", 1, name="WRITER") == "agents[1]: is the same as agents[0]."
+    assert said("agents", 1, permissionLevel="king").startswith("agents[1].permissionLevel must")
+    assert said("agents", 1, permissions={"x": 1}).startswith("agents[1].permissions.x: is not")
+    assert said("grants", 0, agent="nobody").startswith("grants[0]: There is no agent")
+    assert said("grants", 0, level="write").startswith("grants[0].level must be use")
+    assert said("grants", 1, resource="nothing:x").startswith("grants[1]: 'nothing'")
+    assert said("grants", 2, expiresAt="2001-01-01").startswith("grants[2]: The expiry lies")
+    assert said("grants", 2, expiresAt=7).startswith("grants[2]")
+    assert said("repos", 0, url="ext::sh").startswith("repos[0]: 'ext::sh' is not an address")
+    assert said("schedules", 0, cron="never").startswith("schedules[0]: 'never' is not a schedule")
+    assert said("schedules", 0, at="2030-01-01") == "schedules[0].at: is not known."
+    assert said("schedules", 0, to="agent:nobody").startswith("schedules[0]: ")
+    assert said("schedules", 0, subject="") == "schedules[0].subject: must be text."
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ([], "The document must be an object."),
+        ("x", "The document must be an object."),
+        ({"bindings": []}, "bindings: there are no channels to bind yet."),
+        ({"nothing": []}, "nothing: is not known."),
+        ({"agents": {}}, "agents: must be a list of at most 1000."),
+        ({"agents": [7]}, "agents[0]: must be an object with named values."),
+        ({"agents": [{}] * 1001}, "agents: must be a list of at most 1000."),
+        ({"agents": [{}]}, "agents[0].name: must be text."),
+        ({"company": []}, "company: must be an object with named values."),
+        ({"company": {"x": 1}}, "company.x: is not known."),
+        ({"company": {"messaging": "shout"}}, "company.messaging must be chain, team, subtree"),
+        ({"company": {"requireApprovalForConfigChanges": 1.5}}, "company.requireApproval"),
+    ],
+)
+def test_documents_of_the_wrong_shape_are_refused(
+    company: Company, document: Any, sentence: str
+) -> None:
+    assert problem(company, document).startswith(sentence)
+
+
+def test_only_the_board_over_the_whole_company_applies(company: Company) -> None:
+    document = {"company": {"messaging": "open"}}
+
+    def reason(caller: Caller, what: Any = document) -> str:
+        with pytest.raises(RemitError) as refused:
+            apply(company, what, caller)
+        return refused.value.reason
+
+    assert reason(company.ceo.caller) == "board_only"
+    assert reason(company.user("watcher", role="observer")) == "observer"
+    assert reason(company.user("scoped", scope="ceo")) == "outside_scope"
+    assert reason(company.second_company().board) == "not_found"
+    plain = company.user("plain")
+    with_repo = {**document, "repos": [{"name": "x", "url": "/srv/x"}]}
+    assert reason(plain, with_repo) == "not_operator"
+    shown = company.call(company.board, companies.show, company=company.id)
+    assert shown["messaging"] == "chain"
+    assert apply(company, document, plain)["changed"] == 1
+
+
+def test_a_redacted_secret_that_comes_back_stays_what_it_was(company: Company) -> None:
+    apply(company, setup(company))
+    shown = company.call(company.board, overview.agent, agent="writer")
+    answer = apply(
+        company, {"agents": [{"name": "writer", "adapterConfig": shown["adapter_config"]}]}
+    )
+    assert answer["unchanged"] == 1
+
+
+def test_agents_that_swap_places_are_moved_together(company: Company) -> None:
+    apply(company, setup(company))
+    with pytest.raises(Conflict):
+        apply(company, {"agents": [{"name": "editor", "reportsTo": "writer"}]})
+    swapped = {
+        "agents": [
+            {"name": "writer", "reportsTo": "ceo"},
+            {"name": "editor", "reportsTo": "writer"},
+        ]
+    }
+    assert apply(company, swapped)["changed"] == 2
+    writer = company.call(company.board, agents.show, agent="writer")
+    assert company.call(company.board, agents.show, agent="editor")["reports_to"] == writer["id"]
+
+
+def test_two_who_apply_at_once_do_not_do_it_twice(company: Company) -> None:
+    document = setup(company)
+    work = [
+        company.app.gate(company.board, applying.apply, company=company.id, document=document)
+        for _ in range(4)
+    ]
+    answers = company.together(work)
+    assert all(isinstance(answer, dict) for answer in answers), answers
+    assert sorted(answer["created"] for answer in answers) == [0, 0, 0, 7]  # type: ignore[index]
+
+
+def test_a_grant_that_came_by_another_way_is_not_the_files_to_change(company: Company) -> None:
+    dev = company.agent("dev")
+    file = company.file(dev.caller)
+    wanted = {"grants": [{"agent": "dev", "resource": f"kb_file:{file['id']}", "level": "read"}]}
+    assert apply(company, wanted)["created"] == 1
+    assert apply(company, wanted)["unchanged"] == 1
+    held = company.call(company.board, grants.listing, company=company.id, agent="dev")
+    assert sorted(one["level"] for one in held) == ["read", "write"]
+
+
+def test_bad_input_is_bad_input_at_any_depth(company: Company) -> None:
+    deep: Any = {}
+    for _ in range(200):
+        deep = {"x": deep}
+    with pytest.raises(BadInput):
+        apply(company, {"agents": [{"name": "x", "adapterConfig": {"x": "y" * 100_000}}]})
+    with pytest.raises(RemitError):
+        apply(company, {"agents": [{"name": "x", "adapterType": "process", "adapterConfig": deep}]})
