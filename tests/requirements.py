@@ -6,9 +6,6 @@ keeps the table and the tests in agreement.
 
 from dataclasses import dataclass
 
-RUNTIME = "arrives with runs of real agents"
-DASHBOARD = "arrives with the web pages"
-SIMULATION = "arrives with simulated companies"
 FEDERATION = "arrives with channels and links between instances"
 
 # How many rows each prefix has; they are numbered from 1 without a gap.
@@ -1322,7 +1319,13 @@ ROWS = (
         "processing the inbox only sorts it",
         tests=("tests/test_prompt.py::test_it_says_how_to_work_and_is_short",),
     ),
-    Row("AG-80", "every run has the base tools", deferred=RUNTIME),
+    Row(
+        "AG-80",
+        "every run has the base tools",
+        tests=(
+            "tests/test_mcp_tools.py::test_every_agent_has_every_base_tool_and_the_operation_is_refused",
+        ),
+    ),
     Row(
         "AG-81",
         "a run's settings hold workspace, base tools, granted servers",
@@ -2108,7 +2111,13 @@ ROWS = (
         "control operations act on an existing agent",
         tests=("tests/test_runs.py::test_control_is_for_those_above_and_acts_on_who_exists",),
     ),
-    Row("HH-28", "updating shared inputs is a capability", deferred=RUNTIME),
+    Row(
+        "HH-28",
+        "updating shared inputs is a capability",
+        tests=(
+            "tests/test_repos.py::test_an_agent_that_configures_the_instance_knows_and_fetches",
+        ),
+    ),
     Row(
         "HH-29",
         "a report's output can be read",
@@ -2135,7 +2144,13 @@ ROWS = (
         "an agent writes in its descendants' folders only",
         tests=("tests/test_memory.py::test_an_agent_reaches_what_is_below_it_and_no_other_folder",),
     ),
-    Row("HH-33", "reading shared inputs needs a capability", deferred=RUNTIME),
+    Row(
+        "HH-33",
+        "reading shared inputs needs a capability",
+        tests=(
+            "tests/test_repos.py::test_an_agent_that_configures_the_instance_knows_and_fetches",
+        ),
+    ),
     Row(
         "HH-34",
         "one operation alone writes the shared lock",
@@ -2395,7 +2410,11 @@ ROWS = (
             "tests/test_memory.py::test_daily_notes_are_shown_to_who_wants_them_cut_and_the_latest_first",
         ),
     ),
-    Row("HB-25", "an agent's home can be made, found and removed", deferred=RUNTIME),
+    Row(
+        "HB-25",
+        "an agent's home can be made, found and removed",
+        tests=("tests/test_purge.py::test_what_an_agent_left_goes_and_what_it_did_stays",),
+    ),
     Row(
         "HB-26",
         "instructions are made anew for each session",
@@ -2736,7 +2755,6 @@ ROWS = (
         tests=(
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
-            "tests/test_runtime_crash.py::test_an_instance_that_is_killed_again_and_again_loses_and_repeats_nothing",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
             "tests/test_runtime_crash.py::test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused",
             "tests/test_runtime_crash.py::test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_start",

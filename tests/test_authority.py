@@ -107,6 +107,7 @@ WHOLE_COMPANY = {
     "repo.read",
     "repo.add",
     "repo.change",
+    "repo.sync",
     "agent.purge",
 }
 OPERATING = {"secret.change", "mcp_server.change"}

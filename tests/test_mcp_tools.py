@@ -704,7 +704,7 @@ def test_a_grant_ends_with_its_scope_or_at_its_time(report: Member, at_work: Scr
 # ── who calls ───────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("AG-53")
+@pytest.mark.requirement("AG-53", "AG-80")
 def test_every_agent_has_every_base_tool_and_the_operation_is_refused(
     site: Site, boss: Member, at_work: ScriptedAgent
 ) -> None:

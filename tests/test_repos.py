@@ -18,7 +18,7 @@ from remit.clock import HOUR, MINUTE, SECOND
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, TooLarge, Unavailable
 from remit.runtime import clones
 from remit.runtime.repos import Repos
-from remit.services import approvals, events, grants, repos, runs
+from remit.services import approvals, events, grants, mcp_servers, repos, runs
 from remit.services.identity import Caller, as_system
 from tests.company import Answer, Company, HandClock, Member, Run, opened
 from tests.git_remote import PASSWORD, Remote, asked, counted, git, https
@@ -804,3 +804,31 @@ def test_closing_the_instance_ends_a_fetch_that_is_under_way(
                 await waiting
 
     small.wait(story())
+
+
+@pytest.mark.requirement("HH-28", "HH-33")
+def test_an_agent_that_configures_the_instance_knows_and_fetches(
+    company: Company, remote: Remote
+) -> None:
+    add(company, remote.url)
+    plain, keeper = company.agent("plain"), company.agent("keeper")
+    company.call(
+        company.board,
+        grants.give,
+        company=company.id,
+        to=keeper.id,
+        resource="instance.configure",
+        level="use",
+    )
+    assert company.call(plain.caller, repos.listing) == []
+    assert [one["name"] for one in company.call(keeper.caller, repos.listing)] == ["site"]
+    for verb in (repos.show, repos.sync):
+        with pytest.raises(Refused):
+            company.call(plain.caller, verb, company=None, name="site")
+        assert company.call(keeper.caller, verb, company=None, name="site")["name"] == "site"
+    assert company.call(keeper.caller, mcp_servers.listing, company=None) == []
+    with pytest.raises(Refused):
+        company.call(plain.caller, mcp_servers.listing, company=None)
+    # To name an address is something else.
+    with pytest.raises(Refused):
+        company.call(keeper.caller, repos.add, company=None, name="x", url=remote.url)

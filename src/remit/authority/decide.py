@@ -79,6 +79,8 @@ class Action(StrEnum):
     #: To name an address that this machine will then fetch.
     REPO_ADD = "repo.add"
     REPO_CHANGE = "repo.change"
+    #: To have it fetched now.
+    REPO_SYNC = "repo.sync"
     REPO_USE = "repo.use"
     AGENT_PURGE = "agent.purge"
 
@@ -120,6 +122,7 @@ _COMPANY_WIDE = frozenset(
         Action.REPO_READ,
         Action.REPO_ADD,
         Action.REPO_CHANGE,
+        Action.REPO_SYNC,
         Action.AGENT_PURGE,
     }
 )
@@ -142,6 +145,18 @@ OUTCOME_ACTIONS = frozenset(
 )
 
 _CHANGING_OUTCOMES = OUTCOME_ACTIONS - {Action.OUTCOME_READ}
+
+#: What an agent may do that holds the right to it, and no other: `instance.configure` for what
+#: concerns all, or the right to use the one thing.
+_BY_CAPABILITY = frozenset(
+    {
+        Action.MCP_SERVER_READ,
+        Action.MCP_SERVER_CALL,
+        Action.REPO_READ,
+        Action.REPO_SYNC,
+        Action.REPO_USE,
+    }
+)
 
 _LEVEL = {
     Action.FILE_READ: Level.READ,
@@ -310,7 +325,7 @@ def _decide_agent(
         by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
         given = _decide_file(action, held, facts)
         return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
-    if action in (Action.MCP_SERVER_CALL, Action.REPO_USE):
+    if action in _BY_CAPABILITY:
         return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:

@@ -171,7 +171,7 @@ def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[dict[st
     )
     if was is None or now is None:
         raise NotFound("There is no such revision.", "List the agent's revisions.")
-    return _difference(json.loads(was.config), json.loads(now.config))
+    return difference(json.loads(was.config), json.loads(now.config))
 
 
 @command

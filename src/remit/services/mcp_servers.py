@@ -14,7 +14,7 @@ from remit.authority import Action, holding
 from remit.errors import AlreadyExists, NotFound
 from remit.ids import CompanyId, McpServerId
 from remit.model.decision import Effect
-from remit.model.grant import Level, Mode
+from remit.model.grant import INSTANCE_CONFIGURE, Level, Mode, Resource, ResourceKind
 from remit.model.mcp_server import Definition, McpServer, Transport, define, resource, server_name
 from remit.model.run import RunStatus
 from remit.model.secret import named_in
@@ -111,7 +111,8 @@ def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
     lookup.company_of_caller(ctx, company)
-    ctx.require(Action.MCP_SERVER_READ, on="mcp_servers")
+    configuring = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
+    ctx.require(Action.MCP_SERVER_READ, configuring, on="mcp_servers")
     found = ctx.tx.all(statements.SERVERS, company=ctx.company, after=after, limit=limit)
     return [view(ctx, one) for one in found]
 

@@ -10,7 +10,7 @@ from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import CompanyId, RepoId
 from remit.model.decision import Effect
-from remit.model.grant import Resource, ResourceKind
+from remit.model.grant import INSTANCE_CONFIGURE, Resource, ResourceKind
 from remit.model.principal import ActorKind
 from remit.model.repo import (
     Repo,
@@ -63,6 +63,10 @@ def wanted(
     return found
 
 
+#: What an agent needs to know of all of them, and to have one fetched.
+CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
+
+
 @command
 def add(
     ctx: Context,
@@ -90,8 +94,10 @@ def listing(
     """All of them for people; for an agent those that it may have, if need be after asking."""
     lookup.company_of_caller(ctx, company)
     agent = ctx.actor.kind is ActorKind.AGENT
+    if agent and ctx.decide(Action.REPO_READ, CONFIGURING).allowed:
+        agent = False  # it may know of all, like a person
     if not agent:
-        ctx.require(Action.REPO_READ, on="repos")
+        ctx.require(Action.REPO_READ, CONFIGURING, on="repos")
     most = MOST_REPOS if agent else limit
     found = ctx.tx.all(statements.REPOS, company=ctx.company, after=after, limit=most)
     if not agent:
@@ -113,7 +119,7 @@ def listing(
 @query
 def show(ctx: Context, *, company: str | None, name: str) -> dict[str, Any]:
     lookup.company_of_caller(ctx, company)
-    ctx.require(Action.REPO_READ, on=f"repo:{repo_name(name)}")
+    ctx.require(Action.REPO_READ, CONFIGURING, on=f"repo:{repo_name(name)}")
     return view(named(ctx, name))
 
 
@@ -139,7 +145,7 @@ def remove(ctx: Context, *, company: str | None, name: str) -> Answer:
 def sync(ctx: Context, *, company: str | None, name: str) -> Answer:
     """Have it fetched now. Answers all that this takes, for our own side."""
     lookup.company_of_caller(ctx, company)
-    ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
+    ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
     found = named(ctx, name)
     ctx.record("repo.sync", f"repo:{found.name}", {"url": found.url})
     return row(found)
