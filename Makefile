@@ -8,7 +8,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench screenshots lock clean
+.PHONY: help setup demo test check bench campaign screenshots lock clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,11 @@ check: setup ## format, lint, types, tests: what has to pass before a commit
 
 bench: $(VENV)/.dev ## measure
 	$(BIN)/python -m benchmarks
+
+SEEDS ?= 1-1000
+STEPS ?= 1000
+campaign: $(VENV)/.runtime ## put random companies through crashes for hours (SEEDS=1-1000 STEPS=1000)
+	$(BIN)/remit simulate --seeds $(SEEDS) --steps $(STEPS)
 
 screenshots: setup ## take pictures of every page of the dashboard
 	$(BIN)/python scripts/screenshots.py

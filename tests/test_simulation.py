@@ -17,6 +17,7 @@ from remit.testing import Broken, Crash, Moment, Simulation, ToolRefused, Turn, 
 from remit.testing import scenario as scenarios
 from remit.testing.campaign import Op, campaign, play, shrink, story
 from remit.testing.invariants import check_quiet, check_record
+from remit.testing.real import real_stage
 from remit.testing.simulation import AgentDied
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -192,6 +193,32 @@ def test_the_examples_play_as_they_say(path: Path) -> None:
     found = scenarios.read(path)
     with Simulation() as sim:
         assert len(scenarios.play(found, scenarios.Simulated(sim))) == len(found.expect)
+
+
+def test_the_same_file_is_played_with_real_agents() -> None:
+    """Real runs by a real worker: only the program behind them is a simple one."""
+    found = scenarios.parse(
+        {
+            "name": "A word",
+            "agents": [
+                {
+                    "name": "ceo",
+                    "adapter_config": {
+                        "script": [
+                            {
+                                "tool": "mail_send",
+                                "arguments": {"to": "board", "body": "It is done."},
+                            }
+                        ]
+                    },
+                }
+            ],
+            "board": [{"send": {"to": "agent:ceo", "body": "Do it."}}, "rest"],
+            "expect": [{"mail": {"to": "board", "contains": "done"}}],
+        }
+    )
+    with real_stage("scripted", {}, patience=60) as stage:
+        assert scenarios.play(found, stage) == ["mail to board, contains done: 1"]
 
 
 def test_what_does_not_come_about_is_told() -> None:
