@@ -3,6 +3,7 @@ company in numbers, what happened to one thing, and what an agent is offered to 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from remit.authority import Action, holding
@@ -23,6 +24,8 @@ from remit.store import governance
 from remit.store import mail as mail_statements
 from remit.store import overview as statements
 
+#: So many agents as they are shown are kept, for the next who looks.
+_KEPT = 2048
 #: What only those see who may read configurations.
 _CONFIGURED = frozenset(
     {"permissions", "permission_level", "budget_monthly_cents", "budget_monthly_tokens"}
@@ -186,6 +189,12 @@ def _public(agent: Agent) -> dict[str, Any]:
 
 
 def _with_configuration(agent: Agent) -> dict[str, Any]:
+    return dict(_described(agent))
+
+
+@lru_cache(maxsize=_KEPT)
+def _described(agent: Agent) -> dict[str, Any]:
+    """Looking for secrets takes longer than all else in a list, and agents seldom change."""
     document, removed = without_secrets(configuration_of(agent))
     return {
         **views.agent(agent),

@@ -73,6 +73,10 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "why": Entry("event", "Walk from an event back to the person who authorised it."),
         "as-of": Entry("as_of", "Show the tree, the grants or a file as they were at a time."),
     },
+    "Keeping": {
+        "backup": Entry("backup", "Write the instance to a file, while it works."),
+        "restore": Entry("backup", "Put a backup into an empty home."),
+    },
     "Trying out": {
         "simulate": Entry("simulate", "Play a scenario, or break companies on purpose."),
     },
