@@ -22,6 +22,7 @@ MEASUREMENTS = {
     "organisation": "Outcomes and the tree of agents",
     "mail": "Mail: how soon it is seen, and among how much of it",
     "runtime": "Agents: how soon they start, how many, and what waiting costs",
+    "repos": "Repositories: a copy for an agent",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }
 
