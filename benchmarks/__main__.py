@@ -24,6 +24,7 @@ MEASUREMENTS = {
     "mail": "Mail: how soon it is seen, and among how much of it",
     "runtime": "Agents: how soon they start, how many, and what waiting costs",
     "pages": "Pages of the dashboard, of a large company against a small one",
+    "repos": "Repositories: a copy for an agent",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }
 

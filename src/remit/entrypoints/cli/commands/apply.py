@@ -24,7 +24,11 @@ _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
 @click.option("--dry-run", is_flag=True, help="Only tell what would change.")
 @pass_session
 def apply(session: Session, file: str, dry_run: bool) -> None:
-    """Make the company what a TOML or JSON file says, all or nothing."""
+    """Make a company what a file says.
+
+    The file is TOML or JSON. All of it is applied, or nothing; what it does not mention is left
+    alone.
+    """
     body = {"document": read(file), "dryRun": dry_run}
     answer = session.client.send("POST", session.under_company("apply"), body)
     session.show(answer, lambda one: _draw(one, dry_run))

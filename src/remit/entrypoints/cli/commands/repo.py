@@ -17,14 +17,15 @@ def repo() -> None:
 
 @repo.command()
 @click.argument("name")
-@click.argument("url")
+@click.argument("address", metavar="URL")
 @click.option("--ref", metavar="REF", help="To clone unless another is asked for.")
 @click.option("--username", metavar="NAME", help="Who the secret is of, at the remote.")
 @click.option("--secret", metavar="NAME", help="The name of the secret that opens it.")
 @pass_session
-def add(session: Session, /, **given: Any) -> None:
+def add(session: Session, /, address: str, **given: Any) -> None:
     """Make a repository known; this instance then fetches it."""
     body = {name: value for name, value in given.items() if value is not None}
+    body["url"] = address
     made = session.client.send("POST", session.under_company("repos"), body)
     session.show(made, _draw)
 
