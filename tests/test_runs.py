@@ -425,7 +425,6 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
     assert pauses[-6:] == [1, 0, 0, 0, 0, 1]
 
 
-@pytest.mark.requirement("HH-42")
 def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
     company: Company, clock: HandClock
 ) -> None:
@@ -443,6 +442,7 @@ def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
     assert [body.partition(": ")[2][:3] for body in told] == ["429", "401"]
 
 
+@pytest.mark.requirement("HH-42")
 def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClock) -> None:
     small.call(small.board, agents.stop, agent="ceo")
     small.sql("UPDATE agents SET adapter_type = 'scripted' WHERE name = 'ceo'")
