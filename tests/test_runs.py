@@ -425,7 +425,6 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
     assert pauses[-6:] == [1, 0, 0, 0, 0, 1]
 
 
-@pytest.mark.requirement("HH-42")
 def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
     company: Company, clock: HandClock
 ) -> None:

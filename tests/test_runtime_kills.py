@@ -32,6 +32,8 @@ VERBS = (
     "inbox.acknowledge",
     "runs.end",
 )
+#: A kill takes a third of a second; a machine that has much else to do takes ten times as long.
+SECONDS = 400
 
 
 @pytest.fixture(scope="module")
@@ -61,39 +63,43 @@ def kill_at_random(
         office.help_along()
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-06")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_an_instance_and_its_agents_are_killed_at_random_moments(
     stage: Stage, tmp_path: Path, seed: int
 ) -> None:
     office = Office(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", stage, seed)
     office.begin("up", "instance")
     with office.at_work():
-        kill_at_random(office, {"instance": "up"}, 60, 0.3, 0.7)
-    assert office.kills.total() == 60
-    assert min(office.kills.values()) >= 20, office.kills
+        kill_at_random(office, {"instance": "up"}, 30, 0.3, 0.7)
+    assert office.kills.total() == 30
+    assert min(office.kills.values()) >= 8, office.kills
     office.settle()
     office.stop()
     office.check()
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-06", "HB-30")
+@pytest.mark.parametrize("seed", [5, 6])
 def test_workers_and_agents_on_one_database_are_killed_at_random_moments(
-    stage: Stage, postgres_url_factory: Any, tmp_path: Path
+    stage: Stage, postgres_url_factory: Any, tmp_path: Path, seed: int
 ) -> None:
-    office = Office(postgres_url_factory(None), tmp_path / "home", stage, 3, agents=6)
+    office = Office(postgres_url_factory(None), tmp_path / "home", stage, seed, agents=6)
     processes = {"serve": "serve", "one": "worker", "two": "worker"}
     for name, kind in processes.items():
         office.begin(kind, name)
     with office.at_work():
-        kill_at_random(office, processes, 80, 0.3, 0.2)
-    assert office.kills.total() == 80
+        kill_at_random(office, processes, 40, 0.3, 0.2)
+    assert office.kills.total() == 40
     assert len(office.kills) == 4, office.kills
     office.settle()
     office.stop()
     office.check()
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-06")
 def test_an_instance_is_killed_around_each_commit_of_a_run(stage: Stage, tmp_path: Path) -> None:
     office = Office(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", stage, 4)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +19,7 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+from remit.app import InstanceLock
 from remit.entrypoints import serve
 from remit.entrypoints.ability import best_adapter
 from remit.entrypoints.http.logs import Redacting, keep_logs
@@ -123,6 +127,37 @@ def test_a_second_instance_in_the_same_home_is_refused(tmp_path: Path) -> None:
                 assert "running in this home already" in second.errors()
                 assert second.process.returncode == 1
         assert first.stop() == 0
+
+
+_KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from remit.app import InstanceLock
+from remit.settings import load
+with InstanceLock(load({"REMIT_HOME": sys.argv[1]})) as lock:
+    lock.describe("http://127.0.0.1:1")
+    if os.fork() == 0:
+        # As one that is about to become an agent's program, and has everything of its parent.
+        time.sleep(1)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_an_instance_that_was_killed_while_it_started_a_program_is_not_in_the_way(
+    tmp_path: Path,
+) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path)], check=False, stdout=subprocess.DEVNULL
+    )
+    assert killed.returncode == -signal.SIGKILL
+    with InstanceLock(settings_for(tmp_path)) as lock:
+        lock.describe("http://127.0.0.1:2")
+        # One that lives is told of at once.
+        began = time.monotonic()
+        with pytest.raises(Conflict, match=str(os.getpid())), InstanceLock(settings_for(tmp_path)):
+            pass
+        assert time.monotonic() - began < 1
 
 
 def test_a_port_in_use_is_said_before_anything_is_created(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 
 HOUSEKEEPING_EVERY = HOUR
 KEEP_ANSWERS = 30 * DAY
+#: How often a lock is tried whose holder is gone.
+_PATIENCE = 40
 
 
 class App:
@@ -159,18 +162,23 @@ class InstanceLock:
 
     def __enter__(self) -> Self:
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            said = os.read(file, 1000).decode(errors="replace")
-            os.close(file)
-            holder = said.partition("\n")[0].strip() or "unknown"
-            raise Conflict(
-                f"An instance is running in this home already (process {holder}).",
-                "Use it, stop it with `remit down`, or set another REMIT_HOME.",
-            ) from None
-        self._file = file
-        return self
+        for _ in range(_PATIENCE):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = os.pread(file, 1000, 0).decode(errors="replace").partition("\n")[0]
+                if not _is_gone(holder):
+                    break
+                # It was killed while it started a program, which lets go in a moment.
+                threading.Event().wait(0.05)
+            else:
+                self._file = file
+                return self
+        os.close(file)
+        raise Conflict(
+            f"An instance is running in this home already (process {holder or 'unknown'}).",
+            "Use it, stop it with `remit down`, or set another REMIT_HOME.",
+        )
 
     def describe(self, url: str) -> None:
         """Say who holds the lock and where it listens, for `remit status` and `remit down`."""
@@ -187,6 +195,16 @@ class InstanceLock:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
+
+
+def _is_gone(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (ValueError, OverflowError, OSError):
+        return False
+    return False
 
 
 def _read_token(path: Path) -> str | None:

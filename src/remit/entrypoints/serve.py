@@ -19,7 +19,7 @@ from remit.app import App, InstanceLock
 from remit.entrypoints.ability import WITHOUT_MODEL, best_adapter
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.logs import keep_logs
-from remit.errors import BadInput, Conflict, Unavailable
+from remit.errors import BadInput, Conflict, RemitError, Unavailable
 from remit.runtime.jobs import Jobs
 from remit.runtime.worker import DEFAULT_SLOTS, Worker
 from remit.services import bootstrap
@@ -215,11 +215,18 @@ def listen(settings: Settings, host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Connections inherit it. Without, each answer may wait 40 ms for an acknowledgement.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listening.bind(place)
+        try:
+            listening.bind(place)
+        except OSError:
+            # It is ours, or was until just now.
+            _check_own_instance(settings)
+            listening.bind(place)
         listening.listen(BACKLOG)
+    except RemitError:
+        listening.close()
+        raise
     except OSError as error:
         listening.close()
-        _check_own_instance(settings)
         raise Conflict(
             f"Port {port} on {host} cannot be used ({error.strerror}).",
             "Stop what uses it, or choose another with --port.",
