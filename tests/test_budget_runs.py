@@ -59,6 +59,8 @@ def test_a_run_over_its_tokens_is_ended_within_one_turn(kind: str, tmp_path: Pat
         turn = TURN[kind]
         with model(kind, endless(kind)) as fake:
             async with stage(tmp_path) as at:
+                # No model answers at once, and what takes no time cannot be noticed in time.
+                fake.delay_seconds = 0.5
                 await limited(at, budgetMonthlyTokens=3 * turn)
                 await at.cast(kind, config(kind, fake))
                 await at.send("Please do it.")

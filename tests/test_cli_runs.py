@@ -48,7 +48,8 @@ def shell(script: str) -> str:
 
 def hire(home: Home, name: str, script: str) -> None:
     """An agent that is a shell script; what it says last goes back to who wrote."""
-    home.json("agent", "create", name, "--adapter", "process", "--config", shell(script))
+    told = ("--adapter", "process", "--config", shell(script), "--purpose", "Count")
+    home.json("agent", "create", name, *told)
     home.json("agent", "set", name, 'runtimeConfig={"autoReply": true}')
 
 
