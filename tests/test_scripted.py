@@ -30,7 +30,7 @@ def test_an_agent_without_a_model_says_so_once_to_each_letter_of_a_person(tmp_pa
                 assert "I have no model" in one["body"]
                 assert "remit agent set ceo adapterType=claude" in one["body"]
             # An agent that writes is not answered: two of a kind would never stop.
-            await at.hire("other", "scripted", {"script": [SEND]})
+            await at.hire("other", "scripted", {"script": [SEND]}, perpetual=True)
             await at.send("Go.", to="agent:other")
             runs = await at.over(4)
             assert {run["status"] for run in runs} == {"completed"}
