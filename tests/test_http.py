@@ -115,7 +115,9 @@ def world(running: Running) -> World:
     strange = board.must("POST", f"/api/companies/{other}/agents", {"name": "spy"})["id"]
     lead = board.must("POST", f"/api/companies/{company}/agents", {"name": "lead"})["id"]
     worker = board.must(
-        "POST", f"/api/companies/{company}/agents", {"name": "worker", "reportsTo": "lead"}
+        "POST",
+        f"/api/companies/{company}/agents",
+        {"name": "worker", "reportsTo": "lead", "purpose": "Work"},
     )["id"]
     file = board.must(
         "POST",
