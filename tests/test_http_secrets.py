@@ -193,6 +193,7 @@ def routes(planted: Planted) -> list[str]:
             continue
         fixed = template.replace("{companyId}", planted.site.company)
         fixed = fixed.replace("{adapterType}", "process").replace("{user}", "watcher")
+        fixed = fixed.replace("{name}", "main")
         ids = planted.approvals if "/approvals/" in fixed else planted.agents
         found += sorted({fixed.replace("{id}", one) for one in ids})
     events = planted.board.must("GET", f"/api/companies/{planted.site.company}/events?limit=1000")

@@ -62,6 +62,13 @@ class Kept:
         if await asyncio.to_thread(self._move, run, Path(workspace)):
             await self.tidy()
 
+    async def make_room(self, workspace: Path) -> None:
+        """Nothing can be written down any more: no folder is worth that."""
+        await self._remove(workspace)
+        async with self._tidying:
+            for run in await asyncio.to_thread(_names, self._folder):
+                await self._remove(self._folder / run)
+
     def of(self, run: dict[str, Any]) -> dict[str, Any] | None:
         """Where the workspace of a run is kept on this machine, and until when."""
         place = self._folder / run["id"]

@@ -262,8 +262,8 @@ class Worker:
                 if self._stopping:
                     raise
                 log.warning("the end of run %s is recorded later: %s", claimed.run_id, error)
-                # It may be for want of room, and its folder may be what takes it.
-                await self._remove(claimed.workspace)
+                # It may be for want of room, and folders of runs may be what takes it.
+                await self._app.kept.make_room(claimed.workspace)
                 await asyncio.sleep(LONGEST_SLEEP)
             else:
                 return
