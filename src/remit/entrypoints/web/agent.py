@@ -10,13 +10,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from remit.clock import SECOND, from_iso
+from remit.entrypoints import budget_words
+from remit.entrypoints.http.document import camel
 from remit.entrypoints.web import agent_forms, asking
 from remit.entrypoints.web.site import Site, Visit
 from remit.errors import NotFound
 from remit.model.grant import ACTIONS
 from remit.model.outcome import OutcomeStatus
 from remit.model.permission import PermissionLevel
-from remit.services import companies, configuration, grants, outcomes, portrait, runs, threads
+from remit.services import (
+    budgets,
+    companies,
+    configuration,
+    grants,
+    outcomes,
+    portrait,
+    runs,
+    threads,
+)
 
 PAGE: Final = 50
 FEW: Final = 10
@@ -225,6 +236,7 @@ async def _runs(visit: Visit, one: Mapping[str, Any]) -> Values:
     return {
         "runs": [{**run, "took": took(run)} for run in found],
         "totals": await visit.ask(portrait.run_totals, agent=one["id"]),
+        "budget": budget_words.lines(camel(await visit.ask(budgets.show, agent=one["id"]))),
         "more": _more(visit, one, "runs", before=last),
     }
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import budget_view, output
+from remit.entrypoints import budget_words
+from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands import hiring
 from remit.entrypoints.cli.options import Command, Session, pass_session
@@ -31,7 +32,7 @@ def budget(session: Session, name: str | None) -> None:
 
     def draw(one: dict[str, Any]) -> None:
         output.say(f"{one['name']}, from {one['month'][:10]} until {one['until'][:10]}:")
-        output.say(*(f"  {line}" for line in budget_view.lines(one)))
+        output.say(*(f"  {line}" for line in budget_words.lines(one)))
         if one["stoppedAt"]:
             output.say(f"  It stands still for that since {output.when(one['stoppedAt'])}.")
 
@@ -46,8 +47,8 @@ def _all(session: Session) -> None:
             (
                 one["name"],
                 *(
-                    budget_view.amount(kind, one[kind][field])
-                    for kind in budget_view.KINDS
+                    budget_words.amount(kind, one[kind][field])
+                    for kind in budget_words.KINDS
                     for field in _FIELDS
                 ),
             )
@@ -68,4 +69,4 @@ def in_words(session: Session, agent: dict[str, Any]) -> str | None:
         found = session.client.get(path("agents", agent["id"], "budget"))
     except RemitError:
         return said
-    return f"{said}; left: {budget_view.short(found)}"
+    return f"{said}; left: {budget_words.short(found)}"

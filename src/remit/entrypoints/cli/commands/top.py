@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from remit.clock import SystemClock, to_iso
-from remit.entrypoints.cli import budget_view, output, run_view
+from remit.entrypoints import budget_words
+from remit.entrypoints.cli import output, run_view
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
@@ -122,9 +123,9 @@ def _budgets(session: Session) -> list[dict[str, Any]]:
         rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
     except RemitError:
         return []
-    limited = {one["agentId"] for one in rows if budget_view.short(one)}
+    limited = {one["agentId"] for one in rows if budget_words.short(one)}
     return [
-        {"agent": one["name"], "agentId": one["agentId"], "left": budget_view.short(one)}
+        {"agent": one["name"], "agentId": one["agentId"], "left": budget_words.short(one)}
         for one in rows
         if one["agentId"] in limited and one["reportsTo"] not in limited
     ]

@@ -1,4 +1,4 @@
-"""How budgets are printed."""
+"""Budgets in words, for every surface alike."""
 
 from __future__ import annotations
 
