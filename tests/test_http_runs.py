@@ -118,7 +118,7 @@ def test_runs_are_listed_newest_first_and_shown_with_every_field(world: World) -
     of_worker = world.board.must("GET", f"{listed}?agent=worker")
     assert [one["id"] for one in of_worker] == [second.id, first.id]
     assert world.board.must("GET", f"{listed}?agent=worker&live=true&limit=1") == of_worker[:1]
-    assert world.board.must("GET", f"/api/runs/{first.id}") == found[2]
+    assert world.board.must("GET", f"/api/runs/{first.id}") == {**found[2], "kept": None}
     assert world.board("GET", f"{listed}?agent=nobody").status == 404
     assert world.board("GET", f"{listed}?live=perhaps").status == 422
     world.end(second, "failed")

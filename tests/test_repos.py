@@ -323,7 +323,7 @@ def test_only_a_board_member_who_is_an_operator_names_addresses(
     assert reason(scoped, repos.remove) == "outside_scope"
     assert company.wait(company.app.repos.sync(plain, company=company.id, name="site"))["head"]
     neighbour = company.second_company()
-    assert reason(neighbour.board, repos.show) == "not_found"
+    assert reason(neighbour.board, repos.remove) == "not_found"
     assert company.call(neighbour.board, repos.listing, company=neighbour.id) == []
 
 
