@@ -80,6 +80,13 @@ def test_hiring_and_deciding_are_measured_against_the_peer() -> None:
         assert name in rows
 
 
+def test_copies_of_repositories_are_measured_against_plain_ones() -> None:
+    done = bench("repos", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "a clone for an agent, 2,000 files" in done.stdout
+    assert "cp -r: " in done.stdout
+
+
 def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:
     done = bench("nonsense")
     assert done.returncode == 2

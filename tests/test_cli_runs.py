@@ -127,6 +127,21 @@ def test_a_log_is_followed_until_the_run_ends(quiet: Home) -> None:
     assert quiet("agent", "logs", "slow", "--follow").out == tailed.out
 
 
+def test_what_a_failed_run_left_is_shown_where_it_is_kept(quiet: Home) -> None:
+    hire(quiet, "clumsy", "echo half > left.txt; exit 3")
+    run = settled(quiet, "clumsy")[-1]
+    shown = until(
+        lambda: quiet.json("run", "show", run["id"])["kept"], "the workspace that is kept"
+    )
+    assert (Path(shown["path"]) / "left.txt").read_text() == "half\n"
+    line = re.search(
+        r"^kept +(\S+) until (\S+)$", quiet("run", "show", run["id"]).out, re.MULTILINE
+    )
+    assert line is not None
+    assert line[1] == shown["path"]
+    quiet("agent", "stop", "clumsy")
+
+
 @pytest.mark.requirement("HB-60", "HB-61")
 def test_a_cancelled_run_ends_with_its_program(quiet: Home) -> None:
     hire(quiet, "endless", "echo here; exec sleep 1000")

@@ -323,7 +323,7 @@ def test_only_a_board_member_who_is_an_operator_names_addresses(
     assert reason(scoped, repos.remove) == "outside_scope"
     assert company.wait(company.app.repos.sync(plain, company=company.id, name="site"))["head"]
     neighbour = company.second_company()
-    assert reason(neighbour.board, repos.show) == "not_found"
+    assert reason(neighbour.board, repos.remove) == "not_found"
     assert company.call(neighbour.board, repos.listing, company=neighbour.id) == []
 
 
@@ -822,10 +822,9 @@ def test_an_agent_that_configures_the_instance_knows_and_fetches(
     )
     assert company.call(plain.caller, repos.listing) == []
     assert [one["name"] for one in company.call(keeper.caller, repos.listing)] == ["site"]
-    for verb in (repos.show, repos.sync):
-        with pytest.raises(Refused):
-            company.call(plain.caller, verb, company=None, name="site")
-        assert company.call(keeper.caller, verb, company=None, name="site")["name"] == "site"
+    with pytest.raises(Refused):
+        company.call(plain.caller, repos.sync, company=None, name="site")
+    assert company.call(keeper.caller, repos.sync, company=None, name="site")["name"] == "site"
     assert company.call(keeper.caller, mcp_servers.listing, company=None) == []
     with pytest.raises(Refused):
         company.call(plain.caller, mcp_servers.listing, company=None)

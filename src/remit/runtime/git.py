@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -85,13 +86,12 @@ class Credentials:
         """Variables and settings that make git use it."""
         options = [
             *("-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"),
-            *("-o", f"UserKnownHostsFile={known_hosts} ~/.ssh/known_hosts"),
+            *("-o", f'UserKnownHostsFile="{known_hosts}" ~/.ssh/known_hosts'),
             *("-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15"),
         ]
         if self.key_file is not None:
             options += ["-o", "IdentitiesOnly=yes", "-i", str(self.key_file)]
-        quoted = " ".join(f"'{option}'" for option in options)
-        variables = {"GIT_SSH_COMMAND": f"ssh {quoted}", "GIT_SSH_VARIANT": "ssh"}
+        variables = {"GIT_SSH_COMMAND": shlex.join(["ssh", *options]), "GIT_SSH_VARIANT": "ssh"}
         if self.site is None:
             return variables, {}
         variables |= {"REMIT_GIT_USERNAME": self.username, "REMIT_GIT_PASSWORD": self.password}

@@ -7,8 +7,8 @@ many ask at the same time. What an agent gets is a repository of its own:
   agents run as the same user as we do: one that makes its file writable and changes it would
   change our copy, and with it what every other agent gets. Lending our copy (`--shared`) would
   need a mount for each repository an agent may have, known before the run begins, and ties the
-  agent's repository to ours for ever. Of 20 000 files and 100 MB the copying takes a tenth of a
-  second and writing the files half of one, as much as `cp -r`; see `benchmarks/repos.py`.
+  agent's repository to ours for ever. Of 20 000 files and 100 MB it takes most of a second, nearly
+  all of it for writing the files, and about what `cp -r` takes; see `benchmarks/repos.py`.
 - It is made where no agent can reach, and then renamed into the workspace. So nothing that an
   agent does in its workspace meanwhile can lead git anywhere.
 - It knows the address of its remote, and nothing of how we opened it.
@@ -229,8 +229,14 @@ class Repos:
         """A copy in the workspace. If ours turns out to be broken, it is made again first."""
         try:
             return await self._place(mirror, mark, ref, workspace, place)
-        except git.GitFailed as error:
-            if await mirror.is_sound():
+        except git.GitFailed:
+            async with self._fetches:
+                sound = await mirror.is_sound()
+        if sound:
+            # Somebody may have replaced it while we looked.
+            try:
+                return await self._place(mirror, mark, ref, workspace, place)
+            except git.GitFailed as error:
                 raise Unavailable(f"It cannot be copied: {error.said}.") from error
         try:
             async with self._fetches, self._opened(mirror.repo) as credentials:

@@ -116,13 +116,6 @@ def listing(
     ][:limit]
 
 
-@query
-def show(ctx: Context, *, company: str | None, name: str) -> dict[str, Any]:
-    lookup.company_of_caller(ctx, company)
-    ctx.require(Action.REPO_READ, CONFIGURING, on=f"repo:{repo_name(name)}")
-    return view(named(ctx, name))
-
-
 @command
 def remove(ctx: Context, *, company: str | None, name: str) -> Answer:
     """Forget a repository, and every right to it: its name may come to mean another."""

@@ -48,10 +48,6 @@ def router(app: App) -> APIRouter:
         view = await app.gate(caller(request), repos.add, company=company, **body.model_dump())
         return reply(view, 201)
 
-    @routes.get(in_company + "/{name}")
-    async def show_repo(request: Request, company: CompanyId, name: RepoName) -> Response:
-        return reply(await app.gate(caller(request), repos.show, company=company, name=name))
-
     @routes.delete(in_company + "/{name}")
     async def remove_repo(request: Request, company: CompanyId, name: RepoName) -> Response:
         """Takes every capability on it along."""
