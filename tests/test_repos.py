@@ -20,9 +20,11 @@ from remit.runtime import clones
 from remit.runtime.repos import Repos
 from remit.services import approvals, events, grants, mcp_servers, repos, runs
 from remit.services.identity import Caller, as_system
+from remit.testing import ToolRefused
 from tests.company import Answer, Company, HandClock, Member, Run, opened
 from tests.git_remote import PASSWORD, Remote, asked, counted, git, https
 from tests.governance import approve
+from tests.test_mcp_tools import serving
 
 
 @pytest.fixture
@@ -831,3 +833,23 @@ def test_an_agent_that_configures_the_instance_knows_and_fetches(
     # To name an address is something else.
     with pytest.raises(Refused):
         company.call(keeper.caller, repos.add, company=None, name="x", url=remote.url)
+
+
+def test_an_agent_lists_and_clones_through_its_tool(remote: Remote, tmp_path: Path) -> None:
+    with serving(tmp_path / "instance") as site:
+        here = {"company": site.company}
+        site.call(site.board, repos.add, **here, name="site", url=remote.url)
+        member = site.member()
+        wish = {"to": member.id, "resource": "repo:site", "level": "use"}
+        with site.at_work(member) as (run, agent):
+            assert agent.call("repo_clone") == {"repos": []}
+            with pytest.raises(ToolRefused, match=r"no_capability: .*use on repo:site"):
+                agent.call("repo_clone", name="site")
+            site.call(site.board, grants.give, **here, **wish)
+            (listed,) = agent.call("repo_clone")["repos"]
+            assert listed == {"name": "site", "url": remote.url, "ref": None, "mode": "allow"}
+            answer = agent.call("repo_clone", name="site", dir="work/site", ref="main")
+            assert answer["path"] == str(run.workspace / "work/site")
+            assert git(run.workspace / "work/site", "rev-parse", "HEAD") == answer["commit"]
+            with pytest.raises(ToolRefused, match="There is something at 'work/site' already"):
+                agent.call("repo_clone", name="site", dir="work/site")
