@@ -17,7 +17,7 @@ class Repeatable(Arguments):
     """Arguments of a tool that changes something."""
 
     idempotency_key: Annotated[
-        str | None, Field(description="Same key, same call: done once.", max_length=255)
+        str | None, Field(description="Done once per key", max_length=255)
     ] = None
 
 
