@@ -712,7 +712,7 @@ def test_a_password_opens_the_remote_and_is_found_nowhere_else(
         monkeypatch.setenv("GIT_SSL_CAINFO", str(server.certificate))
         add(small, f"{server.url}/site/.git", username="bot", secret="git-token")
         run = worker(small)
-        with pytest.raises(RemitError, match="this instance has no secrets"):
+        with pytest.raises(RemitError, match=r"There is no secret .git-token."):
             clone(small, run)
         small.app.repos = Repos(small.app.gate, small.clock, small.home, secret_of)
         where = Path(clone(small, run)["path"])

@@ -31,9 +31,14 @@ _STEPS = {
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
-_LEVELS = {Action.FILE_WRITE: "write", Action.REPO_USE: "use"}
-
-_LEVELS = {Action.FILE_WRITE: "write", Action.MCP_SERVER_CALL: "use"}
+_LEVELS = {
+    Action.FILE_WRITE: "write",
+    Action.MCP_SERVER_READ: "use",
+    Action.MCP_SERVER_CALL: "use",
+    Action.REPO_READ: "use",
+    Action.REPO_SYNC: "use",
+    Action.REPO_USE: "use",
+}
 
 
 def next_step(decision: Decision, action: Action, on: str) -> str:
