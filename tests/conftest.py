@@ -62,9 +62,12 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     cluster.drop_database(url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests of a process; each visitor has a profile of their own."""
+    """One browser for the tests of a file; each visitor has a profile of their own.
+
+    It brings an event loop that runs as long as it does, and tests of other files have their own.
+    """
     from tests import browsing
 
     with browsing.launched() as browser:
