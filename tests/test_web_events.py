@@ -192,8 +192,10 @@ def test_whether_the_record_is_whole_is_checked_on_request(
     said = page.get_by_role("status").filter(has_text="The record is whole")
     expect(said).to_be_visible()
     kept = (said.text_content() or "").strip().rpartition(" ")[2]
-    page.get_by_label("A hash that you kept").fill(kept)
+    field = page.get_by_label("A hash that you kept")
+    field.fill(kept)
     page.get_by_role("button", name="Verify").click()
+    expect(field).to_have_value("")  # it was sent, and the answer is there
     expect(said).to_be_visible()
     page.get_by_label("A hash that you kept").fill("nonsense")
     page.get_by_role("button", name="Verify").click()
