@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path))
 @pass_session
 def backup(session: Session, file: Path) -> None:
-    """Write the instance in this home to FILE, while it works. Whoever has FILE has everything."""
+    """Write the instance to a file, while it works.
+
+    It is the one in this home; whoever has FILE has everything.
+    """
     from remit.store import backup as backups
     from remit.store.blobs import open_blobs
     from remit.store.migrate import sqlite_path
@@ -37,7 +40,10 @@ def backup(session: Session, file: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @pass_session
 def restore(session: Session, file: Path) -> None:
-    """Put a backup into this home, which must have no instance; then `remit up`."""
+    """Put a backup into an empty home.
+
+    All of it is verified first. Then start it with `remit up`.
+    """
     from remit.store import backup as backups
 
     _tell(session, file, backups.restore(file, _embedded().home))

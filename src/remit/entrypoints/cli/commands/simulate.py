@@ -34,8 +34,9 @@ def simulate(
     seeds: str | None,
     steps: int,
 ) -> None:
-    """Play a scenario FILE and check what comes of it. Nothing of yours is touched.
+    """Play a scenario, or break companies on purpose.
 
+    Nothing of yours is touched. FILE says who is there, what people do and what must come of it.
     Without --adapter the agents follow the scripts in the file, in a simulated company. With
     --seeds, random companies are put through random doings, crashes and clock jumps instead, and
     checked after every step.
