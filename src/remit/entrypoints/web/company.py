@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from remit.entrypoints.web import asking, company_news
+from remit.entrypoints.web import asking, happenings
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import BadInput
 from remit.ids import is_id
@@ -48,13 +48,7 @@ async def show(visit: Visit) -> Response:
     happened = (
         await visit.ask(events.listing, company=company, limit=MOST_EVENTS) if visit.whole else []
     )
-    names = await asking.names(
-        visit,
-        [
-            *(one["agent_id"] for one in (*at_work, *newest, *failed)),
-            *company_news.concerned(happened),
-        ],
-    )
+    names = await asking.names(visit, (one["agent_id"] for one in (*at_work, *newest, *failed)))
     ready = [one for one in roots if one["status"] in OPERATIONAL]
     sent = visit.argument("sent")
     return await visit.show(
@@ -67,7 +61,7 @@ async def show(visit: Visit) -> Response:
         more_at_work=len(at_work) > MOST_AT_WORK,
         newest=newest,
         failed=failed,
-        happened=company_news.sentences(happened, names)[:MOST_SAID],
+        happened=happenings.counted(await happenings.told(visit, happened))[:MOST_SAID],
         names=names,
         sent=sent if is_id(sent) else "",
         is_new=not newest and not at_work,

@@ -164,6 +164,17 @@ async def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[s
     return found
 
 
+def counted(told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same over and over again is said once, with how often."""
+    found: list[dict[str, Any]] = []
+    for event in told:
+        if found and all(found[-1][key] == event[key] for key in _SENTENCE):
+            found[-1]["times"] += 1
+        else:
+            found.append({**event, "times": 1})
+    return found
+
+
 class _Teller:
     """Makes a sentence say what happened, with the little that the details have to add."""
 
@@ -230,6 +241,7 @@ def _thing(event: Mapping[str, Any]) -> tuple[str, str]:
     return kind, own
 
 
+_SENTENCE: Final = ("actor", "said", "thing", "more", "allowed")
 _PEOPLE: Final = ("holder", "owner", "from", "to", "agent", "agent_id", "user_id")
 
 
