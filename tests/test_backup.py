@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from remit.app import App
-from remit.errors import BadInput, Conflict
-from remit.services import events, files
+from remit.errors import AwaitsApproval, BadInput, Conflict
+from remit.services import events, files, grants
 from remit.services.identity import Caller
 from remit.settings import load
 from remit.store import backup
@@ -151,3 +151,31 @@ def test_what_is_no_backup_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.tar").write_bytes(b"not a tar file" * 1000)
     with pytest.raises(BadInput, match="cannot be used"):
         backup.restore(tmp_path / "x.tar", tmp_path / "again")
+
+
+def test_what_a_call_brought_along_that_awaits_approval_is_kept(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        made = company.file(company.ceo.caller, b"old")
+        company.call(
+            company.board,
+            grants.give,
+            company=company.id,
+            to=company.ceo.id,
+            resource=f"kb_file:{made['id']}",
+            level="write",
+            mode="ask",
+        )
+        before = written(home, home / "remit.db", tmp_path / "before.tar").contents
+        with pytest.raises(AwaitsApproval):
+            company.wait(
+                company.app.library.write(
+                    company.ceo.caller,
+                    b"new",
+                    file=made["id"],
+                    version=made["version"],
+                    sha256=made["hash"],
+                )
+            )
+        assert written(home, home / "remit.db", tmp_path / "after.tar").contents > before
+    assert backup.restore(tmp_path / "after.tar", tmp_path / "again").contents > before

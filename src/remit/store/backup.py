@@ -9,16 +9,16 @@ company's chain of events, and the content of every version by its hash.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
 import sqlite3
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from remit.errors import BadInput, Conflict, RemitError, Unsupported
 from remit.store import events, people
@@ -57,9 +57,11 @@ def create(database: Path, blobs: BlobStore, target: Path) -> Contents:
             part = Path(folder) / "backup.tar"
             with tarfile.open(part, "w") as tar:
                 manifest = {"format": FORMAT, **asdict(found), "database": _hash_of(copy)}
-                _add_bytes(tar, _MANIFEST, json.dumps(manifest, indent=2).encode())
+                text = json.dumps(manifest, indent=2).encode()
+                _add(tar, _MANIFEST, io.BytesIO(text), len(text))
                 tar.add(copy, _DATABASE, filter=_plain)
-                for file_id, sha256, size in _named_in(copy):
+                for file_id, sha256 in _named_in(copy):
+                    size = _size_of(blobs, file_id, sha256)
                     with blobs.open(file_id, sha256) as stream:
                         _add(tar, f"blobs/{file_id}/{sha256}", stream, size)
             part.chmod(0o600)
@@ -133,28 +135,28 @@ def _look_through(database: Path, blobs: BlobStore) -> Contents:
         raise _damaged(str(error)) from error
     finally:
         connection.close()
-    contents = size = 0
-    for file_id, sha256, length in _named_in(database):
-        _check(blobs, file_id, sha256, length)
-        contents += 1
-        size += length
-    return Contents(schema, len(companies), seen, contents, size)
+    sizes = [_size_of(blobs, *pair) for pair in _named_in(database)]
+    return Contents(schema, len(companies), seen, len(sizes), sum(sizes))
 
 
-def _named_in(database: Path) -> Iterator[tuple[str, str, int]]:
-    """Every content that some version or undecided call has."""
+def _named_in(database: Path) -> list[tuple[str, str]]:
+    """Every content that a version has, or a call that awaits approval brought along."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
-        yield from connection.execute(
-            "SELECT DISTINCT file_id, sha256, size FROM file_versions WHERE sha256 <> ?"
-            " ORDER BY file_id, sha256",
-            (EMPTY,),
-        )
+        return connection.execute(
+            "SELECT file_id, sha256 FROM file_versions WHERE sha256 <> :empty"
+            " UNION SELECT blob_file_id, blob_sha256 FROM approvals"
+            " WHERE blob_sha256 IS NOT NULL AND blob_sha256 <> :empty"
+            " AND (status IN ('pending', 'revision_requested') OR used_at IS NULL)"
+            " ORDER BY 1, 2",
+            {"empty": EMPTY},
+        ).fetchall()
     finally:
         connection.close()
 
 
-def _check(blobs: BlobStore, file_id: str, sha256: str, size: int) -> None:
+def _size_of(blobs: BlobStore, file_id: str, sha256: str) -> int:
+    """How long a content is, once it was found to be what it is called."""
     digest, seen = hashlib.sha256(), 0
     try:
         with blobs.open(file_id, sha256) as stream:
@@ -163,8 +165,9 @@ def _check(blobs: BlobStore, file_id: str, sha256: str, size: int) -> None:
                 seen += len(piece)
     except RemitError as error:
         raise _damaged(f"the content of file {file_id} is missing") from error
-    if digest.hexdigest() != sha256 or seen != size:
+    if digest.hexdigest() != sha256:
         raise _damaged(f"the content of file {file_id} was changed")
+    return seen
 
 
 def _unpack(source: Path, here: Path) -> dict[str, object]:
@@ -200,26 +203,20 @@ def _read_manifest(text: bytes) -> dict[str, object]:
     return found
 
 
-def _write(path: Path, stream: BinaryIO | object) -> None:
+def _write(path: Path, stream: IO[bytes]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        while piece := stream.read(_PIECE):  # type: ignore[union-attr]
+        while piece := stream.read(_PIECE):
             file.write(piece)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _add(tar: tarfile.TarFile, name: str, stream: BinaryIO, size: int) -> None:
+def _add(tar: tarfile.TarFile, name: str, stream: IO[bytes], size: int) -> None:
     member = tarfile.TarInfo(name)
     member.size = size
     member.mode = 0o600
     tar.addfile(member, stream)
-
-
-def _add_bytes(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    import io
-
-    _add(tar, name, io.BytesIO(content), len(content))
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
