@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import psycopg
 
 from remit.app import App
-from remit.clock import Clock, Micros, SystemClock
+from remit.clock import Clock, SystemClock
 from remit.model.grant import kb_file
 from remit.runtime.workspace import create_workspace
 from remit.services import agents, companies, files, grants, runs, users
@@ -23,19 +23,6 @@ from remit.store.migrate import is_sqlite, sqlite_path
 P = ParamSpec("P")
 R = TypeVar("R")
 Answer = dict[str, Any]
-
-
-class HandClock:
-    """A clock that moves when told to."""
-
-    def __init__(self, at: Micros = 1_800_000_000_000_000) -> None:
-        self._at = at
-
-    def now(self) -> Micros:
-        return self._at
-
-    def advance(self, by: Micros) -> None:
-        self._at += by
 
 
 @dataclass(frozen=True)

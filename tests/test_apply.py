@@ -25,14 +25,15 @@ from remit.services import (
     schedules,
 )
 from remit.services.identity import Caller, as_system
-from tests.company import Answer, Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, opened
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as made:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
         yield made
 
 

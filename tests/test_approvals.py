@@ -10,7 +10,8 @@ from remit.clock import DAY, SECOND, to_iso
 from remit.errors import BadInput, Conflict
 from remit.services import agents, approvals, configuration, events, reorganise
 from remit.services.identity import as_system
-from tests.company import Answer, Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, opened
 from tests.governance import (
     approve,
     ask,
@@ -30,12 +31,12 @@ from tests.organisation import dump, problems, refusal
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock, asks_before_hiring=True) as company:
         yield company
         assert problems(company) == []
@@ -393,7 +394,7 @@ def test_every_step_is_in_the_record(company: Company) -> None:
 
 
 @pytest.mark.requirement("BX-10")
-def test_what_nobody_decides_in_time_is_given_up(company: Company, clock: HandClock) -> None:
+def test_what_nobody_decides_in_time_is_given_up(company: Company, clock: VirtualClock) -> None:
     until = clock.now() + DAY
     made = ask(company, company.ceo.caller, "Soon", expires_at=to_iso(until))
     company.wait(company.app.clockwork.tick())

@@ -41,7 +41,8 @@ from remit.services.archive.text import dump, load, split_prose, with_prose
 from remit.services.identity import Caller, as_system
 from remit.services.redaction import REMOVED, without_secrets
 from remit.settings import load as load_settings
-from tests.company import Company, HandClock, Member, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, keyed, opened
 from tests.http_client import serving
 from tests.test_cli import Home, refused, remit
 
@@ -629,7 +630,7 @@ def _with_new_ids(folder: Folder, keep: str) -> Folder:
 
 
 def test_what_has_expired_meanwhile_is_left_behind(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = VirtualClock()
     with opened(f"sqlite:///{tmp_path}/a.db", tmp_path / "a", clock) as company:
         made = company.file(company.board)
         soon = "2027-02-01T00:00:00+00:00"
@@ -638,7 +639,7 @@ def test_what_has_expired_meanwhile_is_left_behind(tmp_path: Path) -> None:
         company.give(company.ceo.caller, worker, made, "read")
         archive = export(company)
         assert archive.count(soon[:19].encode()) >= 2
-    later = HandClock(clock.now() + 60 * DAY)
+    later = VirtualClock(clock.now() + 60 * DAY)
     with opened(f"sqlite:///{tmp_path}/b.db", tmp_path / "b", later) as other:
         answer = import_(other, archive, name="Copy")
         held = other.call(other.board, grants.listing, company=answer["id"], agent="worker")

@@ -25,7 +25,8 @@ from remit.clock import HOUR, Micros, from_iso, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.services import agents, events, files, grants, outcomes
 from remit.services.identity import Caller
-from tests.company import Company, HandClock, Member
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member
 
 LEVELS = ("none", "read", "write")
 MOST_AGENTS = 6
@@ -144,7 +145,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.clock = HandClock()
+        self.clock = VirtualClock()
         home = Path(self.folder.name)
         self.company = Company(f"sqlite:///{home}/remit.db", home, self.clock)
         self.model = Model(self.clock.now())

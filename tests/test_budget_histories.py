@@ -12,8 +12,9 @@ from remit.clock import DAY, next_month
 from remit.errors import RemitError
 from remit.model.budget import CENT
 from remit.services import agents, configuration, delegation, outcomes, reorganise
+from remit.testing.clock import VirtualClock
 from tests.budgeting import Books, set_budget, work_off
-from tests.company import Company, HandClock, Member
+from tests.company import Company, Member
 from tests.organisation import work
 
 MOST_AGENTS = 9
@@ -36,7 +37,7 @@ class Companies(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         home = Path(self._folder.name)
-        self.clock = HandClock()
+        self.clock = VirtualClock()
         self.company = Company(f"sqlite:///{home}/remit.db", home, self.clock)
         self.root = self.company.ceo
         set_budget(self.company, self.root, cents=ROOT_CENTS, tokens=ROOT_TOKENS)

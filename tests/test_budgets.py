@@ -26,8 +26,9 @@ from remit.services import (
     waiting,
 )
 from remit.services.identity import as_system
+from remit.testing.clock import VirtualClock
 from tests.budgeting import Books, budget_of, left, set_budget, spend, work_off
-from tests.company import Answer, Company, HandClock, Member, opened
+from tests.company import Answer, Company, Member, opened
 from tests.governance import approve, hire, letters
 from tests.mailing import send
 from tests.organisation import problems, work
@@ -54,7 +55,7 @@ OVERSHOOT = 5
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
         assert Books(company).wrong(OVERSHOOT) == []
@@ -220,7 +221,9 @@ def test_what_is_unspent_returns_when_an_agent_goes(company: Company) -> None:
 def test_a_hire_holds_its_budget_from_the_start_and_gives_it_back_when_refused(
     database_url: str, tmp_path: Path
 ) -> None:
-    with opened(database_url, tmp_path / "home", HandClock(), asks_before_hiring=True) as company:
+    with opened(
+        database_url, tmp_path / "home", VirtualClock(), asks_before_hiring=True
+    ) as company:
         set_budget(company, company.ceo, tokens=100)
         made = hire(company, company.ceo.caller, "one", budget_monthly_tokens=70)
         assert left(company, company.ceo) == 30
@@ -392,7 +395,9 @@ def test_what_is_set_aside_outlives_the_month_and_counts_in_each_as_spent_there(
 def test_a_hire_for_an_outcome_gets_what_was_approved_with_it(
     database_url: str, tmp_path: Path
 ) -> None:
-    with opened(database_url, tmp_path / "home", HandClock(), asks_before_hiring=True) as company:
+    with opened(
+        database_url, tmp_path / "home", VirtualClock(), asks_before_hiring=True
+    ) as company:
         set_budget(company, company.ceo, tokens=100)
         part = work(company, company.ceo.caller, company.ceo.id)
         give: dict[str, Any] = {"outcome": part, "hire": {"name": "new", "adapter_type": "llm"}}

@@ -11,16 +11,17 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, R
 from remit.model.grant import ACTIONS, ResourceKind
 from remit.services import agents, events, files, grants, outcomes
 from remit.services.identity import Caller
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
 
@@ -98,7 +99,7 @@ def test_an_agent_gives_to_its_direct_reports_and_to_nobody_else(
 
 @pytest.mark.requirement("AG-46")
 def test_a_grant_ends_no_later_than_what_it_comes_from(
-    company: Company, lead: Member, worker: Member, clock: HandClock
+    company: Company, lead: Member, worker: Member, clock: VirtualClock
 ) -> None:
     file = company.file(company.ceo.caller)
     hour, two = clock.now() + HOUR, clock.now() + 2 * HOUR
@@ -430,7 +431,7 @@ def unused(company: Company, **options: Any) -> list[str]:
 
 @pytest.mark.requirement("BX-19")
 def test_a_grant_that_was_never_used_is_reported_until_it_is_used(
-    company: Company, lead: Member, worker: Member, clock: HandClock
+    company: Company, lead: Member, worker: Member, clock: VirtualClock
 ) -> None:
     file = company.file(company.ceo.caller)
     first = company.give(company.ceo.caller, lead, file, "write")
@@ -452,7 +453,7 @@ def test_a_grant_that_was_never_used_is_reported_until_it_is_used(
 
 @pytest.mark.requirement("BX-19")
 def test_unused_grants_can_be_revoked_as_they_are_reported(
-    company: Company, lead: Member, clock: HandClock
+    company: Company, lead: Member, clock: VirtualClock
 ) -> None:
     used, idle, brief = (company.file(company.ceo.caller) for _ in range(3))
     company.give(company.ceo.caller, lead, used, "read")

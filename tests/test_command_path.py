@@ -29,14 +29,15 @@ from remit.services import (
 from remit.services.command import Answer, Context, command
 from remit.services.identity import Caller, as_system
 from remit.store import people
-from tests.company import Company, HandClock, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, keyed, opened
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
 
 
@@ -153,7 +154,7 @@ def test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone(
     company: Company,
 ) -> None:
     clock = company.clock
-    assert isinstance(clock, HandClock)
+    assert isinstance(clock, VirtualClock)
     company.call(keyed(company.board, "one"), agents.create, company=company.id, name="worker")
     with pytest.raises(NotFound):
         company.call(company.board, maintenance.forget_answers, before=clock.now() + 1)

@@ -10,7 +10,8 @@ import pytest
 from remit.errors import AlreadyExists, BadInput, Conflict
 from remit.services import agents, approvals, companies, configuration, events, reorganise
 from remit.services.redaction import REMOVED
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 from tests.governance import approve, letters, propose, reject, resubmit, seen, send_back
 from tests.organisation import dump, problems, refusal
 
@@ -21,7 +22,7 @@ PROCESS = {"command": "work", "env": {"API_KEY": SECRET, "LANG": "C"}, "args": [
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
 

@@ -10,18 +10,19 @@ from remit.clock import DAY
 from remit.errors import AlreadyExists, AwaitsApproval, BadInput, Conflict, Refused
 from remit.services import agents, approvals, companies, configuration, hiring, permissions
 from remit.services.hiring import LONGEST_ROLE, clean_role, prompt_for
-from tests.company import Answer, Company, HandClock, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, keyed, opened
 from tests.governance import approve, count, empower, letters, reject, seen
 from tests.organisation import dump, problems, refusal
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     # Hires work at once here, so whatever asks does so by itself.
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
@@ -172,7 +173,7 @@ def test_one_key_creates_one_agent(company: Company) -> None:
 
 @pytest.mark.requirement("AW-11", "AW-29")
 def test_denied_means_not_created_and_not_asked_again_at_once(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     waiting = asked(company, name="scout")
     reject(company, waiting, note="We have enough.")
@@ -187,7 +188,7 @@ def test_denied_means_not_created_and_not_asked_again_at_once(
 
 
 @pytest.mark.requirement("AW-12", "AW-13")
-def test_timed_out_means_not_created(company: Company, clock: HandClock) -> None:
+def test_timed_out_means_not_created(company: Company, clock: VirtualClock) -> None:
     waiting = asked(company, name="scout")
     before = count(company, "agents")
     clock.advance(8 * DAY)

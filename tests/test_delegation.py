@@ -11,7 +11,8 @@ from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, NotFound, Refused, RemitError, Unauthenticated
 from remit.services import agents, delegation, events, files, grants, graph, outcomes, users
 from remit.services.identity import Caller
-from tests.company import Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, opened
 from tests.organisation import (
     RECORD,
     change,
@@ -29,19 +30,19 @@ from tests.organisation import (
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
 
 
 @pytest.fixture
-def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     """For rules that no database has a part in."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company
@@ -249,7 +250,9 @@ def test_a_delegation_names_one_receiver_that_can_act(company: Company) -> None:
 
 
 @pytest.mark.requirement("AG-97", "AG-105")
-def test_grants_come_with_the_outcome_and_end_with_it(company: Company, clock: HandClock) -> None:
+def test_grants_come_with_the_outcome_and_end_with_it(
+    company: Company, clock: VirtualClock
+) -> None:
     ceo = company.ceo
     paper, plan = company.file(ceo.caller), company.file(ceo.caller)
     goal = work(company, ceo.caller, ceo.id, "Goal")

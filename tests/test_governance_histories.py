@@ -41,7 +41,8 @@ from remit.services import (
 )
 from remit.services.identity import Caller, as_system
 from remit.store.migrate import is_sqlite, sqlite_path
-from tests.company import Company, HandClock, Member
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member
 from tests.governance import empower
 from tests.organisation import problems, refusal
 
@@ -82,7 +83,7 @@ class Asked:
 
 class Governance(RuleBasedStateMachine):
     company: ClassVar[Company]
-    clock: ClassVar[HandClock]
+    clock: ClassVar[VirtualClock]
     database: ClassVar[Any]
     examples: ClassVar[int] = 0
 
@@ -395,7 +396,7 @@ class Governance(RuleBasedStateMachine):
 @pytest.fixture
 def company(database_url: str) -> Iterator[Company]:
     folder = Path(tempfile.mkdtemp())
-    clock = HandClock()
+    clock = VirtualClock()
     made = Company(database_url, folder / "home", clock, asks_before_hiring=True)
     Governance.company, Governance.clock, Governance.examples = made, clock, 0
     Governance.database = (

@@ -9,14 +9,15 @@ import pytest
 from remit.clock import MINUTE
 from remit.model.mail import MOST_HOPS
 from remit.services import events
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 from tests.mailing import look, send, take, unread
 from tests.working import claim, end
 
 
 @pytest.fixture
 def company(tmp_path: Path) -> Iterator[Company]:
-    clock = HandClock()
+    clock = VirtualClock()
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company
 

@@ -23,7 +23,8 @@ from remit.services import (
     users,
 )
 from remit.store.migrate import is_sqlite
-from tests.company import Answer, Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, opened
 from tests.governance import (
     approve,
     count,
@@ -40,12 +41,12 @@ from tests.organisation import dump, member, problems, refusal, shown, work
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock, asks_before_hiring=True) as company:
         yield company
         assert problems(company) == []
@@ -496,7 +497,7 @@ def test_grants_are_weighed_when_asked_for_and_given_when_approved(company: Comp
 
 
 def test_what_the_requester_has_lost_meanwhile_is_not_given(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead = company.agent("lead", permissions={"canCreateAgents": True})
     file = company.file(company.board)

@@ -9,23 +9,24 @@ import pytest
 from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, NotFound
 from remit.services import agents, delegation, grants, history, outcomes, reorganise
-from tests.company import Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, opened
 from tests.organisation import change, hire, problems, refusal, work
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
 
 
-def tick(clock: HandClock) -> str:
+def tick(clock: VirtualClock) -> str:
     """An hour passes; answers the moment in between."""
     clock.advance(HOUR // 2)
     between = to_iso(clock.now())
@@ -46,7 +47,7 @@ def held(company: Company, at: str, agent: str | None = None) -> set[tuple[str, 
 
 
 @pytest.mark.requirement("BX-04", "HH-01")
-def test_who_reported_to_whom_at_any_time(company: Company, clock: HandClock) -> None:
+def test_who_reported_to_whom_at_any_time(company: Company, clock: VirtualClock) -> None:
     before_all = to_iso(clock.now() - 1)
     start = tick(clock)
     lead, peer = company.agent("lead"), company.agent("peer")
@@ -83,7 +84,7 @@ def test_who_reported_to_whom_at_any_time(company: Company, clock: HandClock) ->
 
 
 @pytest.mark.requirement("BX-04")
-def test_who_held_what_at_any_time(company: Company, clock: HandClock) -> None:
+def test_who_held_what_at_any_time(company: Company, clock: VirtualClock) -> None:
     ceo = company.ceo
     goal = work(company, ceo.caller, ceo.id, "Goal")
     paper = company.file(ceo.caller)
@@ -113,7 +114,7 @@ def test_who_held_what_at_any_time(company: Company, clock: HandClock) -> None:
 
 @pytest.mark.requirement("BX-04", "BX-08")
 def test_an_undone_reorganisation_does_not_rewrite_who_held_what(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead = company.agent("lead")
     paper = company.file(company.board)
@@ -133,7 +134,7 @@ def test_an_undone_reorganisation_does_not_rewrite_who_held_what(
 
 
 @pytest.mark.requirement("BX-04")
-def test_what_a_file_said_at_any_time(company: Company, clock: HandClock) -> None:
+def test_what_a_file_said_at_any_time(company: Company, clock: VirtualClock) -> None:
     ceo = company.ceo
     before = tick(clock)
     paper = company.file(ceo.caller, b"first")
@@ -156,7 +157,7 @@ def test_what_a_file_said_at_any_time(company: Company, clock: HandClock) -> Non
 
 
 @pytest.mark.requirement("BX-04")
-def test_a_moment_belongs_to_what_happened_at_it(company: Company, clock: HandClock) -> None:
+def test_a_moment_belongs_to_what_happened_at_it(company: Company, clock: VirtualClock) -> None:
     """At the very time of a change, the change has happened."""
     clock.advance(HOUR)
     company.agent("lead")
@@ -168,7 +169,7 @@ def test_a_moment_belongs_to_what_happened_at_it(company: Company, clock: HandCl
 
 
 @pytest.mark.requirement("BX-04")
-def test_the_past_is_for_the_board_and_has_happened(company: Company, clock: HandClock) -> None:
+def test_the_past_is_for_the_board_and_has_happened(company: Company, clock: VirtualClock) -> None:
     lead = company.agent("lead")
     now = to_iso(clock.now())
     partial = company.user("partial", scope="lead")
@@ -189,7 +190,9 @@ def test_the_past_is_for_the_board_and_has_happened(company: Company, clock: Han
 
 
 @pytest.mark.requirement("AG-30", "AG-113", "BX-04")
-def test_the_history_of_an_outcome_outlives_its_agents(company: Company, clock: HandClock) -> None:
+def test_the_history_of_an_outcome_outlives_its_agents(
+    company: Company, clock: VirtualClock
+) -> None:
     ceo: Member = company.ceo
     goal = work(company, ceo.caller, ceo.id, "Goal")
     lead = hire(company, ceo.caller, goal, "lead")

@@ -30,8 +30,8 @@ from remit.runtime.runs import begin, finish
 from remit.services import claiming
 from remit.services.identity import as_system
 from remit.store.database import Transaction
+from remit.testing.clock import VirtualClock
 from tests import postgres
-from tests.company import HandClock
 from tests.http_client import Answer, Client, Running, server_sent, serving
 
 LARGEST_FILE = 1024 * 1024
@@ -715,7 +715,7 @@ def stored(world: World) -> list[str]:
 
 
 def test_a_token_that_was_revoked_or_has_expired_opens_nothing(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = VirtualClock()
     with serving(tmp_path, clock=clock) as running:
         company = running.board.must("GET", "/api/companies")[0]["id"]
         agent = running.board.must("GET", f"/api/companies/{company}/agents")[0]["id"]

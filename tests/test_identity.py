@@ -27,16 +27,17 @@ from remit.services import (
 from remit.services.command import Kind, Verb
 from remit.services.identity import Caller, as_system
 from remit.store.tables import metadata
-from tests.company import Company, HandClock, Member, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, keyed, opened
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
 
@@ -144,7 +145,7 @@ def test_a_revoked_key_opens_nothing_and_the_others_still_do(company: Company) -
 
 
 @pytest.mark.requirement("AG-58")
-def test_a_token_ends_at_its_expiry(company: Company, clock: HandClock) -> None:
+def test_a_token_ends_at_its_expiry(company: Company, clock: VirtualClock) -> None:
     ends = clock.now() + HOUR
     key = company.call(company.board, agents.create_key, agent="ceo", expires_at=ends)
     clock.advance(HOUR - 1)
@@ -269,7 +270,7 @@ def test_an_agent_terminated_while_its_run_starts_does_not_run(company: Company)
 # ── signing in ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_login_link_opens_one_session_once(company: Company, clock: HandClock) -> None:
+def test_a_login_link_opens_one_session_once(company: Company, clock: VirtualClock) -> None:
     link = company.call(company.board, sessions.create_link)["token"]
     fails(company, link)
     session = company.call(as_system(), sessions.redeem, link=link)["token"]
@@ -291,7 +292,7 @@ def test_of_many_who_redeem_a_link_at_once_one_gets_a_session(company: Company) 
     assert sum(isinstance(answer, dict) for answer in answers) == 1
 
 
-def test_a_session_ends_by_itself(company: Company, clock: HandClock) -> None:
+def test_a_session_ends_by_itself(company: Company, clock: VirtualClock) -> None:
     link = company.call(company.board, sessions.create_link)["token"]
     session = company.call(as_system(), sessions.redeem, link=link)["token"]
     clock.advance(7 * DAY)

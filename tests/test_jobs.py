@@ -27,6 +27,7 @@ from remit.services import (
 )
 from remit.services.identity import Caller, as_system
 from remit.settings import load
+from remit.testing.clock import VirtualClock
 from tests.background import (
     BACKGROUND,
     answers,
@@ -38,7 +39,7 @@ from tests.background import (
     statuses,
     while_carried_out,
 )
-from tests.company import Answer, Company, HandClock, Member, keyed, opened
+from tests.company import Answer, Company, Member, keyed, opened
 from tests.mailing import bodies, look, refused, send, tick, to_do, unread
 from tests.working import eventually, is_awake, processes_with, program
 
@@ -61,7 +62,7 @@ def small(tmp_path: Path) -> Iterator[Company]:
 @pytest.fixture
 def clocked(database_url: str, tmp_path: Path) -> Iterator[Company]:
     """Time moves when told to."""
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
 
 

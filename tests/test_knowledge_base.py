@@ -15,12 +15,13 @@ from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, TooL
 from remit.runtime.workspace import open_inside
 from remit.services import agents, events, files, grants, runs
 from remit.services.identity import Caller
-from tests.company import Company, HandClock, Member, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, keyed, opened
 
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
 
 
@@ -144,7 +145,7 @@ def test_a_grant_counts_from_the_next_call_on_and_so_does_its_end(
 
 @pytest.mark.requirement("AG-06")
 def test_an_expired_grant_ends_between_two_calls(database_url: str, tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = VirtualClock()
     with opened(database_url, tmp_path / "home", clock) as company:
         reader = company.agent("reader")
         file = company.file(company.ceo.caller, b"text")
@@ -229,7 +230,7 @@ def test_history_has_number_hash_time_and_author_and_each_version_can_be_read(
 ) -> None:
     file = company.file(company.ceo.caller, b"one")
     company.give(company.ceo.caller, reader, file, "write")
-    assert isinstance(company.clock, HandClock)
+    assert isinstance(company.clock, VirtualClock)
     company.clock.advance(HOUR)
     run = company.run(reader)
     second = company.write(run.caller, file, b"two")
@@ -469,7 +470,7 @@ def test_the_access_log_names_agent_run_user_version_and_time(
     company.give(company.ceo.caller, reader, file, "read")
     run = company.run(reader)
     company.write(company.ceo.caller, file, b"two")
-    assert isinstance(company.clock, HandClock)
+    assert isinstance(company.clock, VirtualClock)
     company.clock.advance(HOUR)
     company.read(run.caller, file["id"], 1)
     company.read(company.board, file["id"])

@@ -25,7 +25,8 @@ from remit.services import (
     users,
 )
 from remit.services.identity import Caller, as_system
-from tests.company import Answer, Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, opened
 from tests.governance import approve, hire, reject, seen
 from tests.organisation import problems, refusal, work
 
@@ -60,7 +61,7 @@ class World:
 @pytest.fixture
 def world(database_url: str, tmp_path: Path) -> Iterator[World]:
     home = tmp_path / "home"
-    with opened(database_url, home, HandClock(), asks_before_hiring=True) as company:
+    with opened(database_url, home, VirtualClock(), asks_before_hiring=True) as company:
         made = hire(company, company.ceo.caller, "limbo", role="engineer")
         goal = work(company, company.ceo.caller, company.ceo.id, "Goal")
         wanted = {"name": "later", "adapter_type": "scripted"}

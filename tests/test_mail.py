@@ -31,7 +31,8 @@ from remit.services import (
 )
 from remit.services.identity import Caller, as_system
 from remit.store.migrate import is_sqlite
-from tests.company import Company, HandClock, Member, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, keyed, opened
 from tests.mailing import (
     ack,
     bodies,
@@ -50,12 +51,12 @@ from tests.organisation import member as with_key
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
@@ -66,7 +67,7 @@ rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
-def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     """For rules that no database has a part in."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company
@@ -655,7 +656,7 @@ def test_a_person_writes_to_the_root_agent_which_then_has_something_to_do(
 
 @pytest.mark.requirement("AG-62", "HH-30", "HB-29")
 def test_a_deferred_message_is_not_there_before_its_time(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     worker = company.agent("worker")
     file = company.file(company.ceo.caller, b"secret", "plan", unlisted=True)
@@ -694,7 +695,7 @@ def test_a_deferred_message_is_not_there_before_its_time(
 
 @pytest.mark.requirement("AG-62", "HB-29")
 def test_what_came_due_while_nobody_watched_comes_once_and_in_order(
-    database_url: str, tmp_path: Path, clock: HandClock
+    database_url: str, tmp_path: Path, clock: VirtualClock
 ) -> None:
     home = tmp_path / "home"
     with opened(database_url, home, clock) as company:
@@ -733,7 +734,7 @@ def test_what_came_due_while_nobody_watched_comes_once_and_in_order(
 
 @pytest.mark.requirement("AG-62")
 def test_what_was_due_comes_before_what_is_sent_afterwards(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     worker = company.agent("worker")
     for n in (2, 1):
@@ -752,7 +753,9 @@ def test_what_was_due_comes_before_what_is_sent_afterwards(
 
 
 @pytest.mark.requirement("AG-62")
-def test_a_clock_that_jumps_loses_and_repeats_nothing(company: Company, clock: HandClock) -> None:
+def test_a_clock_that_jumps_loses_and_repeats_nothing(
+    company: Company, clock: VirtualClock
+) -> None:
     start = clock.now()
     for minutes in range(-30, 120, 10):
         send(
@@ -784,7 +787,7 @@ def test_a_clock_that_jumps_loses_and_repeats_nothing(company: Company, clock: H
     assert len(got) == len(set(got)) == len(expected) + 10
 
 
-def test_two_instances_deliver_what_is_due_once(company: Company, clock: HandClock) -> None:
+def test_two_instances_deliver_what_is_due_once(company: Company, clock: VirtualClock) -> None:
     for n in range(20):
         send(
             company,
@@ -806,7 +809,7 @@ def test_two_instances_deliver_what_is_due_once(company: Company, clock: HandClo
 
 @rules
 def test_what_the_sender_may_not_read_any_more_does_not_travel(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     worker = company.agent("worker")
     file = company.file(company.board, b"secret", "plan", unlisted=True)
@@ -830,7 +833,9 @@ def test_what_the_sender_may_not_read_any_more_does_not_travel(
 # ── those who are gone, not here yet, or paused ─────────────────────────────────────────────────
 
 
-def test_mail_to_somebody_who_is_gone_awaits_a_person(company: Company, clock: HandClock) -> None:
+def test_mail_to_somebody_who_is_gone_awaits_a_person(
+    company: Company, clock: VirtualClock
+) -> None:
     worker = company.agent("worker")
     waits = send(company, company.ceo.caller, "agent:worker", "waits")
     held = send(
@@ -1157,7 +1162,7 @@ def test_the_root_agent_asks_the_board(company: Company) -> None:
 # ── companies are apart ─────────────────────────────────────────────────────────────────────────
 
 
-def test_mail_stays_in_its_company(company: Company, clock: HandClock) -> None:
+def test_mail_stays_in_its_company(company: Company, clock: VirtualClock) -> None:
     neighbour = company.second_company()
     company.call(company.board, companies.change, company=neighbour.id, messaging="open")
     messaging(company, "open")

@@ -27,7 +27,8 @@ from hypothesis.stateful import (
 from remit.clock import HOUR, MINUTE, Micros, to_iso
 from remit.model.mail import MOST_ATTEMPTS, MOST_PER_TURN
 from remit.services import waiting
-from tests.company import Company, HandClock, Run
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Run
 from tests.mailing import ack, end, send, take, tick, to_do
 from tests.organisation import problems
 
@@ -75,7 +76,7 @@ class Delivery(RuleBasedStateMachine):
             if type(self).url_factory
             else f"sqlite:///{self.folder}/remit.db"
         )
-        self.clock = HandClock()
+        self.clock = VirtualClock()
         self.company = Company(self.url, self.folder / "home", self.clock)
         members = {"ceo": self.company.ceo}
         members |= {name: self.company.agent(name) for name in ("a", "b")}

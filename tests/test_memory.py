@@ -19,7 +19,8 @@ from remit.runtime.memory import MOST_NOTE
 from remit.services import agents, configuration, notes, outcomes, runs, waiting
 from remit.services.identity import as_system
 from remit.services.signs import LONG_CONTEXT, MANY_OUTCOMES, MUCH_MAIL
-from tests.company import Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, opened
 from tests.mailing import messaging, refused, send
 from tests.test_prompt import KEEPS, remember
 from tests.working import (
@@ -229,7 +230,7 @@ def test_an_agent_reaches_what_is_below_it_and_no_other_folder(company: Company)
 def test_signs_that_delegation_is_due_are_among_the_loose_ends(
     database_url: str, tmp_path: Path
 ) -> None:
-    clock = HandClock()
+    clock = VirtualClock()
     with opened(database_url, tmp_path / "home", clock) as company:
         dev = company.agent("dev")
 

@@ -11,7 +11,8 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, R
 from remit.model.agent import DEEPEST_TREE, RESERVED_NAMES
 from remit.services import agents, delegation, events, grants, graph, outcomes, reorganise, runs
 from remit.services.identity import as_system
-from tests.company import Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, opened
 from tests.organisation import hire, problems, refusal, shown, work
 
 SOURCE = Path(__file__).parent.parent / "src" / "remit"
@@ -19,7 +20,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "remit"
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
 
@@ -27,7 +28,7 @@ def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Company]:
     """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", HandClock()) as company:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
 

@@ -26,7 +26,8 @@ from remit.model.grant import Resource, ResourceKind
 from remit.services import agents, delegation, lookup, outcomes, reorganise
 from remit.services.command import Context, Kind, Verb
 from remit.services.identity import Caller
-from tests.company import Company, HandClock
+from remit.testing.clock import VirtualClock
+from tests.company import Company
 from tests.organisation import member, problems
 
 MOST_AGENTS = 12
@@ -365,7 +366,7 @@ callers = st.sampled_from(["owner"] * 4 + ["judge"] * 2 + ["anybody", "board"])
 class Watched(Company):
     """Looked at so often that opening the database each time would take most of the time."""
 
-    def __init__(self, home: Path, clock: HandClock) -> None:
+    def __init__(self, home: Path, clock: VirtualClock) -> None:
         super().__init__(f"sqlite:///{home}/remit.db", home, clock)
         self._eye = sqlite3.connect(home / "remit.db", isolation_level=None)
 
@@ -388,7 +389,7 @@ class Organisations(RuleBasedStateMachine):
         home = Path(self.folder.name) / "home"
         shutil.copytree(self.template, home)
         # Later than the template, so that ids come in the same order each time.
-        clock = HandClock(HandClock().now() + SECOND)
+        clock = VirtualClock(VirtualClock().now() + SECOND)
         self.company = Watched(home, clock)
         ceo = self.company.ceo
         self.callers = {ceo.id: ceo.caller}
@@ -731,7 +732,7 @@ class Organisations(RuleBasedStateMachine):
 @pytest.mark.timeout(300)
 def test_every_history_keeps_the_organisation_as_the_rules_say(tmp_path: Path) -> None:
     home = tmp_path / "template"
-    template = Company(f"sqlite:///{home}/remit.db", home, HandClock())
+    template = Company(f"sqlite:///{home}/remit.db", home, VirtualClock())
     template.close()
     Organisations.template = home
     Organisations.operations = Organisations.succeeded = 0

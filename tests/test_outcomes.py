@@ -16,24 +16,25 @@ from remit.services.graph import MOST_CHAINS
 from remit.services.identity import Caller
 from remit.store import outcomes as statements
 from remit.store.statement import SQLITE
-from tests.company import Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, opened
 from tests.organisation import change, code, hire, problems, refusal, shown, work
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
 
 
 @pytest.fixture
-def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     """For rules that no database has a part in."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company
@@ -101,7 +102,7 @@ def test_a_view_shows_why_how_owner_and_history(company: Company) -> None:
 
 
 @pytest.mark.requirement("AG-30", "AG-113", "AG-31")
-def test_the_history_tells_who_did_what_when_and_why(company: Company, clock: HandClock) -> None:
+def test_the_history_tells_who_did_what_when_and_why(company: Company, clock: VirtualClock) -> None:
     ceo = company.ceo
     goal = work(company, ceo.caller, ceo.id, "Goal")
     run = company.run(ceo)
@@ -228,7 +229,7 @@ def test_what_an_agent_can_work_on_is_found_by_an_index(small: Company) -> None:
 
 @pytest.mark.requirement("AG-36")
 def test_text_rank_and_relations_are_changed_and_recorded(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     ceo = company.ceo
     first = work(company, ceo.caller, ceo.id, "First")
@@ -487,7 +488,7 @@ def test_what_is_reopened_when_its_judge_is_gone_goes_to_the_next_one_above(
 
 @pytest.mark.requirement("AG-29")
 def test_an_outcome_can_be_worked_on_exactly_when_nothing_stands_in_its_way(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     ceo = company.ceo
 

@@ -11,18 +11,19 @@ from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
 from remit.services import agents, approvals, files, grants, inbox, outcomes
 from remit.services.identity import Caller
 from remit.store.blobs import SMALL
-from tests.company import Answer, Company, HandClock, Member, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, keyed, opened
 from tests.governance import approve, count, empower, letters, reject, seen, send_back
 from tests.organisation import dump, problems, refusal, shown, work
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
@@ -105,7 +106,7 @@ def test_each_of_two_questions_is_told_by_mail(company: Company, lead: Member) -
 
 
 def test_what_was_rejected_is_refused_for_a_day_without_asking_again(
-    company: Company, lead: Member, clock: HandClock
+    company: Company, lead: Member, clock: VirtualClock
 ) -> None:
     gate(company, lead, f"message:{company.ceo.id}", "use")
     waiting = parked(lambda: send(company, lead.caller))
@@ -126,7 +127,7 @@ def test_what_was_rejected_is_refused_for_a_day_without_asking_again(
 
 
 def test_the_same_words_much_later_are_another_use(
-    company: Company, lead: Member, clock: HandClock
+    company: Company, lead: Member, clock: VirtualClock
 ) -> None:
     gate(company, lead, f"message:{company.ceo.id}", "use")
     approve(company, parked(lambda: send(company, lead.caller, "Daily report")))
@@ -218,7 +219,9 @@ def test_queries_are_answered_by_ticket_too(company: Company, lead: Member) -> N
     assert file["id"] in company.found(lead.caller, "plan")
 
 
-def test_a_reading_is_not_kept_for_ever(company: Company, lead: Member, clock: HandClock) -> None:
+def test_a_reading_is_not_kept_for_ever(
+    company: Company, lead: Member, clock: VirtualClock
+) -> None:
     file = company.file(company.board)
     gate(company, lead, f"kb_file:{file['id']}", "read")
     waiting = parked(lambda: company.read(lead.caller, file["id"]))
@@ -242,7 +245,7 @@ def test_what_was_denied_meanwhile_is_not_read_with_a_ticket(
 @pytest.mark.requirement("AG-121", "BX-10")
 @pytest.mark.parametrize("size", [10, SMALL + 1], ids=["small", "large"])
 def test_a_write_waits_with_its_bytes_which_nobody_sweeps(
-    company: Company, lead: Member, clock: HandClock, size: int
+    company: Company, lead: Member, clock: VirtualClock, size: int
 ) -> None:
     file = company.file(company.board, b"old")
     company.give(company.board, lead, file, "write")
@@ -268,7 +271,7 @@ def test_a_write_waits_with_its_bytes_which_nobody_sweeps(
 
 
 def test_bytes_of_what_was_not_approved_are_swept(
-    company: Company, lead: Member, clock: HandClock
+    company: Company, lead: Member, clock: VirtualClock
 ) -> None:
     file = company.file(company.board, b"old")
     gate(company, lead, f"kb_file:{file['id']}", "write")
@@ -378,7 +381,7 @@ def test_an_agent_above_who_may_decide_lets_it_happen(company: Company, lead: Me
 
 
 def test_what_expires_is_given_up_and_can_be_asked_anew(
-    company: Company, lead: Member, clock: HandClock
+    company: Company, lead: Member, clock: VirtualClock
 ) -> None:
     gate(company, lead, f"message:{company.ceo.id}", "use")
     waiting = parked(lambda: send(company, lead.caller))

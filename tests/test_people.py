@@ -10,17 +10,18 @@ from remit.clock import DAY
 from remit.errors import Conflict, NotFound, Refused, Unauthenticated
 from remit.services import agents, companies, events, glance, inbox, sessions, users
 from remit.services.identity import Caller, as_system
-from tests.company import Company, HandClock, keyed, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, keyed, opened
 from tests.mailing import end, send
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
 
@@ -42,7 +43,7 @@ def is_good(company: Company, caller: Caller) -> bool:
 
 
 def test_a_person_lists_their_own_sessions_and_knows_which_is_this(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     old = signed_in(company, company.board)
     clock.advance(6 * DAY)

@@ -11,7 +11,8 @@ import pytest
 from remit.errors import AlreadyExists, BadInput, NotFound, Refused
 from remit.services import approvals, configuration, events, hire_preview, mail, outcomes, portrait
 from remit.services.identity import Caller
-from tests.company import Answer, Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, opened
 from tests.governance import approve, hire, resubmit, send_back
 from tests.organisation import dump, problems
 from tests.working import claim
@@ -22,7 +23,9 @@ SECRET = "sk-live-0123456789abcdef0123"
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock(), asks_before_hiring=True) as company:
+    with opened(
+        database_url, tmp_path / "home", VirtualClock(), asks_before_hiring=True
+    ) as company:
         yield company
         assert problems(company) == []
 

@@ -24,7 +24,8 @@ from remit.services import (
     runs,
 )
 from remit.services.identity import Caller, as_system
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 from tests.mailing import send
 from tests.test_archive import export, import_
 
@@ -33,7 +34,7 @@ SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as made:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
         yield made
 
 

@@ -9,14 +9,15 @@ import pytest
 from remit.errors import RemitError
 from remit.services import agents, inbox, questions, reorganise, waiting
 from remit.services.identity import Caller
-from tests.company import Answer, Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, opened
 from tests.mailing import bodies, look, refused, send, to_do, unread
 from tests.organisation import code, problems, refusal
 
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
 
@@ -28,7 +29,7 @@ rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Company]:
     """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", HandClock()) as company:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
 

@@ -23,24 +23,25 @@ from remit.services import (
 )
 from remit.services.command import Context, Kind, Verb
 from remit.services.identity import Caller
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 from tests.organisation import RECORD, dump, given, hire, problems, refusal, shown, work
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
 
 
 @pytest.fixture
-def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     """For rules that no database has a part in."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company

@@ -21,7 +21,8 @@ from remit.runtime.repos import Repos
 from remit.services import approvals, events, grants, mcp_servers, repos, runs
 from remit.services.identity import Caller, as_system
 from remit.testing import ToolRefused
-from tests.company import Answer, Company, HandClock, Member, Run, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, Run, opened
 from tests.git_remote import PASSWORD, Remote, asked, counted, git, https
 from tests.governance import approve
 from tests.test_mcp_tools import serving
@@ -29,14 +30,14 @@ from tests.test_mcp_tools import serving
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as made:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
         yield made
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Company]:
     """On one database, for what has nothing to do with it."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", HandClock()) as made:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", VirtualClock()) as made:
         yield made
 
 

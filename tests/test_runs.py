@@ -25,7 +25,8 @@ from remit.services import (
 )
 from remit.services.command import Verb
 from remit.services.identity import as_system
-from tests.company import Company, HandClock, Member, Run, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, Run, opened
 from tests.governance import ask, hire
 from tests.mailing import look, send, take
 from tests.working import (
@@ -44,18 +45,18 @@ from tests.working import (
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
 
 
 @pytest.fixture
-def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     """For rules that no database has a part in."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company
@@ -107,7 +108,7 @@ def test_of_many_workers_that_want_an_agent_one_gets_it(company: Company) -> Non
 
 
 @pytest.mark.requirement("HB-35", "HB-57", "HB-58", "HB-62")
-def test_the_record_of_a_run_is_complete(company: Company, clock: HandClock) -> None:
+def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) -> None:
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
     first, second = (send(company, company.board, f"agent:{dev.id}", str(n)) for n in (1, 2))
@@ -164,7 +165,7 @@ def test_the_record_of_a_run_is_complete(company: Company, clock: HandClock) -> 
 
 @pytest.mark.requirement("HB-36")
 def test_a_run_goes_round_again_exactly_when_something_is_left(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     dev = worker(company)
     send(company, company.board, "agent:dev")
@@ -184,7 +185,7 @@ def test_a_run_goes_round_again_exactly_when_something_is_left(
 
 
 def test_what_a_failed_run_had_comes_again_and_a_cancelled_one_keeps_it(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     dev = worker(company)
     send(company, company.board, "agent:dev")
@@ -286,7 +287,7 @@ def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
 
 @pytest.mark.requirement("BX-06", "HB-30")
 def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     dev = worker(company)
     send(company, company.board, "agent:dev")
@@ -344,7 +345,7 @@ def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> No
 
 @pytest.mark.requirement("BX-16")
 def test_runs_that_change_nothing_slow_down_and_stop_the_agent(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
@@ -370,7 +371,7 @@ def test_runs_that_change_nothing_slow_down_and_stop_the_agent(
 
 @pytest.mark.requirement("BX-16")
 def test_a_run_that_changed_something_or_dealt_with_mail_is_no_idle_one(
-    small: Company, clock: HandClock
+    small: Company, clock: VirtualClock
 ) -> None:
     dev = worker(small, "dev")
     part(small, dev)
@@ -392,7 +393,7 @@ def test_a_run_that_changed_something_or_dealt_with_mail_is_no_idle_one(
 
 @pytest.mark.requirement("HH-42")
 def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
@@ -426,7 +427,7 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
 
 
 def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
@@ -443,7 +444,7 @@ def test_a_cause_is_the_same_when_only_its_request_and_its_waiting_time_differ(
 
 
 @pytest.mark.requirement("HH-42")
-def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClock) -> None:
+def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: VirtualClock) -> None:
     small.call(small.board, agents.stop, agent="ceo")
     small.sql("UPDATE agents SET adapter_type = 'scripted' WHERE name = 'ceo'")
     small.call(small.board, agents.start, agent="ceo")
@@ -457,7 +458,7 @@ def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: HandClo
     assert told(small) == ["ceo does not get on"]
 
 
-def test_being_shut_down_is_no_failure_of_the_agent(small: Company, clock: HandClock) -> None:
+def test_being_shut_down_is_no_failure_of_the_agent(small: Company, clock: VirtualClock) -> None:
     dev = worker(small, "dev")
     part(small, dev)
     for _ in range(MOST_FAILURES + 1):
@@ -494,7 +495,7 @@ def test_garbage_about_a_run_is_kept_as_far_as_it_can_be(company: Company) -> No
 
 
 def test_a_start_gives_up_the_runs_of_this_instance_only_when_others_work_too(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     mine, other, by_hand = (worker(company, name) for name in ("mine", "other", "by-hand"))
     for member in (mine, other):
@@ -515,7 +516,7 @@ def test_a_start_gives_up_the_runs_of_this_instance_only_when_others_work_too(
 
 
 @pytest.mark.requirement("BX-17")
-def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: HandClock) -> None:
+def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: VirtualClock) -> None:
     dev = worker(small, "dev")
     assert why_idle(small, dev) == "no_work"
     later = part(small, dev, deferred_until=to_iso(clock.now() + HOUR))

@@ -15,18 +15,19 @@ from remit.runtime.clockwork import Clockwork
 from remit.services import agents, events, grants, schedules, waiting
 from remit.services.command import Gate
 from remit.services.identity import Caller
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 from tests.mailing import ack, bodies, end, look, messaging, send, take, tick, unread
 from tests.organisation import problems, refusal
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock(from_iso("2026-06-01T08:00:00Z"))
+def clock() -> VirtualClock:
+    return VirtualClock(from_iso("2026-06-01T08:00:00Z"))
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
@@ -37,7 +38,7 @@ rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
-def small(tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     """For rules that no database has a part in."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
         yield company
@@ -138,7 +139,7 @@ def test_what_is_no_schedule_is_refused(small: Company, more: dict[str, Any]) ->
 
 
 @pytest.mark.requirement("HH-30", "HB-29")
-def test_a_reminder_comes_to_its_owner_once(company: Company, clock: HandClock) -> None:
+def test_a_reminder_comes_to_its_owner_once(company: Company, clock: VirtualClock) -> None:
     made = add(company, company.ceo.caller, at="2026-06-01T09:00:00Z", subject="Wake up")
     assert (made["to"], made["status"]) == (f"agent:{company.ceo.id}", "active")
     clock.advance(HOUR - 1)
@@ -158,7 +159,7 @@ def test_a_reminder_comes_to_its_owner_once(company: Company, clock: HandClock) 
 
 
 @rules
-def test_a_schedule_comes_again_and_again(company: Company, clock: HandClock) -> None:
+def test_a_schedule_comes_again_and_again(company: Company, clock: VirtualClock) -> None:
     add(company, company.ceo.caller, cron="0 9 * * *", timezone="Europe/Zurich")
     for _ in range(3 * 24):
         clock.advance(HOUR)
@@ -168,7 +169,7 @@ def test_a_schedule_comes_again_and_again(company: Company, clock: HandClock) ->
 
 
 def test_what_was_missed_while_nobody_watched_is_sent_once(
-    database_url: str, tmp_path: Path, clock: HandClock
+    database_url: str, tmp_path: Path, clock: VirtualClock
 ) -> None:
     home = tmp_path / "home"
     with opened(database_url, home, clock) as company:
@@ -187,7 +188,7 @@ def test_what_was_missed_while_nobody_watched_is_sent_once(
 
 @pytest.mark.parametrize("jumps", [(HOUR, -HOUR), (-HOUR, HOUR), (-HOUR, -HOUR, 2 * HOUR)])
 def test_a_clock_that_jumps_repeats_nothing_and_loses_nothing(
-    company: Company, clock: HandClock, jumps: tuple[Micros, ...]
+    company: Company, clock: VirtualClock, jumps: tuple[Micros, ...]
 ) -> None:
     add(company, company.ceo.caller, cron="30 8 * * *", body="daily")
     add(company, company.ceo.caller, at="2026-06-01T08:45:00Z", body="once")
@@ -202,7 +203,7 @@ def test_a_clock_that_jumps_repeats_nothing_and_loses_nothing(
     assert read_all(company, company.ceo) == ["daily"]
 
 
-def test_several_instances_fire_a_schedule_once(company: Company, clock: HandClock) -> None:
+def test_several_instances_fire_a_schedule_once(company: Company, clock: VirtualClock) -> None:
     for n in range(5):
         add(company, company.ceo.caller, cron="* * * * *", body=f"number {n}")
     clock.advance(MINUTE)
@@ -212,7 +213,7 @@ def test_several_instances_fire_a_schedule_once(company: Company, clock: HandClo
 
 @rules
 def test_a_schedule_can_send_to_whom_its_owner_may_write(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     worker, peer = company.agent("worker"), company.agent("peer")
     assert (
@@ -250,7 +251,7 @@ def test_a_schedule_can_send_to_whom_its_owner_may_write(
 
 
 @rules
-def test_a_schedule_means_the_agent_and_not_its_name(company: Company, clock: HandClock) -> None:
+def test_a_schedule_means_the_agent_and_not_its_name(company: Company, clock: VirtualClock) -> None:
     old = company.agent("worker")
     add(company, company.ceo.caller, cron="* * * * *", to="agent:worker")
     company.call(company.board, agents.terminate, agent=old.id)
@@ -262,7 +263,7 @@ def test_a_schedule_means_the_agent_and_not_its_name(company: Company, clock: Ha
 
 @rules
 def test_a_schedule_that_cannot_be_sent_ends_and_its_owner_is_told(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     worker, peer = company.agent("worker"), company.agent("peer")
     messaging(company, "team")
@@ -280,7 +281,7 @@ def test_a_schedule_that_cannot_be_sent_ends_and_its_owner_is_told(
     assert kept["status"] == "cancelled"
 
 
-def test_what_an_agent_planned_ends_with_it(company: Company, clock: HandClock) -> None:
+def test_what_an_agent_planned_ends_with_it(company: Company, clock: VirtualClock) -> None:
     worker = company.agent("worker")
     add(company, worker.caller, cron="* * * * *", to="agent:ceo")
     company.call(company.board, agents.terminate, agent="worker")
@@ -296,7 +297,7 @@ def test_what_an_agent_planned_ends_with_it(company: Company, clock: HandClock) 
 
 @pytest.mark.requirement("HH-40", "HH-16")
 def test_a_reminder_is_cancelled_by_its_owner_or_from_above(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead, other = company.agent("lead"), company.agent("other")
     worker = company.agent("worker", "lead")
@@ -320,7 +321,7 @@ def test_a_reminder_is_cancelled_by_its_owner_or_from_above(
 
 
 @pytest.mark.requirement("HH-40")
-def test_the_beginning_of_an_id_is_enough_to_cancel(company: Company, clock: HandClock) -> None:
+def test_the_beginning_of_an_id_is_enough_to_cancel(company: Company, clock: VirtualClock) -> None:
     worker = company.agent("worker")
     other = company.agent("other")
     made = add(company, worker.caller, cron="* * * * *")["id"]
@@ -355,7 +356,7 @@ def test_an_agent_plans_for_itself_and_people_for_their_part(company: Company) -
 @pytest.mark.requirement("AG-62")
 @rules
 def test_deferred_mail_is_cancelled_by_its_sender_or_from_above(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     lead = company.agent("lead")
     worker = company.agent("worker", "lead")
@@ -383,7 +384,7 @@ def test_deferred_mail_is_cancelled_by_its_sender_or_from_above(
 
 
 @rules
-def test_one_companys_trouble_is_not_anothers(company: Company, clock: HandClock) -> None:
+def test_one_companys_trouble_is_not_anothers(company: Company, clock: VirtualClock) -> None:
     neighbour = company.second_company()
     for caller, to in ((company.board, "agent:ceo"), (neighbour.board, "agent:stranger")):
         where = company.id if to == "agent:ceo" else neighbour.id

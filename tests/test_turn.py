@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from remit.clock import to_iso
 from remit.model.turn import Letter, render_turn
 from remit.services import inbox
-from tests.company import Company, HandClock, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, opened
 from tests.mailing import ack, end, send, take
 from tests.organisation import problems
 
@@ -218,7 +219,7 @@ def test_a_turn_without_mail_is_its_context() -> None:
 
 @pytest.fixture
 def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", HandClock()) as company:
+    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
         yield company
         assert problems(company) == []
 

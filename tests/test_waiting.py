@@ -9,18 +9,19 @@ import pytest
 from remit.clock import HOUR, MINUTE, to_iso
 from remit.services import agents, events, history, outcomes, questions, schedules, users, waiting
 from remit.services.identity import Caller
-from tests.company import Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Company, Member, opened
 from tests.mailing import ack, end, look, send, take, unread
 from tests.organisation import problems, refusal, work
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
         assert problems(company) == []
@@ -44,7 +45,7 @@ def fail(company: Company, member: Member, times: int = 1) -> None:
 
 @pytest.mark.requirement("BX-18", "AG-86")
 def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     worker = company.agent("worker")
     assert needs(company, company.board) == []
@@ -131,7 +132,9 @@ def test_the_list_covers_all_companies_of_a_person(company: Company) -> None:
 
 
 @pytest.mark.requirement("HH-38")
-def test_loose_ends_are_ones_own_and_of_everybody_below(company: Company, clock: HandClock) -> None:
+def test_loose_ends_are_ones_own_and_of_everybody_below(
+    company: Company, clock: VirtualClock
+) -> None:
     lead, peer = company.agent("lead"), company.agent("peer")
     worker = company.agent("worker", "lead")
     chief = company.user("chief", scope="lead")
@@ -184,7 +187,7 @@ def test_a_dead_letter_is_revived_from_above_and_not_by_its_receiver(company: Co
     assert refusal(company, company.board, waiting.discard, message=fine["id"]) == "conflict"
 
 
-def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: HandClock) -> None:
+def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: VirtualClock) -> None:
     worker = company.agent("worker")
     task = work(company, worker.caller, worker.id, "A task")
     before = clock.now()

@@ -20,7 +20,8 @@ from remit.services import (
     waiting,
 )
 from remit.services.identity import as_system
-from tests.company import Answer, Company, HandClock, Member, opened
+from remit.testing.clock import VirtualClock
+from tests.company import Answer, Company, Member, opened
 from tests.governance import approve, ask, hire
 from tests.mailing import send, take, tick
 from tests.working import (
@@ -39,12 +40,12 @@ from tests.working import (
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: HandClock) -> Iterator[Company]:
+def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
     with opened(database_url, tmp_path / "home", clock) as company:
         yield company
 
@@ -79,15 +80,17 @@ def change(company: Company, by: Member, outcome: Answer, **more: Any) -> None:
     company.call(by.caller, outcomes.change, outcome=now["id"], version=now["version"], **more)
 
 
-Story = Callable[[Company, HandClock], tuple[Member, Callable[[], object]]]
+Story = Callable[[Company, VirtualClock], tuple[Member, Callable[[], object]]]
 
 
-def mail(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def mail(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     return dev, lambda: send(company, company.board, f"agent:{dev.id}")
 
 
-def mail_that_comes_due(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def mail_that_comes_due(
+    company: Company, clock: VirtualClock
+) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     send(company, company.board, f"agent:{dev.id}", deliver_at=to_iso(clock.now() + HOUR))
     assert not is_awake(company, dev)
@@ -95,19 +98,23 @@ def mail_that_comes_due(company: Company, clock: HandClock) -> tuple[Member, Cal
     return dev, lambda: tick(company)
 
 
-def an_outcome(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def an_outcome(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     return dev, lambda: part(company, dev)
 
 
-def one_that_is_reopened(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def one_that_is_reopened(
+    company: Company, clock: VirtualClock
+) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     done = part(company, dev)
     company.call(dev.caller, outcomes.complete, outcome=done["id"])
     return dev, lambda: company.call(dev.caller, outcomes.reopen, outcome=done["id"])
 
 
-def what_it_waited_for(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def what_it_waited_for(
+    company: Company, clock: VirtualClock
+) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     other = worker(company, "other", boss=dev.id)
     blocker = part(company, other)
@@ -117,7 +124,7 @@ def what_it_waited_for(company: Company, clock: HandClock) -> tuple[Member, Call
     return dev, lambda: company.call(other.caller, outcomes.complete, outcome=blocker["id"])
 
 
-def the_last_part(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def the_last_part(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     whole = part(company, dev)
     inner = company.call(dev.caller, outcomes.create, parent=whole["id"], title="inner")
@@ -126,7 +133,9 @@ def the_last_part(company: Company, clock: HandClock) -> tuple[Member, Callable[
     )
 
 
-def not_blocked_any_more(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def not_blocked_any_more(
+    company: Company, clock: VirtualClock
+) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     other = worker(company, "other", boss=dev.id)
     blocker = part(company, other)
@@ -135,7 +144,7 @@ def not_blocked_any_more(company: Company, clock: HandClock) -> tuple[Member, Ca
 
 
 def not_deferred_any_more(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     mine = part(company, dev, deferred_until=to_iso(clock.now() + HOUR))
@@ -143,7 +152,7 @@ def not_deferred_any_more(
 
 
 def a_part_that_goes_elsewhere(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     whole, elsewhere = part(company, dev), part(company, dev, "elsewhere")
@@ -159,7 +168,7 @@ def a_part_that_goes_elsewhere(
 
 
 def one_that_is_handed_over(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     other = worker(company, "other", boss=dev.id)
@@ -170,7 +179,7 @@ def one_that_is_handed_over(
 
 
 def one_that_is_reclaimed(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     other = worker(company, "other", boss=dev.id)
@@ -182,7 +191,7 @@ def one_that_is_reclaimed(
 
 
 def what_a_worker_keeps_after_a_reclaim(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     other = worker(company, "other", boss=dev.id)
@@ -196,7 +205,7 @@ def what_a_worker_keeps_after_a_reclaim(
 
 
 def what_somebody_left_who_is_gone(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     other = worker(company, "other", boss=dev.id)
@@ -212,21 +221,21 @@ def what_somebody_left_who_is_gone(
     )
 
 
-def a_hire(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def a_hire(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     company.sql("UPDATE companies SET require_board_approval_for_new_agents = true")
     asked = hire(company, company.ceo.caller, named(company, "fresh"), purpose="Work")
     fresh = Member(asked["agent"]["id"], "fresh", company.board)
     return fresh, lambda: approve(company, asked["approval"])
 
 
-def a_resumption(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def a_resumption(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     company.call(company.board, agents.pause, agent=dev.id)
     send(company, company.board, f"agent:{dev.id}")
     return dev, lambda: company.call(company.board, agents.resume, agent=dev.id)
 
 
-def an_answer(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def an_answer(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     asked = company.call(dev.caller, questions.ask, question="May I?", to="board")
     return dev, lambda: company.call(
@@ -234,14 +243,14 @@ def an_answer(company: Company, clock: HandClock) -> tuple[Member, Callable[[], 
     )
 
 
-def a_decision(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def a_decision(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     asked = ask(company, dev.caller)
     return dev, lambda: approve(company, asked)
 
 
 def a_dead_letter_put_back(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = worker(company)
     sent = send(company, company.board, f"agent:{dev.id}")
@@ -253,7 +262,7 @@ def a_dead_letter_put_back(
 
 
 def a_program_in_a_persons_seat(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> tuple[Member, Callable[[], object]]:
     dev = company.agent(named(company, "dev"), perpetual=True)
     send(company, company.board, f"agent:{dev.id}")
@@ -263,7 +272,7 @@ def a_program_in_a_persons_seat(
     )
 
 
-def other_settings(company: Company, clock: HandClock) -> tuple[Member, Callable[[], object]]:
+def other_settings(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     dev = company.agent(named(company, "dev"), perpetual=True)
     send(company, company.board, f"agent:{dev.id}")
     return dev, lambda: company.call(
@@ -297,7 +306,7 @@ STORIES: tuple[Story, ...] = (
 
 @pytest.mark.requirement("AG-72", "HB-29")
 def test_whatever_gives_an_agent_something_to_do_wakes_it(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     for story in STORIES:
         member, happens = story(company, clock)
@@ -321,7 +330,7 @@ def test_what_is_refused_wakes_nobody(company: Company) -> None:
 
 
 @pytest.mark.requirement("BX-15")
-def test_nobody_is_started_who_cannot_be(company: Company, clock: HandClock) -> None:
+def test_nobody_is_started_who_cannot_be(company: Company, clock: VirtualClock) -> None:
     paused = worker(company, "paused")
     person = company.agent("person", perpetual=True)
     gone = worker(company, "gone")
@@ -343,7 +352,7 @@ def test_nobody_is_started_who_cannot_be(company: Company, clock: HandClock) -> 
 
 
 @pytest.mark.requirement("BX-15")
-def test_who_was_woken_for_nothing_is_let_sleep(company: Company, clock: HandClock) -> None:
+def test_who_was_woken_for_nothing_is_let_sleep(company: Company, clock: VirtualClock) -> None:
     dev = worker(company)
     mine = part(company, dev)
     company.call(dev.caller, outcomes.complete, outcome=mine["id"])
@@ -359,7 +368,7 @@ def test_who_was_woken_for_nothing_is_let_sleep(company: Company, clock: HandClo
 
 
 @pytest.mark.requirement("AG-72")
-def test_the_sweep_wakes_whom_everybody_forgot(company: Company, clock: HandClock) -> None:
+def test_the_sweep_wakes_whom_everybody_forgot(company: Company, clock: VirtualClock) -> None:
     dev, other = worker(company), worker(company, "other")
     send(company, company.board, f"agent:{dev.id}")
     part(company, other)
@@ -374,7 +383,9 @@ def test_the_sweep_wakes_whom_everybody_forgot(company: Company, clock: HandCloc
 
 
 @pytest.mark.requirement("HB-61")
-def test_the_sweep_leaves_alone_whom_somebody_stopped(company: Company, clock: HandClock) -> None:
+def test_the_sweep_leaves_alone_whom_somebody_stopped(
+    company: Company, clock: VirtualClock
+) -> None:
     dev = worker(company)
     part(company, dev)
     run = claim(company, dev)
@@ -389,7 +400,7 @@ def test_the_sweep_leaves_alone_whom_somebody_stopped(company: Company, clock: H
 
 @pytest.mark.requirement("BX-16")
 def test_new_mail_ends_the_pause_after_idleness_but_not_after_failures(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     dev = worker(company)
     part(company, dev)
@@ -407,7 +418,7 @@ def test_new_mail_ends_the_pause_after_idleness_but_not_after_failures(
 
 
 def test_of_each_company_those_come_first_that_wait_longest(
-    company: Company, clock: HandClock
+    company: Company, clock: VirtualClock
 ) -> None:
     mine = []
     for number in range(6):

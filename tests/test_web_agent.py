@@ -12,7 +12,7 @@ from remit.runtime.runs import begin, finish
 from remit.services import claiming
 from remit.services.identity import as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
-from tests.web_stage import HOSTILE, aside, end, person, refusals, run
+from tests.web_stage import HOSTILE, refusals
 
 TABS = ("", "?tab=work", "?tab=mail", "?tab=rights", "?tab=configuration", "?tab=runs")
 
@@ -81,7 +81,7 @@ def test_a_running_agent_shows_its_run_and_can_be_ended_paused_and_resumed(
 ) -> None:
     one = office.agent("Runner")
     page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
-    live = run(office, one)
+    live = office.begin(one)
     expect(header(page).locator(".badge")).to_have_text("running")
     expect(header(page).get_by_role("link", name="Running")).to_have_attribute(
         "href", f"/runs/{live.id}"
@@ -246,7 +246,7 @@ def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_
     page.get_by_role("button", name="Change it").click()
     expect(page.get_by_role("heading", name="Revision 2, current")).to_be_visible()
     expect(settings).to_contain_text('"timeoutSeconds": 60')
-    kept = aside(_env(office, one))
+    kept = office.do(_env(office, one))
     assert kept == {"API_TOKEN": secret}
     page.get_by_text("Changed prompt, adapterConfig").click()
     changed = page.get_by_role("region", name="What revision 2 changed")
@@ -337,12 +337,12 @@ def test_who_only_looks_has_no_buttons_and_nothing_is_refused(
     inside = office.agent("Inside")
     report = office.agent("Deeper", inside["id"])
     before = refusals(office)
-    watcher = visit(person(office, "Watcher", "observer"))
+    watcher = visit(office.user("Watcher", "observer"))
     for tab in TABS:
         page = watcher.goto(f"/agents/{inside['id']}{tab}")
         expect(page.get_by_role("heading", level=1)).to_contain_text("Inside")
         expect(page.locator("main form[method=post]")).to_have_count(0)
-    part = visit(person(office, "Partner", scope=inside["id"]))
+    part = visit(office.user("Partner", scope=inside["id"]))
     page = part.goto(f"/agents/{report['id']}")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page = part.goto(f"/agents/{office.root['id']}")
@@ -368,7 +368,7 @@ def test_hostile_text_is_text_in_every_tab(office: Office, visitor: Visitor) -> 
     client.must(
         "POST", office.path("messages"), {"to": "board", "subject": "</a><script>", "body": HOSTILE}
     )
-    end(office, run(office, one), "failed")
+    office.end(office.begin(one), "failed")
     for tab in TABS:
         page = visitor.goto(f"/agents/{one['id']}{tab}")
         assert page.evaluate("window.hacked") is None
@@ -390,7 +390,7 @@ def test_every_tab_is_accessible_and_fits_a_phone_by_day_and_by_night(
         {"to": one["id"], "resource": "full_access", "level": "use", "mode": "ask"},
     )
     office.board.must("PATCH", f"/api/agents/{one['id']}", {"title": "Tidier"})
-    end(office, run(office, one))
+    office.end(office.begin(one))
     for viewport, scheme in ((None, "light"), (PHONE, "dark")):
         more = {"viewport": viewport} if viewport else {}
         visitor = visit(color_scheme=scheme, **more)

@@ -12,7 +12,7 @@ from remit.errors import AwaitsApproval
 from remit.services import hiring
 from remit.services.identity import Caller
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
-from tests.web_stage import HOSTILE, aside, person, refusals
+from tests.web_stage import HOSTILE, refusals
 
 
 def ask(office: Office, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def asked_to_create(office: Office, name: str, role: str) -> str:
             return str(waits.details["approval_id"])
         raise AssertionError("it was created without being approved")
 
-    return aside(call())
+    return office.do(call())
 
 
 def called(office: Office, name: str) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def test_of_two_who_decide_at_once_the_second_is_told_and_loses_nothing(
     office: Office, visitor: Visitor, visit: Callable[..., Visitor]
 ) -> None:
     made = office.hire("Contested")["approval"]
-    other = visit(person(office, "Second"))
+    other = visit(office.user("Second"))
     mine, theirs = (open_approval(one, made["id"]) for one in (visitor, other))
     # The second one's page has not heard of it yet when the button is pressed.
     theirs.route(
@@ -359,7 +359,7 @@ def test_observers_see_an_approval_and_decide_nothing(
 ) -> None:
     made = office.hire("Watched")["approval"]
     before = refusals(office)
-    page = visit(person(office, "Witness", "observer")).goto(f"/approvals/{made['id']}")
+    page = visit(office.user("Witness", "observer")).goto(f"/approvals/{made['id']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("hire Watched")
     expect(page.locator("main form[method=post]")).to_have_count(0)
     assert refusals(office) == before

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
-from tests.web_stage import person
 
 
 def describe(page: Page, name: str, boss: str, **more: str) -> None:
@@ -271,6 +270,6 @@ def test_hiring_works_without_scripts_and_is_accessible_by_day_and_by_night(
 def test_observers_are_told_that_the_board_hires(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:
-    page = visit(person(office, "Onlooker", "observer")).goto("/hire")
+    page = visit(office.user("Onlooker", "observer")).goto("/hire")
     expect(page.get_by_text("The board hires.")).to_be_visible()
     expect(page.locator("main form")).to_have_count(0)

@@ -283,7 +283,7 @@ class World:
     def op_jump(self, op: Op) -> None:
         """A clock that is set, an hour at most, in either direction."""
         by = (op.a % 120 - 60) * MINUTE
-        self.sim.clock.jump(max(-HOUR, min(HOUR, by)))
+        self.sim.clock.advance(max(-HOUR, min(HOUR, by)))
         self.sim.say(f"The clock jumps by {by // MINUTE} minutes.")
 
     def op_crash(self, op: Op) -> None:

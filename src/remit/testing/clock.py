@@ -16,8 +16,5 @@ class VirtualClock:
         return self._at
 
     def advance(self, by: Micros) -> None:
-        self._at += by
-
-    def jump(self, by: Micros) -> None:
-        """What a clock does that is set: `by` may be negative."""
+        """Backwards when `by` is negative, as when somebody sets it."""
         self._at += by

@@ -10,12 +10,11 @@ from starlette.routing import Route
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import NotFound
-from remit.services import agents, inbox, mail, threads, waiting
+from remit.services import agents, inbox, lookup, mail, threads, waiting
 
 PAGE: Final = 50
 #: Who can be picked from a list; everybody else can be typed.
 MOST_NAMED: Final = 1000
-END_OF_IDS: Final = "g"
 
 
 def routes(site: Site) -> list[Route]:
@@ -32,7 +31,7 @@ async def listing(visit: Visit) -> Response:
     which = visit.argument("show", "unread")
     more = ""
     if which == "company":
-        before = visit.argument("before") or END_OF_IDS
+        before = visit.argument("before") or lookup.AFTER
         found = await visit.ask(
             threads.listing, company=visit.company_id, before=before, limit=PAGE
         )

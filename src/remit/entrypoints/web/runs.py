@@ -19,7 +19,6 @@ PAGE: Final = 50
 #: Of the log, on the page itself; a script goes on from there.
 FIRST_PIECES: Final = 200
 PIECES: Final = 500
-END_OF_IDS: Final = "g"
 
 
 def routes(site: Site) -> list[Route]:
@@ -59,7 +58,7 @@ async def listing(visit: Visit) -> Response:
         runs.listing,
         company=visit.company_id,
         live=live,
-        before=visit.argument("before") or END_OF_IDS,
+        before=visit.argument("before") or runs.END_OF_IDS,
         limit=PAGE,
     )
     return await visit.show(

@@ -12,7 +12,7 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
 
@@ -184,12 +184,6 @@ def _lines(value: Any) -> list[str]:
 
 def plural(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
-def lines(mapping: Mapping[str, Any]) -> Markup:
-    """A mapping as the rows of a definition list."""
-    rows = (f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in mapping.items())
-    return Markup("".join(rows))  # noqa: S704  # each part is escaped
 
 
 FILTERS: Final = {

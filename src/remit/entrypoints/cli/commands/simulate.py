@@ -36,7 +36,9 @@ def simulate(
 ) -> None:
     """Play a scenario, or break companies on purpose.
 
-    Nothing of yours is touched. FILE says who is there, what people do and what must come of it.
+    FILE says who is there, what people do and what must come of it. Nothing of yours is touched;
+    with --adapter it costs what its model costs.
+
     Without --adapter the agents follow the scripts in the file, in a simulated company. With
     --seeds, random companies are put through random doings, crashes and clock jumps instead, and
     checked after every step.
