@@ -37,7 +37,7 @@ def fill(home: Path) -> Path:
     return ballast
 
 
-async def hire(at: Stage, name: str, script: str) -> None:
+async def hire(at: Stage, name: str, script: str) -> str:
     firms = await at.app.gate(at.board, companies.listing)
     if firms[0]["require_board_approval_for_new_agents"]:
         await at.app.gate(
@@ -46,7 +46,7 @@ async def hire(at: Stage, name: str, script: str) -> None:
             company=firms[0]["id"],
             require_board_approval_for_new_agents=False,
         )
-    await at.app.gate(
+    hired = await at.app.gate(
         at.board,
         agents.create,
         company=firms[0]["id"],
@@ -56,6 +56,7 @@ async def hire(at: Stage, name: str, script: str) -> None:
         adapter_type="process",
         adapter_config={"command": "/bin/sh", "args": ["-c", script]},
     )
+    return str(hired["id"])
 
 
 async def check(at: Stage, sent: list[str]) -> None:
@@ -79,9 +80,13 @@ async def somebody_else_fills_it(at: Stage, home: Path) -> None:
         await at.app.library.send(at.board, body="x" * size, to=to, subject=subject)
         sent.append(subject)
 
-    await hire(at, "dev", "cat > task; sleep 2; echo done")
+    dev = await hire(at, "dev", "cat > $HOME/task; sleep 2; echo done")
     await send()
     await at.begun()
+    # Only what has begun its work has all that it needs.
+    async with asyncio.timeout(20):
+        while not (at.settings.home / "agents" / dev / "task").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
     ballast = fill(home)
     # Whoever wants something kept is told, each time, whatever its size; and can still look.
     for size in (10, 5_000, 300_000) * 3:

@@ -222,15 +222,16 @@ def test_a_job_is_held_by_the_sandbox_of_its_sender(small: Company, tmp_path: Pa
 def test_a_job_is_set_up_as_its_sender_was_when_it_asked(small: Company) -> None:
     dev = program(small, "dev", 'echo "$STYLE in $PWD"', config={"env": {"STYLE": "old"}})
     (small.app.settings.home / "agents" / dev.id).mkdir(parents=True)
-    ask(small, dev)
+    first = ask(small, dev)
     small.sql(
         "UPDATE agents SET adapter_config = replace(adapter_config, 'old', 'new') WHERE id = ?",
         dev.id,
     )
-    ask(small, dev)
+    second = ask(small, dev)
     carried_out(small, over(small, 2))
-    (first, _, folder), (second, _, _) = (one.split() for one in bodies(answers(small, dev)))
-    assert (first, second) == ("old", "new")
+    said = {one["reply_to"]: one["body"].split() for one in answers(small, dev)}
+    assert (said[first["id"]][0], said[second["id"]][0]) == ("old", "new")
+    folder = said[first["id"]][2]
     assert folder.startswith(str(small.app.settings.job_folder))
 
 

@@ -94,7 +94,9 @@ def test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_sta
     url, home = sqlite
     with opened(url, home) as company:
         held, loose = mark(company), mark(company)
-        inside = program(company, "inside", f"(setsid sleep 600 &) ; sleep 600; : {held}")
+        inside = program(
+            company, "inside", f"(setsid sleep 600 &) ; touch $HOME/began; sleep 600; : {held}"
+        )
         outside = program(
             company,
             "outside",
@@ -105,7 +107,8 @@ def test_when_the_instance_is_killed_its_programs_end_at_once_or_at_the_next_sta
             send(company, company.board, f"agent:{member.id}")
     life = Life(url, str(home))
     first = stage.begin(life)
-    eventually(lambda: processes_with(held) and len(processes_with(loose)) >= 2)
+    began = home / "agents" / inside.id / "began"  # so it is held by now
+    eventually(lambda: began.exists() and len(processes_with(loose)) >= 2)
     folders = list((home / "run" / "workspaces").iterdir())
     assert len(folders) == 2
     kill(first)

@@ -18,6 +18,7 @@ from tests.agent_stage import Stage, stage, until
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Use
 from tests.http_client import Child
+from tests.upstream_server import child_of
 from tests.upstreams import SECRET, SERVER, SHA256, command
 from tests.working import eventually, processes_with
 
@@ -158,12 +159,11 @@ def test_servers_of_an_instance_that_is_killed_are_gone_with_it(tmp_path: Path) 
             result = agent._request("tools/call", {"name": "up__count", "arguments": {}})
         assert result["content"][0]["text"] == "1"
         assert processes_with(f"{SERVER}\0{name}")
-        before = set(processes_with("/bin/sleep\x004242"))
-        assert before
+        assert processes_with(child_of(name))
         board.close()
         child.stop(signal.SIGKILL)
     eventually(lambda: not processes_with(f"{SERVER}\0{name}"))
-    eventually(lambda: not before & set(processes_with("/bin/sleep\x004242")))
+    eventually(lambda: not processes_with(child_of(name)))
 
 
 @needs_sandbox

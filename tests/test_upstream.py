@@ -20,6 +20,7 @@ from remit.runtime import upstream as programs
 from remit.services import approvals, companies, grants, mcp_servers, secrets, users
 from remit.services.agents import create, create_key
 from remit.services.identity import Caller
+from tests.upstream_server import child_of
 from tests.upstreams import SECRET, SERVER, SHA256, Site, command, site
 from tests.working import processes_with
 
@@ -44,14 +45,19 @@ def play(home: Path, story: Story, **patience: float) -> None:
     asyncio.run(whole())
 
 
+def mark_of(home: Path) -> str:
+    """Of a test's own, also among the tests that run beside it."""
+    return "-".join(home.parts[-2:])
+
+
 def running(home: Path) -> list[int]:
-    """Our servers, as the machine has them; each test has one with a mark of its own."""
-    return processes_with(f"{SERVER}\0{home.name}")
+    """Our servers, as the machine has them."""
+    return processes_with(f"{SERVER}\0{mark_of(home)}")
 
 
 async def add(at: Site, home: Path, mode: str = "good", **more: Any) -> None:
     """A server that is found again by the name of the test's folder on its command line."""
-    argv = [*command(mode)[:-1], home.name, mode]
+    argv = [*command(mode)[:-1], mark_of(home), mode]
     await at.secret()
     await at.server(command=argv, **{**SETTINGS, **more})
 
@@ -333,10 +339,10 @@ def test_whatever_a_server_started_ends_with_it(
     async def story(at: Site) -> None:
         token = await held(at, tmp_path, "parent")
         assert await at.text(token, "up__count") == "1"
-        assert processes_with("/bin/sleep\x004242")
+        assert processes_with(child_of(mark_of(tmp_path)))
 
     play(tmp_path, story)
-    assert processes_with("/bin/sleep\x004242") == []
+    assert processes_with(child_of(mark_of(tmp_path))) == []
 
 
 # ── servers elsewhere ───────────────────────────────────────────────────────────────────────────

@@ -219,6 +219,7 @@ def test_a_layer_is_put_in_and_taken_out_and_an_outdated_undo_is_refused(
     page.get_by_role("button", name="Take it out…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Take Middle out?")
     page.get_by_role("button", name="Do it").click()
+    expect(item(page, "Chief").get_by_role("link", name="One", exact=True)).to_be_visible()
     expect(item(page, "Middle")).to_have_count(0)
     assert boss_of(office, one) == chief["id"]
     move = {"op": "move", "agent": two["id"], "to": one["id"]}

@@ -98,6 +98,11 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def child_of(mark: str) -> str:
+    """What a server with a mark calls what it starts."""
+    return f"sleep-of-{mark}"
+
+
 def main() -> None:
     if mark := os.environ.get("UPSTREAM_MARK"):
         with open(mark, "a") as file:
@@ -107,7 +112,7 @@ def main() -> None:
     if MODE == "mute":
         time.sleep(600)
     if MODE == "parent":
-        subprocess.Popen(["/bin/sleep", "4242"])
+        subprocess.Popen([child_of(sys.argv[-2]), "600"], executable="/bin/sleep")
     print("Welcome to the server!")  # which is no message
     for line in sys.stdin:
         message = json.loads(line)
