@@ -25,6 +25,7 @@ MEASUREMENTS = {
     "runtime": "Agents: how soon they start, how many, and what waiting costs",
     "pages": "Pages of the dashboard, of a large company against a small one",
     "repos": "Repositories: a copy for an agent",
+    "simulation": "Simulated companies, checked after every step",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }
 

@@ -27,7 +27,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.library import LARGEST_FILE, Library
 from remit.services.parking import CallsAwaitingApproval
 from remit.settings import Settings, prepare_home
-from remit.store.blobs import open_blobs, storage_error
+from remit.store.blobs import BlobStore, open_blobs, storage_error
 from remit.store.database import Database, open_database
 from remit.store.migrate import migrate
 
@@ -50,8 +50,9 @@ class App:
         largest_file: int = LARGEST_FILE,
         ids: Ids | None = None,
         database: Database | None = None,
+        blobs: BlobStore | None = None,
     ) -> None:
-        """`database` is one that is open already, with its schema in place."""
+        """`database` is one that is open already, with its schema in place; so are `blobs`."""
         self.settings = settings
         self.clock = clock or SystemClock()
         self.ids = ids or Ids(self.clock)
@@ -60,7 +61,7 @@ class App:
             migrate(settings.database_url)
         self.database = database or open_database(settings.database_url)
         try:
-            self.blobs = open_blobs(settings.blob_url, settings.run_folder)
+            self.blobs = blobs or open_blobs(settings.blob_url, settings.run_folder)
         except RemitError:
             self.database.close()
             raise

@@ -1,8 +1,9 @@
-"""A database in the calling thread, that can be made to fail where real ones fail.
+"""A database in the calling thread, and blobs, that can be made to fail where real ones fail.
 
 Every commit is a place where a process may die: just before it, when nothing has happened, or just
-after it, when everything has happened and nobody was told. A `Crash` at such a place ends all that
-the process was doing; the rows are as a real crash would leave them.
+after it, when everything has happened and nobody was told. So is every content that is stored,
+which no transaction takes back. A `Crash` at such a place ends all that the process was doing; the
+rows and contents are as a real crash would leave them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from remit.store.blobs import Content, LocalBlobs, Spool
 from remit.store.database import Database, Transaction
 from remit.store.sqlite import SqliteTransaction, connect, translate
 from remit.store.statement import SQLITE
@@ -23,6 +25,8 @@ T = TypeVar("T")
 class Moment(StrEnum):
     BEFORE_COMMIT = "before a commit"
     AFTER_COMMIT = "after a commit"
+    BEFORE_STORING = "before a content is stored"
+    AFTER_STORING = "after a content is stored"
 
 
 class Crash(BaseException):
@@ -53,6 +57,11 @@ class InlineDatabase(Database):
         self._connection = connect(path)
         # What a crash leaves is decided by the crash points, not by the disk.
         self._connection.execute("PRAGMA synchronous=OFF")
+
+    @property
+    def changes(self) -> int:
+        """Grows whenever a row is written."""
+        return self._connection.total_changes
 
     def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
         return _done(lambda: self._write(work))
@@ -92,6 +101,20 @@ class InlineDatabase(Database):
             raise translate(error) from None
         finally:
             self._connection.execute("ROLLBACK")
+
+
+class CrashingBlobs(LocalBlobs):
+    """Contents in a folder; what is stored stays, whatever becomes of the transaction."""
+
+    def __init__(self, root: Path, crash_point: CrashPoint) -> None:
+        super().__init__(root)
+        self._crash_point = crash_point
+
+    def put(self, file_id: str, spool: Spool) -> Content:
+        self._crash_point(Moment.BEFORE_STORING)
+        content = super().put(file_id, spool)
+        self._crash_point(Moment.AFTER_STORING)
+        return content
 
 
 def _done(work: Callable[[], T]) -> Future[T]:

@@ -69,11 +69,10 @@ RULES: dict[str, str] = {
         SELECT a.name, b.name FROM agents a JOIN agents b ON b.id = a.boss_id
         WHERE a.status <> 'terminated' AND b.status = 'terminated'""",
     "everybody is below a person": """
-        WITH RECURSIVE above(id, boss_id, depth) AS (
-            SELECT id, boss_id, 1 FROM agents
-            UNION SELECT above.id, a.boss_id, depth + 1 FROM above JOIN agents a
-              ON a.id = above.boss_id WHERE depth < 40)
-        SELECT id FROM above WHERE depth > 32""",
+        WITH RECURSIVE below(id) AS (
+            SELECT id FROM agents WHERE boss_user_id IS NOT NULL
+            UNION SELECT a.id FROM agents a JOIN below ON a.boss_id = below.id)
+        SELECT name FROM agents WHERE id NOT IN (SELECT id FROM below)""",
     "a grant is no wider than what it came from": """
         SELECT g.id FROM grants g JOIN grants p ON p.id = g.parent_id
         WHERE g.revoked_at IS NULL AND (p.revoked_at IS NOT NULL OR g.level > p.level

@@ -49,7 +49,8 @@ from remit.settings import Settings, load
 from remit.store.migrate import migrate
 from remit.testing.agent import ToolRefused
 from remit.testing.clock import VirtualClock
-from remit.testing.database import Crash, CrashPoint, InlineDatabase
+from remit.testing.database import Crash, CrashingBlobs, CrashPoint, InlineDatabase, Moment
+from remit.testing.door import Door, Response
 
 R = TypeVar("R")
 
@@ -169,11 +170,17 @@ class Simulation:
     def _open(self) -> None:
         self.database = InlineDatabase(self._folder / "remit.db")
         self.database.crash_point = self._crash_point
-        self.app = App(self._settings, self.clock, ids=self._ids, database=self.database)
+        self.app = App(
+            self._settings,
+            self.clock,
+            ids=self._ids,
+            database=self.database,
+            blobs=CrashingBlobs(self._folder / "blobs", self._crash_point),
+        )
         tools = self.do_async(build_tools(self.app)(""))
         self._tools: dict[str, Tool] = {tool.name: tool for tool in tools}
 
-    def _crash_point(self, moment: Any) -> None:
+    def _crash_point(self, moment: Moment) -> None:
         if self.crash_point is not None:
             self.crash_point(moment)
 
@@ -253,6 +260,18 @@ class Simulation:
         except RemitError as error:
             raise ToolRefused(error.as_text(), error.details) from None
         return answer
+
+    def request(
+        self, method: str, address: str, *, caller: Caller | None = None, **more: Any
+    ) -> Response:
+        """The same over HTTP: as the board, unless somebody else is named. See `Door.request`."""
+        token = (caller or self.board).token
+        answer: Response = self.do_async(self.door.request(method, address, token=token, **more))
+        return answer
+
+    @functools.cached_property
+    def door(self) -> Door:
+        return Door(lambda: self.app)
 
     def send(self, to: str | Member, body: str, subject: str = "", **more: Any) -> dict[str, Any]:
         """Mail from the board."""
@@ -370,6 +389,12 @@ class Simulation:
         else:
             found = self.ask(threads.inbox_of, agent=to.id, everything=True, limit=1000)
         return [_letter(one) for one in found]
+
+    def reports(self, member: Member) -> list[Member]:
+        """Those directly below it who are known here."""
+        found = self.ask(agents.listing, company=self.company, limit=1000)
+        below = [one["id"] for one in found if one["reports_to"] == member.id]
+        return [self.members[one] for one in below if one in self.members]
 
     def outcomes(self, **filters: Any) -> list[dict[str, Any]]:
         return self.ask(outcomes.listing, company=self.company, limit=1000, **filters)

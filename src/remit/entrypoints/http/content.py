@@ -45,7 +45,7 @@ class ContentRoutes:
     """The routes, and a short way to them past everything that they do not need."""
 
     def __init__(self, app: App) -> None:
-        self._library = app.library
+        self._app = app
         self.routes = [
             Route("/api/files/{id}/content", self._content, methods=["GET", "PUT"]),
             Route("/api/companies/{companyId}/files", self._create, methods=["POST"]),
@@ -71,11 +71,11 @@ class ContentRoutes:
 
     async def _content(self, request: Request) -> Response:
         if request.method == "PUT":
-            return await _write(self._library, request)
-        return await _read(self._library, request)
+            return await _write(self._app.library, request)
+        return await _read(self._app.library, request)
 
     async def _create(self, request: Request) -> Response:
-        return await _create(self._library, request)
+        return await _create(self._app.library, request)
 
 
 async def _read(library: Library, request: Request) -> Response:

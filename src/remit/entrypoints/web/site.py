@@ -7,6 +7,7 @@ what was done, and the page is shown again, with whatever was typed when it coul
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -151,25 +152,37 @@ Show = Callable[[Visit], Awaitable[Response]]
 Act = Callable[[Visit], Awaitable[Done | Response]]
 
 
+@functools.cache
+def _static() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
+
+
+@functools.cache
+def _templates(edition: str) -> Environment:
+    """Compiled once, however many instances a process has."""
+    found = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(words.FILTERS)
+    found.globals.update(
+        edition=edition, new_key=lambda: f"web-{random_name()}", plural=words.plural
+    )
+    return found
+
+
 class Site:
     """All pages of an instance."""
 
     def __init__(self, app: App) -> None:
         self.app = app
-        self._static = {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
+        self._static = _static()
         #: Changes whenever a file does, so that browsers may keep them for ever.
         self.edition = hashlib.sha256(b"".join(self._static.values())).hexdigest()[:12]
-        self._templates = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters.update(words.FILTERS)
-        self._templates.globals.update(
-            edition=self.edition, new_key=lambda: f"web-{random_name()}", plural=words.plural
-        )
+        self._templates = _templates(self.edition)
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
         return HTMLResponse(self._templates.get_template(template).render(values), status, _HEADERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -93,12 +94,21 @@ def _campaign(seeds: str, steps: int, as_json: bool) -> None:
     first, _, last = seeds.partition("-")
     if not first.isdecimal() or not (last or first).isdecimal():
         raise click.BadParameter("write it like 1-20", param_hint="--seeds")
-    broken = 0
+    broken, played, began = 0, 0, time.monotonic()
+    happened = dict.fromkeys(("steps", "runs", "deliveries", "crashes"), 0)
     for out in campaign(range(int(first), int(last or first) + 1), steps):
         broken += out.broken is not None
+        played += 1
+        happened["steps"] += out.steps
+        happened["runs"] += out.turns
+        happened["deliveries"] += out.deliveries
+        happened["crashes"] += out.crashes
         if as_json:
             output.say(output.as_json(out.summary(), one_line=True))
         else:
             output.say(str(out))
+    if not as_json:
+        told = ", ".join(f"{count:,} {what}" for what, count in happened.items())
+        output.say(f"{played} companies in {time.monotonic() - began:.0f} s: {told}")
     if broken:
         raise Conflict(f"{broken} of the companies broke.", "Report the seed and the story above.")

@@ -1,0 +1,106 @@
+"""People at the front door of a random company: they ask over HTTP and look at pages.
+
+Whatever they ask, in whatever state the company is, they get an answer or a reason; never the news
+that something went wrong inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.entrypoints.http.caller import COOKIE
+from remit.ids import random_name
+from remit.services import approvals, runs, sessions
+from remit.services.identity import as_system
+from remit.testing.door import Response
+from remit.testing.invariants import Broken
+from remit.testing.simulation import Simulation
+
+#: Seen as they are, whoever is there.
+PAGES = ("/", "/org", "/outcomes", "/approvals", "/inbox", "/events", "/hire", "/account")
+
+
+class Outside:
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+        self._session: str | None = None
+
+    def ask(self, number: int, agent: str, other: str) -> None:
+        """One of many requests, sometimes twice with the same key."""
+        wanted = self._requests(agent, other)
+        method, address, body = wanted[number % len(wanted)]
+        key = {"Idempotency-Key": random_name()} if method == "POST" else {}
+        first = self._sound(
+            self.sim.request(method, f"/api{address}", body=body, headers=key), address
+        )
+        if method == "POST" and number % 3 == 0:
+            again = self.sim.request(method, f"/api{address}", body=body, headers=key)
+            if first.status < 300 and again.body != first.body:
+                raise Broken("a repeated request has the first answer", (address, again.body[:500]))
+
+    def look(self, number: int, agent: str) -> None:
+        """Open a page, signed in as a browser is."""
+        own = (f"/agents/{agent}", f"/companies/{self.sim.company}", *self._some_pages())
+        pages = (*PAGES, *own)
+        page = pages[number % len(pages)]
+        answer = self._visit(page)
+        if answer.status == 401:
+            self._session = None  # it ran out, as sessions do
+            answer = self._visit(page)
+        if answer.status not in (200, 404):
+            raise Broken("every page is there, or is not", (page, answer.status))
+
+    def _requests(self, agent: str, other: str) -> list[tuple[str, str, dict[str, Any] | None]]:
+        own = f"/companies/{self.sim.company}"
+        found: list[tuple[str, str, dict[str, Any] | None]] = [
+            ("POST", f"{own}/messages", {"to": f"agent:{agent}", "body": "By post."}),
+            ("POST", f"{own}/outcomes", {"parentId": agent, "title": "By request"}),
+            ("POST", f"{own}/files", {"description": "A file", "content": "By hand."}),
+            ("POST", f"/agents/{agent}/wakeup", {}),
+            ("POST", f"/agents/{agent}/pause", {}),
+            ("POST", f"/agents/{agent}/resume", {}),
+            ("POST", f"{own}/agent-hires", {"name": random_name()[:12], "reportsTo": agent}),
+            ("PATCH", f"/agents/{agent}/permissions", {"canCreateAgents": True}),
+            (
+                "POST",
+                f"{own}/reorganise",
+                {"operations": [{"op": "move", "agent": agent, "to": other}], "dryRun": True},
+            ),
+            ("GET", "/needs-you", None),
+            ("GET", f"{own}/org", None),
+            ("GET", f"/agents/{agent}/why-idle", None),
+            ("GET", f"/agents/{agent}/loose-ends", None),
+            ("GET", f"{own}/activity", None),
+        ]
+        pending = self.sim.ask(approvals.listing, company=self.sim.company, status="pending")
+        for one in pending[:1]:
+            at = f"/approvals/{one['id']}"
+            found += [
+                ("GET", at, None),
+                ("POST", f"{at}/comments", {"body": "Hm."}),
+                ("POST", f"{at}/approve", {"expectedRevision": one["revision"]}),
+                ("POST", f"{at}/reject", {"expectedRevision": one["revision"] + 1}),
+            ]
+        return found
+
+    def _some_pages(self) -> list[str]:
+        """Of what there is just now."""
+        found = self.sim.ask(runs.listing, company=self.sim.company, limit=1)
+        return [f"/runs/{one['id']}" for one in found] + [
+            f"/outcomes/{one['id']}" for one in self.sim.outcomes(status="open")[:1]
+        ]
+
+    def _visit(self, page: str) -> Response:
+        if self._session is None:
+            link = self.sim.do(sessions.create_link)["token"]
+            self._session = self.sim.do(sessions.redeem, as_system(), link=link)["token"]
+        answer: Response = self.sim.do_async(
+            self.sim.door.request("GET", page, headers={"cookie": f"{COOKIE}={self._session}"})
+        )
+        return self._sound(answer, page)
+
+    @staticmethod
+    def _sound(answer: Response, address: str) -> Response:
+        if answer.status >= 500:
+            raise Broken("nothing goes wrong inside", (address, answer.status, answer.body[:500]))
+        return answer
