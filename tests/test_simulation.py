@@ -10,13 +10,15 @@ from sqlalchemy import text
 
 from remit.clock import HOUR
 from remit.errors import BadInput
-from remit.services import inbox, run_endings
+from remit.services import idleness, inbox, run_endings
 from remit.services import reorganise as reorganising
+from remit.services.identity import Caller
 from remit.store.statement import change
 from remit.testing import Broken, Crash, Moment, Simulation, ToolRefused, Turn, check
 from remit.testing import scenario as scenarios
 from remit.testing.campaign import Op, campaign, play, shrink, story
 from remit.testing.invariants import check_quiet, check_record
+from remit.testing.outside import PAGES, Outside
 from remit.testing.real import real_stage
 from remit.testing.simulation import AgentDied
 
@@ -176,6 +178,56 @@ def test_lost_mail_is_noticed_and_the_story_is_cut_down(monkeypatch: pytest.Monk
     assert out.broken.name == "mail is held by living runs alone"
     assert len(out.ops) < 10
     assert "its ops" in str(out)
+
+
+def test_the_front_door_stays_where_it_is_through_crashes() -> None:
+    with Simulation() as sim:
+        letter = {"to": f"agent:{sim.root.id}", "body": "Hello."}
+        address = f"/api/companies/{sim.company}/messages"
+        assert sim.request("POST", address, body=letter).status == 201
+        sim.crash()
+        assert sim.request("POST", address, body=letter).status == 201
+        assert [one.body for one in sim.mail(sim.root)] == ["Hello.", "Hello."]
+        stranger = Caller("rmt_user_" + "x" * 43)
+        assert sim.request("GET", "/api/companies", caller=stranger).status == 401
+
+
+def test_what_goes_wrong_inside_is_noticed_at_the_front_door(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("something is wrong inside")
+
+    monkeypatch.setattr(idleness, "reason", broken)
+    with Simulation() as sim:
+        outside = Outside(sim)
+        outside.look(PAGES.index("/org"), sim.root.id)
+
+        def ask_everything() -> None:
+            for number in range(14):
+                outside.ask(number, sim.root.id, sim.root.id)
+
+        with pytest.raises(Broken, match="nothing goes wrong inside"):
+            ask_everything()
+
+
+def test_content_whose_row_never_came_is_an_orphan_and_swept() -> None:
+    def die(moment: Moment) -> None:
+        if moment is Moment.AFTER_STORING:
+            raise Crash(moment)
+
+    with Simulation() as sim:
+        file = {"description": "A file", "content": "Never seen."}
+        with sim.crashing(die), pytest.raises(Crash):
+            sim.request("POST", f"/api/companies/{sim.company}/files", body=file)
+        sim.crash()
+        kept = Path(sim.app.settings.home) / "blobs"
+        orphans = [path for path in kept.rglob("*") if path.is_file()]
+        assert [path.read_text() for path in orphans] == ["Never seen."]
+        assert sim.request("GET", f"/api/companies/{sim.company}/files").json() == []
+        for _ in range(2):  # into the trash, and out of it
+            sim.do_async(sim.app.library.sweep())
+        assert [path for path in kept.rglob("*") if path.is_file()] == []
 
 
 def test_shrinking_keeps_only_what_is_needed() -> None:
