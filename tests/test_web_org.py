@@ -60,7 +60,7 @@ def test_statuses_are_words_and_filters_know_those_who_await_approval(
     expect(row.locator(".badge")).to_have_text("awaits approval")
     expect(row.get_by_role("link", name="Move or change Waiting")).to_have_count(1)
     page.get_by_role("link", name="Awaits approval").click()
-    assert "status=pending_approval" in page.url
+    page.wait_for_url("**status=pending_approval**")
     expect(item(page, "Waiting")).to_be_visible()
     expect(item(page, "Lead")).to_have_count(0)
     expect(item(page, "ceo")).to_be_visible()  # above who fits
