@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from remit.runtime.runs import LiveRun, begin, finish
 from remit.services import claiming
@@ -22,6 +29,8 @@ from tests.http_client import Client, Running, serving
 
 T = TypeVar("T")
 
+#: Milliseconds. What comes, comes much sooner; a machine may be busy with something else.
+PATIENCE = 30_000
 _WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 800}
 _AXE = Axe()
@@ -136,7 +145,8 @@ class Visitor:
         self.context: BrowserContext = browser.new_context(
             base_url=office.url, viewport=options.pop("viewport", _WIDE), **options
         )
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
         self.page = self.tab()
         link = (who or office.board).must("POST", "/api/login-links")["url"]
         self.page.goto(link)

@@ -1261,6 +1261,7 @@ schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
 """
 
 
+@pytest.mark.timeout(600)  # thousands of requests
 def test_nothing_generated_from_the_description_breaks_the_server(tmp_path: Path) -> None:
     hooks = tmp_path / "hooks.py"
     hooks.write_text(HOOKS)

@@ -128,9 +128,12 @@ def test_a_conversation_that_is_full_is_not_gone_on_with(
     for number in range(1, 4):
         send(company, company.board, "agent:dev", "Go on.")
         company.sql("UPDATE agent_leases SET due_at = 0, failures = 0 WHERE agent_id = ?", dev.id)
-        at_work(company, over(company, dev, number))
+        idle = over(company, dev, number)
+        at_work(company, lambda number=number, idle=idle: len(Talker.sessions) >= number and idle())  # type: ignore[misc]
     assert Talker.sessions[:3] == [None, "s1", None]
-    assert statuses(company, dev)[:3] == ["completed", "failed", "completed"]
+    # One that was claimed when the worker was told to stop never got to talk.
+    talked = [status for status in statuses(company, dev) if status in ("completed", "failed")]
+    assert talked[:3] == ["completed", "failed", "completed"]
 
 
 @pytest.mark.requirement("HB-24")

@@ -17,7 +17,7 @@ from tests.mailing import unread
 
 #: Nobody listens there; for programs that do not call Remit.
 NOWHERE = "http://127.0.0.1:9"
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Lease(NamedTuple):
