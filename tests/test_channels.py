@@ -1,13 +1,21 @@
 """Channels: what agents say goes out, what is said to them comes in, and nobody else is let in."""
 
 import asyncio
+import functools
 import json
+import ssl
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from remit.adapters import outward
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
@@ -245,6 +253,12 @@ def test_who_is_not_bound_cannot_send_and_who_is_can(company: Company, outside: 
         == "not_bound"
     )
     assert deliver(company) == 0
+    known = company.call(
+        lead.caller, grants.listing, company=company.id, agent="lead", derived=True
+    )
+    assert [one["reason"] for one in known if one["resource"] == "channel:webhook"] == [
+        "is bound to it"
+    ]
     sent = send(company, lead.caller, ROOM, "It is done.", subject="News")
     assert sent["to"] == ROOM
     assert deliver(company) == 1
@@ -546,6 +560,60 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_called(
     assert asyncio.run(ask()).status == 200
     assert asked == ["rebound.test"]
     assert outside.got[0].headers["host"] == f"rebound.test:{port}"
+
+
+def certificate(folder: Path, name: str) -> ssl.SSLContext:
+    """For a server that shows it is called so, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    called = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    start = datetime.fromisoformat("2020-01-01T00:00:00+00:00")
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(called)
+        .issuer_name(called)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days=40_000))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / f"{name}.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+def test_a_certificate_has_to_be_of_the_name_that_was_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trusting = ssl.create_default_context()
+    monkeypatch.setattr(
+        httpx2, "AsyncClient", functools.partial(httpx2.AsyncClient, verify=trusting)
+    )
+
+    def post(url: str) -> outward.Answer:
+        given: dict[str, Any] = {"content": b"{}", "headers": {}, "seconds": 10, "largest": 1000}
+        return asyncio.run(outward.post(url, private=True, **given))
+
+    with receiving(certificate(tmp_path, "localhost")) as outside:
+        url = outside.url.replace("127.0.0.1", "localhost")
+        with pytest.raises(OSError, match=r"(?i)certificate"):
+            post(url)  # nobody vouches for it
+        trusting.load_verify_locations(tmp_path / "localhost.pem")
+        assert post(url).status == 200
+    with receiving(certificate(tmp_path, "elsewhere.test")) as outside:
+        trusting.load_verify_locations(tmp_path / "elsewhere.test.pem")
+        with pytest.raises(OSError, match=r"(?i)certificate"):
+            post(outside.url.replace("127.0.0.1", "localhost"))
+        assert outside.got == []
 
 
 # ── coming in ───────────────────────────────────────────────────────────────────────────────────

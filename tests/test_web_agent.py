@@ -442,5 +442,13 @@ def test_the_channels_of_an_agent_are_shown_without_what_opens_them(
     assert "5ecret" not in page.content()
     assert token not in page.content()
     check_accessible(page)
+    rights = visitor.goto(f"/agents/{bound['id']}?tab=rights")
+    expect(rights.get_by_role("region", name="Rights by rule")).to_contain_text("is bound to it")
+    page = visitor.goto(f"/agents/{bound['id']}?tab=mail")
+    # A person who answers writes to the agent; only the agent writes to the channel.
+    page.get_by_role("link", name="(no subject)").first.click()
+    page.get_by_label("Your reply").fill("Be kind to them.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("Sent.")).to_be_visible()
     page = visitor.goto(f"/agents/{free['id']}?tab=mail")
     expect(page.get_by_role("region", name="Channels")).to_contain_text("bound to no channel")
