@@ -41,6 +41,7 @@ from remit.services import (
 from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import Receiver, arrive, bind, deliver, receiving
+from tests.channel_stage import outbox as another_outbox
 from tests.company import Answer, Company, Member, opened, run_sql
 from tests.mailing import look, refused, send, take, tick
 from tests.organisation import refusal
@@ -423,11 +424,22 @@ def test_of_many_that_want_to_deliver_one_does(company: Company, outside: Receiv
     bind(company, company.ceo, outside.url)
     for number in range(4):
         send(company, company.ceo.caller, f"channel:webhook:{number}", str(number))
-    from tests.channel_stage import outbox as another
-
-    done = company.together([another(company, name=f"w{one}").tick() for one in range(3)])
-    assert sum(one for one in done if isinstance(one, int)) == 4, done
+    workers = [another_outbox(company, name=f"w{one}") for one in range(3)]
+    begun = [one for _ in range(3) for one in company.together([each.tick() for each in workers])]
+    assert sum(one for one in begun if isinstance(one, int)) == 4, begun
     assert sorted(outside.bodies) == ["0", "1", "2", "3"]
+
+
+def test_one_binding_does_not_take_all_the_places(company: Company, outside: Receiver) -> None:
+    lead = company.agent("lead")
+    for member in (company.ceo, lead):
+        bind(company, member, outside.url)
+    for number in range(3):
+        send(company, company.ceo.caller, f"channel:webhook:{number}", "ceo")
+    send(company, lead.caller, ROOM, "lead")
+    assert deliver(company) == 3
+    assert sorted(outside.bodies) == ["ceo", "ceo", "lead"]
+    assert deliver(company) == 1
 
 
 def test_a_message_that_may_go_out_once_goes_out_once(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 #: More than a channel of ours takes; plugins get no longer.
 ATTEMPT_SECONDS = 45.0
 AT_ONCE = 8
+#: Of one binding, so that a slow receiver keeps no others waiting.
+AT_ONCE_EACH = 2
 LONGEST_SLEEP = 1.0
 #: Much happens that is not about channels; it is looked at together.
 SHORTEST_SLEEP = 0.05
@@ -53,6 +56,7 @@ class Outbox:
         self._lease = lease
         self._backoff = backoff
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._senders: Counter[outbox.Sender] = Counter()
         self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -115,14 +119,16 @@ class Outbox:
                 await self._gate(as_system(), outbox.take_over, message=message, epoch=epoch)
             except Conflict:
                 continue  # it was heard of after all
-        free = AT_ONCE - len(self._under_way)
+        if len(self._under_way) >= AT_ONCE:
+            return 0
         begun = 0
-        if free > 0:
-            for message in await self._gate(as_system(), outbox.ready, limit=free):
-                begun += await uninterrupted(self._begin(message))
+        for message, sender in await self._gate(as_system(), outbox.ready):
+            full = self._senders[sender] >= AT_ONCE_EACH
+            if not full and len(self._under_way) < AT_ONCE:
+                begun += await uninterrupted(self._begin(message, sender))
         return begun
 
-    async def _begin(self, message: str) -> int:
+    async def _begin(self, message: str, sender: outbox.Sender) -> int:
         claimed = await self._gate(
             as_system(), outbox.claim, message=message, worker=self._name, lease=self._lease
         )
@@ -130,11 +136,13 @@ class Outbox:
             return 0
         task = asyncio.create_task(self._deliver(message, claimed))
         self._under_way[message] = task
-        task.add_done_callback(lambda _: self._done(message))
+        self._senders[sender] += 1
+        task.add_done_callback(lambda _: self._done(message, sender))
         return 1
 
-    def _done(self, message: str) -> None:
+    def _done(self, message: str, sender: outbox.Sender) -> None:
         self._under_way.pop(message, None)
+        self._senders -= Counter({sender: 1})
         self._changed.set()
 
     async def _deliver(self, message: str, claimed: dict[str, Any]) -> None:

@@ -75,10 +75,9 @@ def preview(ctx: Context, *, company: str | None, document: object) -> Answer:
 
 
 def sources(document: Mapping[str, Any]) -> list[str]:
-    """Where a document says that secrets are found; whoever looks there knows what there is."""
-    given = document.get("secrets")
-    entries = [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
-    return [source_name(one["source"]) for one in entries if "source" in one]
+    """Where a document that can be applied says that secrets are found; whether there is such a
+    source is known to whoever looks there."""
+    return [source_name(one.get("source")) for one in document.get("secrets", ())]
 
 
 def _carry_out(ctx: Context, company: str | None, document: object) -> Plan:

@@ -16,7 +16,8 @@ from remit.model.channel import (
     outside_id,
 )
 from remit.model.event import canonical
-from remit.model.mail import Message
+from remit.model.mail import LONGEST_SUBJECT, Message
+from remit.model.text import clean_line
 from remit.services import mail
 from remit.services.command import Context, logged, query
 from remit.services.running import system_only
@@ -56,10 +57,13 @@ def receive(
     called = outside_id(outside)
     address = channel_address(kind, conversation)
     text = _text(body)
+    line = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
+    if reply_to is not None and not isinstance(reply_to, str):
+        raise BadInput("replyTo must be the id of a message.", "Leave it out.")
     ctx.enter(binding.company_id)
     ctx.take_turn()
     binding = _bound(ctx, kind, digest)  # it may have been removed while we waited
-    said = hashlib.sha256(canonical([address, subject, text, reply_to]).encode()).hexdigest()
+    said = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
     before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
     if before is not None:
         if before.digest != said:
@@ -77,7 +81,7 @@ def receive(
         ctx,
         to=f"agent:{binding.agent_id}",
         text=text,
-        subject=subject,
+        subject=line,
         reply_to=_answered(ctx, binding, address, reply_to),
         from_channel=address,
     )
@@ -96,15 +100,11 @@ def _bound(ctx: Context, kind: str, digest: str) -> Binding:
     return found
 
 
-def _answered(ctx: Context, binding: Binding, address: str, text: object) -> Message | None:
+def _answered(ctx: Context, binding: Binding, address: str, text: str | None) -> Message | None:
     """A message that went out to this very place; nobody outside learns of any other."""
     if text is None:
         return None
-    found = (
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text)
-        if isinstance(text, str) and is_id(text)
-        else None
-    )
+    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text) if is_id(text) else None
     sent_there = found is not None and (found.sender_agent_id, found.address) == (
         binding.agent_id,
         address,

@@ -31,6 +31,8 @@ LEASE_TIME = 90 * SECOND
 #: Whoever says more than the outside takes has to wait.
 MOST_UNFINISHED = 1000
 MOST_AT_ONCE = 100
+#: An agent, and a kind of channel.
+Sender = tuple[str, str]
 GONE = "the binding is gone"
 _LONGEST_WHY = 300
 
@@ -75,10 +77,11 @@ def put(ctx: Context, message: Message, kind: str, body: File, due: Micros) -> N
 
 
 @query
-def ready(ctx: Context, *, limit: int = MOST_AT_ONCE) -> list[str]:
-    """Messages that can go out now."""
+def ready(ctx: Context) -> list[tuple[str, Sender]]:
+    """Messages that can go out now, each with who sends it and through what."""
     system_only(ctx)
-    return [one.message_id for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)]
+    found = ctx.tx.all(statements.READY, now=ctx.now, limit=MOST_AT_ONCE)
+    return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
 
 
 @query

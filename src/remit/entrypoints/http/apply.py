@@ -29,10 +29,10 @@ def router(app: App) -> APIRouter:
         """All or nothing. What the document does not mention is left alone; with `dryRun`, or
         when there is nothing to do, nothing is changed."""
         who = caller(request)
-        for source in applying.sources(body.document):
-            app.vault.check_source(source)
         if body.dry_run or await app.gate.first_answer(who) is None:
             plan = await app.gate(who, applying.preview, company=company, document=body.document)
+            for source in applying.sources(body.document):
+                app.vault.check_source(source)
             if body.dry_run or not (plan["created"] or plan["changed"]):
                 return reply({**plan, "dry_run": body.dry_run})
         answer = await app.gate(who, applying.apply, company=company, document=body.document)
