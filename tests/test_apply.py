@@ -15,18 +15,22 @@ from remit.errors import BadInput, Conflict, RemitError
 from remit.services import (
     agents,
     applying,
+    bindings,
     companies,
     configuration,
     events,
     grants,
+    mcp_servers,
     overview,
     repos,
     runs,
     schedules,
+    secrets,
 )
 from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, opened
+from tests.channel_stage import arrive
+from tests.company import Answer, Company, keyed, opened
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -80,6 +84,33 @@ def setup(company: Company) -> dict[str, Any]:
                 "expiresAt": to_iso(company.clock.now() + DAY),
             },
         ],
+        "secrets": [
+            {"name": "forge-key", "source": "env", "place": "FORGE_KEY"},
+            {"name": "vault-key", "source": "command", "place": ["op", "read", "op://a/b"]},
+        ],
+        "mcp_servers": [
+            {
+                "name": "forge",
+                "command": ["forge-mcp", "--stdio"],
+                "env": {"FORGE_PASSWORD": SECRET, "LANG": "C"},
+                "secretEnv": {"FORGE_TOKEN": "forge-key"},
+            },
+            {
+                "name": "remote",
+                "url": "https://mcp.example.com/mcp",
+                "secretHeaders": {"Authorization": "Bearer {vault-key}"},
+            },
+        ],
+        "bindings": [
+            {
+                "agent": "editor",
+                "adapterType": "webhook",
+                "adapterConfig": {
+                    "url": f"https://chat.example.com/{SECRET}",
+                    "secretRef": "forge-key",
+                },
+            }
+        ],
         "schedules": [
             {
                 "agent": "editor",
@@ -106,7 +137,10 @@ def preview(company: Company, document: Any, caller: Caller | None = None) -> An
 
 
 def everything(company: Company) -> dict[str, Any]:
-    tables = ("companies", "agents", "grants", "repos", "schedules", "config_revisions", "events")
+    tables = (
+        *("companies", "agents", "grants", "repos", "schedules", "config_revisions", "events"),
+        *("secrets", "mcp_servers", "agent_bindings"),
+    )
     return {
         name: company.sql(f"SELECT * FROM {name} ORDER BY id")  # noqa: S608  our tables
         for name in tables
@@ -132,14 +166,14 @@ def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company)
     before = everything(company)
     planned = preview(company, document)
     assert everything(company) == before, "a preview changes nothing"
-    assert (planned["created"], planned["changed"], planned["dry_run"]) == (7, 1, True)
+    assert (planned["created"], planned["changed"], planned["dry_run"]) == (12, 1, True)
     done = apply(company, document)
     assert done["plan"] == planned["plan"]
     assert {"agents[0]", "agents[1]", "grants[2]", "schedules[0]"} <= {
         entry["path"] for entry in done["plan"] if entry["action"] == "create"
     }
     again = apply(company, copy.deepcopy(document))
-    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 8)
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 13)
 
     found = company.call(company.board, companies.show, company=company.id)
     assert (found["name"], found["messaging"]) == ("Widgets", "team")
@@ -158,6 +192,62 @@ def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company)
     (planned_mail,) = company.call(company.board, schedules.listing, company=company.id)
     assert planned_mail["to"] == f"agent:{writer['id']}"
     assert [one["name"] for one in company.call(company.board, repos.listing)] == ["site"]
+    known = company.call(company.board, secrets.listing, company=company.id)
+    assert [(one.name, one.source) for one in known] == [
+        ("forge-key", "env"),
+        ("vault-key", "command"),
+    ]
+    servers = company.call(company.board, mcp_servers.listing, company=company.id)
+    assert [one["name"] for one in servers] == ["forge", "remote"]
+    assert servers[0]["secret_env"] == {"FORGE_TOKEN": "{forge-key}"}
+
+
+def test_a_binding_that_is_new_has_a_token_that_is_shown_once(company: Company) -> None:
+    document = setup(company)
+    assert preview(company, document)["tokens"] == []
+    asked = keyed(company.board, "once")
+    [shown] = apply(company, document, asked)["tokens"]
+    assert (shown["agent"], shown["adapter_type"]) == ("editor", "webhook")
+    assert shown["token"].startswith("rmt_channel_")
+    assert apply(company, document, asked)["tokens"] == []
+    assert apply(company, document)["tokens"] == []
+    arrive(company, shown["token"])
+    # What it says anew leaves the token as it is.
+    document["bindings"][0]["adapterConfig"]["timeoutSeconds"] = 5
+    [changed] = [one for one in apply(company, document)["plan"] if one["changes"]]
+    assert changed["changes"] == [{"path": "adapterConfig.timeoutSeconds", "was": None, "now": 5}]
+    arrive(company, shown["token"], outside="again")
+    assert shown["token"] not in json.dumps(
+        company.call(company.board, events.listing, company=company.id, limit=200)
+    )
+
+
+def test_what_was_shown_without_its_secret_and_comes_back_stays_what_it_was(
+    company: Company,
+) -> None:
+    document = setup(company)
+    apply(company, document)
+    [binding] = company.call(company.board, bindings.listing, company=company.id)
+    assert binding["adapter_config"]["url"] == "https://chat.example.com/…"
+    document["bindings"][0]["adapterConfig"] = binding["adapter_config"]
+    server = company.call(company.board, mcp_servers.listing, company=company.id)[0]
+    assert server["env"]["FORGE_PASSWORD"] != SECRET
+    document["mcp_servers"][0]["env"] = server["env"]
+    assert apply(company, document)["changed"] == 0
+    document["mcp_servers"][0]["env"] = {**server["env"], "FORGE_PASSWORD": SECRET[::-1]}
+    document["bindings"][0]["adapterConfig"]["url"] = "https://chat.example.com/another"
+    document["secrets"][0]["place"] = "OTHER_KEY"
+    planned = preview(company, document)
+    done = apply(company, document)
+    assert done["plan"] == planned["plan"]
+    assert {one["name"] for one in done["plan"] if one["changes"]} == {
+        "forge",
+        "forge-key",
+        "editor webhook",
+    }
+    assert SECRET[::-1] not in json.dumps(done)
+    assert "another" not in json.dumps(done)
+    assert apply(company, document)["changed"] == 0
 
 
 def test_what_changed_in_the_file_changes_and_is_shown_without_secrets(company: Company) -> None:
@@ -171,7 +261,7 @@ def test_what_changed_in_the_file_changes_and_is_shown_without_secrets(company: 
     document["repos"][0]["ref"] = "next"
     document["schedules"][0]["cron"] = "0 9 * * 2"
     done = apply(company, document)
-    assert (done["created"], done["changed"], done["unchanged"]) == (0, 6, 2)
+    assert (done["created"], done["changed"], done["unchanged"]) == (0, 6, 7)
     said = json.dumps(done)
     assert SECRET not in said
     assert SECRET[::-1] not in said
@@ -254,6 +344,20 @@ def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company)
     assert said("schedules", 0, at="2030-01-01") == "schedules[0].at: is not known."
     assert said("schedules", 0, to="agent:nobody").startswith("schedules[0]: ")
     assert said("schedules", 0, subject="") == "schedules[0].subject: must be text."
+    assert said("secrets", 0, source="nowhere!").startswith("secrets[0].source is not a name")
+    assert said("secrets", 0, place="a b").startswith("secrets[0].place is not the name")
+    assert said("secrets", 0, name="A B").startswith("secrets[0]: The name of a secret")
+    assert said("secrets", 1, name="forge-key") == "secrets[1]: is the same as secrets[0]."
+    assert said("mcp_servers", 0, url="https://x").startswith("mcp_servers[0]: Give either")
+    assert said("mcp_servers", 1, secretHeaders={"X": "absent"}).startswith(
+        "mcp_servers[1]: There is no secret 'absent'"
+    )
+    assert said("bindings", 0, agent="nobody").startswith("bindings[0]: There is no agent")
+    assert said("bindings", 0, adapterType="pigeon").startswith("bindings[0]: There is no channel")
+    assert said("bindings", 0, adapterConfig={"url": "ftp://x"}).startswith(
+        "bindings[0].adapterConfig.url: must be an address"
+    )
+    assert said("bindings", 0, adapterConfig=[]).startswith("bindings[0].adapterConfig: must be")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +365,8 @@ def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company)
     [
         ([], "The document must be an object."),
         ("x", "The document must be an object."),
-        ({"bindings": []}, "bindings: there are no channels to bind yet."),
+        ({"bindings": [{}]}, "bindings[0].agent: must be text."),
+        ({"secrets": [{"name": "x", "value": "abcdefg"}]}, "secrets[0].value: is not known."),
         ({"nothing": []}, "nothing: is not known."),
         ({"agents": {}}, "agents: must be a list of at most 1000."),
         ({"agents": [7]}, "agents[0]: must be an object with named values."),
@@ -331,7 +436,7 @@ def test_two_who_apply_at_once_do_not_do_it_twice(company: Company) -> None:
     ]
     answers = company.together(work)
     assert all(isinstance(answer, dict) for answer in answers), answers
-    assert sorted(answer["created"] for answer in answers) == [0, 0, 0, 7]  # type: ignore[index]
+    assert sorted(answer["created"] for answer in answers) == [0, 0, 0, 12]  # type: ignore[index]
 
 
 def test_a_grant_that_came_by_another_way_is_not_the_files_to_change(company: Company) -> None:

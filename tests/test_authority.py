@@ -91,7 +91,7 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
     "grant.read", "event.read", "event.verify", "outcome.read", "message.read", "approval.read",
-    "config.read", "repo.read",
+    "config.read", "repo.read", "binding.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
     "company.change",
@@ -423,6 +423,7 @@ BY_RELATION = {
 # What is one's own, and what one asked for.
 OWN = {
     "log.write", "message.read", "schedule.change", "question.ask", "thread.cancel",
+    "binding.read",
     "approval.request", "approval.read", "approval.comment",
 }  # fmt: skip
 

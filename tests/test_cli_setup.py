@@ -102,7 +102,7 @@ def test_files_that_cannot_be_applied_are_errors(only: Home, tmp_path: Path) -> 
     assert "cannot be read" in said("[[agents]")[1]
     assert "cannot be read" in said("{", "x.json")[1]
     assert "must hold an object" in said("[]", "x.json")[1]
-    assert "bindings: there are no channels" in said("[[bindings]]\nname = 'x'\n")[1]
+    assert "bindings[0].name: is not known" in said("[[bindings]]\nname = 'x'\n")[1]
     assert "agents[0].role must be one of" in said("[[agents]]\nname='x'\nrole='king'\n")[1]
     assert "agents[1].foo: is not known" in said("[[agents]]\nname='x'\n[[agents]]\nfoo=1\n")[1]
     assert only.json("agent", "list") == []

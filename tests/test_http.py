@@ -72,12 +72,14 @@ class World:
     run: str
     #: What the worker wants done in the background.
     job: str
+    binding: str
 
     def path(self, template: str) -> str:
         """A route's path with the ids of the first company."""
         ids = {"companyId": self.company, "user": self.user, "tokenId": self.token}
         ids |= {"keyId": self.key, "id": self.id_for(template)}
         ids |= {"adapterType": "scripted", "revisionId": "1", "name": "site"}
+        ids["kind"] = "webhook"
         return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
 
     def id_for(self, template: str) -> str:
@@ -86,7 +88,7 @@ class World:
         kinds["approvals"] = self.approval
         kinds |= {"agents": self.worker, "outcomes": self.outcome, "messages": self.message}
         kinds |= {"questions": self.question, "schedules": self.schedule, "runs": self.run}
-        kinds["jobs"] = self.job
+        kinds |= {"jobs": self.job, "bindings": self.binding}
         kinds |= {"secrets": "key", "mcp-servers": "up"}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
@@ -149,6 +151,8 @@ def world(running: Running) -> World:
     worker_client.must("POST", f"{here}/messages", {"to": "agent:background", "body": "Count."})
     job = worker_client.must("GET", f"{here}/jobs")[0]
     board.must("POST", f"{here}/repos", {"name": "site", "url": "/srv/site.git"})
+    bound = {"agent": worker, "adapterType": "webhook"}
+    binding = board.must("POST", f"{here}/bindings", bound)
     return World(
         running,
         board,
@@ -173,6 +177,7 @@ def world(running: Running) -> World:
         schedule["id"],
         run,
         job["id"],
+        binding["id"],
     )
 
 
@@ -223,6 +228,8 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/companies/{companyId}/questions": {"question": "Why?"},
         "/api/companies/{companyId}/secrets": {"name": "another", "source": "env", "place": "X"},
         "/api/companies/{companyId}/mcp-servers": {"name": "another", "command": ["true"]},
+        "/api/companies/{companyId}/bindings": {"agent": "lead", "adapterType": "webhook"},
+        "/api/channels/{kind}": {"id": "1", "conversation": "room", "body": "hello"},
         "/api/companies/{companyId}/questions/{id}/answer": {"answer": "With care."},
         "/api/questions/{id}/answer": {"answer": "With care."},
         "/api/companies/{companyId}/schedules": {
@@ -266,7 +273,7 @@ TABLES = [
     *("agent_places", "outcome_edges", "outcome_blockers"),
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
     *("messages", "deliveries", "questions", "schedules", "jobs", "repos"),
-    *("secrets", "mcp_servers"),
+    *("secrets", "mcp_servers", "agent_bindings", "channel_deliveries", "channel_receipts"),
 ]
 
 

@@ -11,7 +11,9 @@ ROOT = Path(__file__).parent.parent / "src" / "remit"
 LEAVES = {"errors", "ids", "clock"}
 NOUNS = LEAVES | {"model"}
 RULES = NOUNS | {"settings", "authority", "store"}
-EVERYTHING = RULES | {"services", "runtime", "adapters", "entrypoints", "app", "testing"}
+EVERYTHING = RULES | {
+    *("services", "runtime", "adapters", "channels", "entrypoints", "app", "testing")
+}
 
 # Which parts of the package a part may import, besides itself.
 MAY_IMPORT = {
@@ -24,12 +26,14 @@ MAY_IMPORT = {
     "model": LEAVES,
     "authority": NOUNS,
     "store": NOUNS | {"settings"},
-    "services": RULES | {"adapters"},
-    "runtime": RULES | {"services", "adapters", "prompts"},
+    "services": RULES | {"adapters", "channels"},
+    "runtime": RULES | {"services", "adapters", "channels", "prompts"},
     # What a run gives an adapter is its contract; it knows nothing of who carries the run out.
     "adapters": NOUNS,
+    # A channel is described and checked as an adapter is, and calls the outside in the same way.
+    "channels": NOUNS | {"adapters"},
     "prompts": set(),
-    "entrypoints": RULES | {"services", "runtime", "adapters", "app"},
+    "entrypoints": RULES | {"services", "runtime", "adapters", "channels", "app"},
     "app": EVERYTHING - {"testing"},
     "testing": EVERYTHING,
 }

@@ -421,3 +421,34 @@ def test_what_is_not_there_says_so(office: Office, visitor: Visitor) -> None:
         page = visitor.goto(address)
         expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
         expect(page.get_by_role("alert")).to_be_visible()
+
+
+def test_the_channels_of_an_agent_are_shown_without_what_opens_them(
+    office: Office, visitor: Visitor
+) -> None:
+    bound, free = office.agent("Bound"), office.agent("Unbound")
+    wanted = {
+        "agent": bound["id"],
+        "adapterType": "webhook",
+        "adapterConfig": {"url": "https://chat.example.org/hooks/5ecret"},
+    }
+    token = office.board.must("POST", office.path("bindings"), wanted)["token"]
+    said = {"id": "1", "conversation": "</script>", "body": HOSTILE}
+    office.board.as_(token).must("POST", "/api/channels/webhook", said)
+    page = visitor.goto(f"/agents/{bound['id']}?tab=mail")
+    channels = page.get_by_role("region", name="Channels")
+    expect(channels).to_contain_text("webhook to https://chat.example.org/…")
+    expect(page.get_by_role("region", name="In its inbox")).to_contain_text("webhook:</script>")
+    assert "5ecret" not in page.content()
+    assert token not in page.content()
+    check_accessible(page)
+    rights = visitor.goto(f"/agents/{bound['id']}?tab=rights")
+    expect(rights.get_by_role("region", name="Rights by rule")).to_contain_text("is bound to it")
+    page = visitor.goto(f"/agents/{bound['id']}?tab=mail")
+    # A person who answers writes to the agent; only the agent writes to the channel.
+    page.get_by_role("link", name="(no subject)").first.click()
+    page.get_by_label("Your reply").fill("Be kind to them.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("Sent.")).to_be_visible()
+    page = visitor.goto(f"/agents/{free['id']}?tab=mail")
+    expect(page.get_by_role("region", name="Channels")).to_contain_text("bound to no channel")

@@ -18,6 +18,7 @@ from remit.ids import Ids, TokenKind, new_token
 from remit.runtime import job_folders, runs
 from remit.runtime.clockwork import Clockwork
 from remit.runtime.kept import Kept
+from remit.runtime.outbox import Outbox
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
 from remit.services import bootstrap, maintenance, users
@@ -72,6 +73,7 @@ class App:
         self.vault = Vault(self.gate, settings.secrets)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
         self.kept = Kept(self.gate, self.clock, settings)
+        self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
         self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
         self._housekeeping: asyncio.Task[None] | None = None
 
@@ -88,6 +90,7 @@ class App:
 
     async def aclose(self) -> None:
         await self.clockwork.stop()
+        await self.outbox.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -118,6 +121,8 @@ class App:
         else:
             await self._check_board_token(token)
         await runs.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
+        if alone:
+            await self.outbox.recover()
         await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
@@ -131,9 +136,10 @@ class App:
             )
 
     def start_housekeeping(self) -> None:
-        """What goes on by itself: timed mail, and tidying up."""
+        """What goes on by itself: timed mail, mail to channels, and tidying up."""
         self._housekeeping = asyncio.create_task(self._keep_house())
         self.clockwork.start()
+        self.outbox.start()
 
     def start_tidying(self) -> None:
         """For a process beside others: only what lies on this machine."""

@@ -36,6 +36,7 @@ SecretId = NewType("SecretId", str)
 McpServerId = NewType("McpServerId", str)
 JobId = NewType("JobId", str)
 RepoId = NewType("RepoId", str)
+BindingId = NewType("BindingId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8
@@ -104,6 +105,8 @@ class TokenKind(StrEnum):
     USER = "user"
     SESSION = "session"
     LOGIN = "login"
+    #: Opens nothing but the inbox of one agent, to mail from outside.
+    CHANNEL = "channel"
 
 
 def new_token(kind: TokenKind) -> str:

@@ -32,6 +32,8 @@ class Settings:
     background_jobs: int = DEFAULT_JOBS
     #: For how many hours the workspace of a run that went wrong stays; 0 means not at all.
     keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
+    #: Whether channels may call addresses in private networks, this machine's among them.
+    private_channels: bool = False
 
     @property
     def board_token_file(self) -> Path:
@@ -77,6 +79,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         largest_import=_mebibytes(value("largest_import")),
         background_jobs=_jobs(value("background_jobs")),
         keep_failed_workspaces=_hours(value("keep_failed_workspaces")),
+        private_channels=_yes(value("private_channels"), "private_channels"),
     )
 
 
@@ -128,6 +131,12 @@ def _hours(text: str | None) -> int:
     return int(text)
 
 
+def _yes(text: str | None, name: str) -> bool:
+    if text not in (None, "yes", "no"):
+        raise BadInput(f"{name} must be yes or no.", 'Write it like "yes".')
+    return text == "yes"
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -145,6 +154,7 @@ def _read(path: Path) -> dict[str, str]:
         "largest_import",
         "background_jobs",
         "keep_failed_workspaces",
+        "private_channels",
     )
     for key, value in found.items():
         if key not in known:

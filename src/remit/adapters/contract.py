@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
@@ -101,18 +101,26 @@ def adopt(candidate: object) -> Adapter:
     return made
 
 
-def looked(adapter: Adapter, config: BaseModel | None, environment: Environment) -> Check:
-    """Call `check()` of an adapter that we may not have written."""
+class Checking(Protocol):
+    """An adapter, or a channel."""
+
+    @property
+    def check(self) -> Callable[..., Any]: ...
+
+
+def looked(adapter: Checking, config: BaseModel | None, environment: Environment) -> Check:
+    """Call `check()` of something that we may not have written."""
     try:
         taken = inspect.signature(adapter.check).parameters
         everything = any(one.kind is one.VAR_KEYWORD for one in taken.values())
         given = {"config": config, "environment": environment}
-        call: Callable[..., Any] = adapter.check
-        answer = call(**{name: one for name, one in given.items() if everything or name in taken})
+        answer = adapter.check(
+            **{name: one for name, one in given.items() if everything or name in taken}
+        )
     except Exception as error:
         # Only the kind: the text may hold what the adapter was looking at.
-        sentence = f"The adapter failed to check itself ({type(error).__name__})."
-        return Check(False, sentence, "Look at the plugin, or choose another adapter.")
+        sentence = f"It failed to check itself ({type(error).__name__})."
+        return Check(False, sentence, "Look at the plugin, or choose another.")
     if isinstance(answer, Check):
         return answer
     if inspect.iscoroutine(answer):

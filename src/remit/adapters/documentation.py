@@ -23,8 +23,12 @@ def configuration_doc(
     *,
     safety: Sequence[str] = (),
     examples: Mapping[str, Mapping[str, Any]] | None = None,
+    around: Mapping[str, Any] | None = None,
 ) -> str:
-    """Keys, defaults, bounds, descriptions, safety notes and examples as plain text."""
+    """Keys, defaults, bounds, descriptions, safety notes and examples as plain text.
+
+    `around` is what an example has besides: a new agent, unless told otherwise.
+    """
     lines = [f"# {type_}", "", *_wrapped(summary, ""), *([""] if summary else [])]
     lines += [f'adapterType: "{type_}". The keys below are the keys of adapterConfig.']
     required: list[str] = []
@@ -42,7 +46,7 @@ def configuration_doc(
             lines += _wrapped(note, "- ")
     lines += ["", "## Examples"]
     for title, config in (examples or {"The smallest": _smallest(model)}).items():
-        payload = {"name": "ada", "role": "engineer", "adapterType": type_}
+        payload = {**(around or {"name": "ada", "role": "engineer"}), "adapterType": type_}
         lines += ["", f"{title}:", json.dumps({**payload, "adapterConfig": config}, indent=2)]
     return "\n".join(lines) + "\n"
 

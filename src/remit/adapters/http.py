@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from remit.adapters import answers
+from remit.adapters import answers, outward
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config, SecretName, Text
@@ -162,26 +163,18 @@ def _announcement(context: RunContext) -> dict[str, Any]:
 async def _post(
     config: HttpConfig, url: str, document: dict[str, Any], key: str | None
 ) -> tuple[int, str]:
-    """To the configured address and nowhere else: nothing is followed, no proxy is taken."""
-    import httpx2
-
-    headers = {**config.headers, "Accept": "application/json"}
+    headers = {**config.headers, "Accept": "application/json", "Content-Type": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    patience = httpx2.Timeout(config.timeout_seconds, connect=_PATIENCE_SECONDS * 2)
-    try:
-        async with (
-            httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=patience) as client,
-            client.stream("POST", url, json=document, headers=headers) as response,
-        ):
-            body = b""
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > _LARGEST_ANSWER:
-                    raise OSError("its answer is too large")
-            return response.status_code, body.decode(errors="replace")
-    except httpx2.HTTPError as error:
-        raise OSError(f"{type(error).__name__}: {error}"[:300]) from error
+    answer = await outward.post(
+        url,
+        content=json.dumps(document).encode(),
+        headers=headers,
+        seconds=config.timeout_seconds,
+        largest=_LARGEST_ANSWER,
+        private=True,  # agents of one's own network are what this adapter is for
+    )
+    return answer.status, answer.body.decode(errors="replace")
 
 
 async def _announce_end(config: HttpConfig, url: str, context: RunContext) -> None:

@@ -15,8 +15,8 @@ from remit.errors import Unsupported
 class HumanConfig(Config):
     notify: bool = Field(
         default=True,
-        description="Kept for channels, which are not there yet: a person finds new mail in their "
-        "inbox and among what needs them, either way.",
+        description="Kept for channels that tell people: none does so yet. A person finds new mail "
+        "in their inbox and among what needs them, either way.",
     )
 
 

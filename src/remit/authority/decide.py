@@ -83,6 +83,8 @@ class Action(StrEnum):
     REPO_SYNC = "repo.sync"
     REPO_USE = "repo.use"
     AGENT_PURGE = "agent.purge"
+    BINDING_READ = "binding.read"
+    BINDING_CHANGE = "binding.change"
 
 
 #: What looking takes; an observer may do these and nothing else.
@@ -103,6 +105,7 @@ _LOOKING = frozenset(
         Action.EVENT_READ,
         Action.EVENT_VERIFY,
         Action.REPO_READ,
+        Action.BINDING_READ,
     }
 )
 
@@ -158,6 +161,16 @@ _BY_CAPABILITY = frozenset(
     }
 )
 
+#: What an agent may do with its own, and with nobody else's.
+_ITS_OWN = frozenset(
+    {
+        Action.SCHEDULE_CHANGE,
+        Action.QUESTION_ASK,
+        Action.MESSAGE_READ,
+        Action.BINDING_READ,
+    }
+)
+
 _LEVEL = {
     Action.FILE_READ: Level.READ,
     Action.FILE_AUDIT: Level.READ,
@@ -191,6 +204,9 @@ class Facts:
     receiver_is_board: bool = False
     #: Whether the mail is to be run in the background, for the asking agent.
     to_background: bool = False
+    #: Whether the mail goes to a channel, and whether the asking agent is bound to that kind.
+    to_channel: bool = False
+    bound: bool = False
     #: Whether the message went from one report of the asking agent to another.
     among_reports: bool = False
     #: Whether the file came to the asking person by mail.
@@ -239,6 +255,8 @@ def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
         return _deny("not_operator", "Only an operator of the instance creates companies.")
     if facts.to_background:
         return _deny("agents_only", "Only agents have background jobs.")
+    if facts.to_channel:
+        return _deny("agents_only", "Only agents are bound to channels.")
     membership = facts.membership
     if membership is not None and action is Action.KEY_CHANGE and facts.seat_user == actor.id:
         return _allow("seat", "You hold this agent's seat.", "rule:seat")
@@ -302,7 +320,7 @@ def _decide_agent(
         return _deny("not_below_you", "You supervise only who works below you.")
     if action is Action.MESSAGE_SEND:
         return _decide_message(actor, resource, facts)
-    if action in (Action.SCHEDULE_CHANGE, Action.QUESTION_ASK, Action.MESSAGE_READ):
+    if action in _ITS_OWN:
         if facts.place and facts.place[0] == actor.id:
             return _allow("self", "It is your own.", "rule:self")
         if action is Action.MESSAGE_READ and facts.among_reports:
@@ -356,6 +374,9 @@ def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -
     granted = holding(held, Level.USE, facts.now)
     if granted.reason == "denied_by_grant":
         return granted
+    if facts.to_channel and not facts.bound:
+        # A capability on the channel can forbid or ask, and takes the place of no binding.
+        return _deny("not_bound", "You are not bound to a channel of that kind.")
     by_rule = _message_rule(actor, resource.id if resource is not None else "", facts)
     if by_rule is not None:
         # What was said explicitly goes before what follows from the tree.
@@ -375,6 +396,8 @@ def _message_rule(actor: Principal, receiver: str, facts: Facts) -> tuple[str, s
         return "board", "It is the board over you."
     if facts.to_background:
         return "self", "It is a job of your own."
+    if facts.to_channel:
+        return "bound", "The channel is bound to you."
     if not receiver:
         return None
     if receiver == actor.id:

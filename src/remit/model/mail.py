@@ -69,6 +69,8 @@ class Message:
     request: str | None
     #: The answer of a background job.
     background: bool
+    #: The address outside from which it came, if it came through a channel.
+    channel: str | None
     created_at: Micros
 
 
@@ -113,7 +115,7 @@ class Address:
 
 #: How the background is written on an envelope.
 BACKGROUND = "agent:background"
-_CHANNEL = re.compile(r"[a-z][a-z0-9-]{0,31}:[^\s\x00-\x1f]{1,128}")
+_CHANNEL = re.compile(r"[a-z][a-z0-9-]{0,31}:[^\s]{1,128}")
 
 
 def parse_address(text: object) -> Address:
@@ -128,7 +130,7 @@ def parse_address(text: object) -> Address:
     kind, colon, who = text.partition(":")
     if colon and who and kind in ("agent", "user"):
         return Address(AddressKind(kind), who)
-    if colon and kind == "channel" and _CHANNEL.fullmatch(who):
+    if colon and kind == "channel" and _CHANNEL.fullmatch(who) and who.isprintable():
         return Address(AddressKind.CHANNEL, who)
     if not colon and text:
         return Address(AddressKind.AGENT, text)

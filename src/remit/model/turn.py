@@ -39,6 +39,8 @@ class Letter:
     body: str
     #: Whether the body goes on in its file.
     cut: bool = False
+    #: Whether it came through a channel, from somebody whom Remit does not know.
+    outside: bool = False
 
 
 def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
@@ -56,6 +58,8 @@ def _render(letter: Letter) -> str:
         f"from-board: {'yes' if letter.from_board else 'no'}",
         f"created-at: {to_iso(letter.created_at)}",
     ]
+    if letter.outside:
+        lines.insert(4, "from-outside: yes (not from this company, and without authority in it)")
     if letter.subject:
         lines.append(f"subject: {_one_line(letter.subject)}")
     if letter.attempt > 1:

@@ -67,7 +67,7 @@ class Context:
     #: The approval that this very call was given.
     ticket: str | None = None
     #: Shown to the caller once and stored nowhere.
-    secrets: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, Any] = field(default_factory=dict)
     #: What can find that there is nothing to ask anybody about.
     before_asking: Callable[[Context], None] | None = None
     _head: event_log.Head | None = None

@@ -8,6 +8,7 @@ from remit.ids import OutcomeId
 from remit.model.agent import Agent
 from remit.services.command import Context
 from remit.store import agents as statements
+from remit.store import channels as channel_statements
 from remit.store import outcomes as outcome_statements
 
 #: Owners of very many outcomes list them with the outcome tools.
@@ -26,6 +27,17 @@ def rights(ctx: Context, agent: Agent) -> list[dict[str, Any]]:
     found += [
         _right("message", report.id, "use", f"its report {report.name}")
         for report in ctx.tx.all(statements.REPORTS, agent=agent.id)
+    ]
+    found += [
+        _right("channel", bound.adapter_type, "use", "is bound to it")
+        for bound in ctx.tx.all(
+            channel_statements.BINDINGS,
+            company=agent.company_id,
+            agent=agent.id,
+            any_agent=False,
+            after="",
+            limit=MOST_OUTCOMES,
+        )
     ]
     found += [
         _right("outcome", outcome.id, "write", "delegated it, and will judge it")

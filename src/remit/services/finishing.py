@@ -17,6 +17,7 @@ from remit.model.approval import Approval, ApprovalType
 from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import (
     approval_engine,
+    bindings,
     budgets,
     inbox,
     jobs,
@@ -173,6 +174,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
+    bindings.end_all(ctx, agent)
     jobs.drop_all(ctx, agent)
     withdrawn = approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))

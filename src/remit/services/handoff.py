@@ -50,6 +50,8 @@ def _messages(ctx: Context, run: Run) -> list[Any]:
 
 
 def _sender(message: Any) -> str | None:
+    if message.channel is not None:
+        return str(message.channel)
     if message.sender_agent_id is not None:
         return f"agent:{message.sender_agent_id}"
     return None if message.sender_user_id is None else f"user:{message.sender_user_id}"

@@ -314,10 +314,13 @@ def _shown(ctx: Context, delivery: Delivery) -> dict[str, Any]:
 
 def _letter(shown: dict[str, Any]) -> Letter:
     kind = shown["sender"].partition(":")[0]
+    outside = kind == "channel"
+    sender = "remit" if kind == "system" else f"{kind}:{shown['sender_name']}"
     return Letter(
         id=shown["id"],
-        sender=f"{kind}:{shown['sender_name']}" if kind != "system" else "remit",
-        description=f"{shown['sender_name']} ({kind})",
+        sender=sender,
+        description=f"{shown['sender_name']} ({'outside' if outside else kind})",
+        outside=outside,
         from_board=shown["from_board"],
         subject=shown["subject"],
         created_at=from_iso(shown["created_at"]),

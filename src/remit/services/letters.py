@@ -95,6 +95,8 @@ def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
 def _sender_name(ctx: Context, message: Message) -> str:
     if message.background:
         return AddressKind.BACKGROUND.value
+    if message.channel is not None:
+        return message.channel.partition(":")[2]
     if message.sender_agent_id is not None:
         found = lookup.agent_row(ctx, message.sender_agent_id)
         return found.name if found else message.sender_agent_id

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remit.authority import Action
+from remit.channels import registry
 from remit.clock import Micros, from_iso
-from remit.errors import BadInput, Conflict, Refused
+from remit.errors import BadInput, Conflict
 from remit.ids import MessageId, QuestionId, UserId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
@@ -40,11 +41,13 @@ from remit.model.text import clean_line, clean_text
 from remit.services import (
     answering,
     background,
+    bindings,
     documents,
     grants,
     inbox,
     letters,
     lookup,
+    outbox,
     users,
     views,
 )
@@ -118,9 +121,10 @@ def post(
     question: QuestionId | None = None,
     request: str | None = None,
     from_background: bool = False,
+    from_channel: str | None = None,
 ) -> Message:
     """What every way of sending comes down to."""
-    assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
+    assert not (from_background or from_channel) or ctx.actor.kind is ActorKind.SYSTEM
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     if len(attachments) > MOST_ATTACHMENTS:
         raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
@@ -161,6 +165,7 @@ def post(
         question_id=question,
         request=request,
         background=from_background,
+        channel=from_channel,
         created_at=ctx.now,
     )
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
@@ -173,6 +178,8 @@ def post(
     job = None
     if address.kind is AddressKind.BACKGROUND:
         job = background.accept(ctx, message, content, due)
+    if address.kind is AddressKind.CHANNEL:
+        outbox.put(ctx, message, address.who.partition(":")[0], content, due)
     ctx.record(
         "message.send",
         f"message:{message.id}",
@@ -183,6 +190,7 @@ def post(
             "attachments": [other.id for other in sent],
             "deliver_at": views.time(due),
             **({"job": job.id} if job is not None else {}),
+            **({"from": from_channel} if from_channel is not None else {}),
         },
         receivers.decision,
     )
@@ -254,11 +262,7 @@ def receivers_of(ctx: Context, address: Address) -> Receivers:
         return _to_user(ctx, address.who)
     if address.kind is AddressKind.BACKGROUND:
         return _to_background(ctx)
-    raise Refused(
-        "No channel is bound to you.",
-        "Write to an agent, to a user or to the board; they can pass it on.",
-        code="not_bound",
-    )
+    return _to_channel(ctx, address.who)
 
 
 def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
@@ -301,6 +305,29 @@ def _to_user(ctx: Context, who: str) -> Receivers:
     over_me = receiver.id in _board_over(ctx) or (me is not None and me.boss_user_id == receiver.id)
     decision = ctx.require(Action.MESSAGE_SEND, on=f"user:{receiver.id}", receiver_is_board=over_me)
     return Receivers((), (receiver.id,), decision)
+
+
+def _to_channel(ctx: Context, who: str) -> Receivers:
+    """A place outside, for an agent that is bound to that kind of channel."""
+    kind = who.partition(":")[0]
+    me = ctx.actor.agent_id
+    bound = None if me is None else bindings.live(ctx, me, kind)
+    decision = ctx.require(
+        Action.MESSAGE_SEND,
+        Resource(ResourceKind.CHANNEL, kind),
+        on=f"channel:{who}",
+        to_channel=True,
+        bound=bound is not None,
+    )
+    assert bound is not None, "only who is bound may"
+    config = json.loads(bound.adapter_config)
+    if not registry.get(kind).sends(registry.installed.read(kind, config)):
+        raise Conflict(
+            f"Your binding to {kind} only takes messages in.",
+            "Ask the board to say where messages should go.",
+            code="only_incoming",
+        )
+    return Receivers((), (), decision)
 
 
 def _to_background(ctx: Context) -> Receivers:
@@ -373,6 +400,8 @@ def written(address: Address, receivers: Receivers) -> str:
         return f"agent:{receivers.agents[0].id}"
     if address.kind is AddressKind.USER:
         return f"user:{receivers.users[0]}"
+    if address.kind is AddressKind.CHANNEL:
+        return f"channel:{address.who}"
     return BACKGROUND if address.kind is AddressKind.BACKGROUND else "board"
 
 

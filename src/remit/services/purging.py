@@ -18,6 +18,7 @@ from remit.model.agent import Agent, AgentStatus
 from remit.services import documents, lookup, tree, views
 from remit.services.command import Answer, Context, command
 from remit.services.redaction import text_without_secrets, without_secrets
+from remit.store import channels as channel_statements
 from remit.store import files as file_statements
 from remit.store import purging as statements
 from remit.store import runs as run_statements
@@ -38,7 +39,9 @@ def purge(ctx: Context, *, agent: str) -> Answer:
     about: dict[str, Any] = {"agent": found.id}
     ctx.tx.run(statements.FORGET_SESSIONS, **about)
     ctx.tx.run(statements.FORGET_ANSWERS, actor=f"agent:{found.id}")
+    ctx.tx.run(channel_statements.FORGET_RECEIPTS, **about)
     removed = {
+        "bindings": ctx.tx.run(channel_statements.FORGET_BINDINGS, **about),
         "tokens": ctx.tx.run(statements.FORGET_TOKENS, **about),
         "log_pieces": ctx.tx.run(statements.FORGET_LOGS, **about),
         "runs": ctx.tx.run(statements.SILENCE_RUNS, **about),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from remit.authority import Action
+from remit.channels import registry
 from remit.errors import Conflict, NotFound
 from remit.ids import CompanyId, SecretId
 from remit.model.secret import (
@@ -18,6 +20,7 @@ from remit.model.secret import (
 from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.running import system_only
+from remit.store import channels as channel_statements
 from remit.store import mcp_servers as server_statements
 from remit.store import secrets as statements
 from remit.store.statement import row
@@ -94,6 +97,19 @@ def remove(ctx: Context, *, company: str | None, name: object) -> Answer:
         if called in named_in(server.templates.values()):
             raise Conflict(
                 f"The MCP server {server.name} uses it.", "Remove or replace that server first."
+            )
+    for binding in ctx.tx.all(
+        channel_statements.BINDINGS,
+        company=ctx.company,
+        agent="",
+        any_agent=True,
+        after="",
+        limit=MOST,
+    ):
+        if registry.secret_of(json.loads(binding.adapter_config)) == called:
+            raise Conflict(
+                f"A binding to {binding.adapter_type} signs with it.",
+                "Remove or replace that binding first.",
             )
     ctx.tx.run(statements.REMOVE_SECRET, secret=found.id, now=ctx.now)
     ctx.record("secret.remove", f"secret:{called}", {"source": found.source})

@@ -7,7 +7,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.model.mail import BACKGROUND, AddressKind, Delivery, DeliveryStatus, Message
-from remit.services import letters, lookup, views
+from remit.services import letters, lookup, outbox, views
 from remit.services.command import Context, logged, query
 from remit.store import agents as agent_statements
 from remit.store import jobs as job_statements
@@ -151,6 +151,7 @@ def _sent(ctx: Context, message: Message) -> dict[str, Any]:
         "deliveries": [
             *(_delivery(ctx, delivery) for delivery in reached),
             *_to_background(ctx, message),
+            *_to_channel(ctx, message),
         ],
     }
 
@@ -192,6 +193,12 @@ def _to_background(ctx: Context, message: Message) -> Iterator[dict[str, Any]]:
         }
 
 
+def _to_channel(ctx: Context, message: Message) -> Iterator[dict[str, Any]]:
+    found = outbox.of(ctx, message)
+    if found is not None:
+        yield outbox.view(found)
+
+
 def _named(ctx: Context, message: Message) -> dict[str, Any]:
     shown = views.message(message)
     return {
@@ -210,4 +217,6 @@ def _name(ctx: Context, address: str) -> str:
     if kind == "user":
         user = ctx.tx.one(people.USER, user=who)
         return user.name if user else who
+    if kind == "channel":
+        return who
     return "remit" if kind == "system" else address

@@ -278,6 +278,8 @@ def message(value: Message) -> View:
 def sender(value: Message) -> str:
     if value.background:
         return BACKGROUND
+    if value.channel is not None:
+        return value.channel
     who = value.sender_agent_id or value.sender_user_id
     return f"{value.sender_kind.value}:{who}" if who else "system"
 

@@ -11,6 +11,7 @@ from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.approval import Approval
 from remit.model.budget import Stop
+from remit.model.channel import ChannelDelivery
 from remit.model.decision import Decision
 from remit.model.job import Job
 from remit.model.mail import Delivery, DeliveryStatus, Message
@@ -24,6 +25,7 @@ from remit.services import (
     letters,
     lookup,
     loose,
+    outbox,
     questions,
     schedules,
     signs,
@@ -31,10 +33,12 @@ from remit.services import (
 )
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
+from remit.store import channels as channel_statements
 from remit.store import governance, looking, people
 from remit.store import jobs as job_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
+from remit.store.statement import Statement
 
 MOST = 500
 
@@ -102,6 +106,10 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         if delivery.agent_id is not None and _in_reach(ctx, delivery.agent_id):
             title = f"{_subject(ctx, delivery)} ({delivery.ended_why})"
             items.append(_item(ctx, "dead_letter", delivery.message_id, title, delivery))
+    for unsent in ctx.tx.all(channel_statements.DEAD, company=ctx.company, limit=MOST):
+        if _in_reach(ctx, unsent.agent_id):
+            title = f"{_subject(ctx, unsent)} (to {unsent.address}: {unsent.ended_why})"
+            items.append(_item(ctx, "dead_letter", unsent.message_id, title, unsent))
     items += [
         _about_agent(
             ctx, "failed_run", run.id, f"A run {run.status.value}", run.agent_id, run.ended_at
@@ -185,7 +193,7 @@ def loose_ends(
     if top is None:
         raise BadInput("Whose loose ends?", "Name the agent.")
     loose.look(ctx, top)
-    whose: dict[str, Any] = {"company": ctx.company, "agent": top, "limit": MOST}
+    whose: dict[str, Any] = {"company": ctx.company, "agent": top, "limit": MOST, "now": ctx.now}
     ends = [
         {"kind": "question", **views.question(found)}
         for found in ctx.tx.all(statements.QUESTIONS_BELOW, **whose)
@@ -198,10 +206,13 @@ def loose_ends(
         {"kind": "job", **views.job(found)}
         for found in ctx.tx.all(job_statements.UNFINISHED_BELOW, **whose)
     ]
-    for kind, statement in (
+    lines: tuple[tuple[str, Statement[Any]], ...] = (
         ("deferred_mail", statements.DEFERRED_BELOW),
+        ("deferred_mail", channel_statements.DEFERRED_BELOW),
         ("dead_letter", statements.DEAD_BELOW),
-    ):
+        ("dead_letter", channel_statements.DEAD_BELOW),
+    )
+    for kind, statement in lines:
         ends += [
             _item(ctx, kind, found.message_id, _subject(ctx, found), found)
             for found in ctx.tx.all(statement, **whose)
@@ -257,6 +268,7 @@ def _take_back(ctx: Context, text: str) -> Answer:
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
         if delivery.status is DeliveryStatus.DEFERRED
     ]
+    unsent = outbox.held_back(ctx, message)
     if not waiting and (under_way := _under_way(ctx, message)):
         for job in under_way:
             jobs.cancel_one(ctx, job)
@@ -266,8 +278,10 @@ def _take_back(ctx: Context, text: str) -> Answer:
     else:
         decision = _may_cancel(ctx, message.sender_agent_id)
         ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
-    if not waiting:
+    if not waiting and unsent is None:
         raise Conflict("The message was delivered already.")
+    if unsent is not None:
+        outbox.cancel(ctx, unsent)
     for delivery in waiting:
         ctx.tx.run(
             statements.END_DELIVERY,
@@ -310,7 +324,10 @@ def revive(ctx: Context, *, message: str) -> Answer:
     """Put a dead letter back in line, after somebody looked at it."""
     found, dead = _dead_letter(ctx, message)
     for delivery in dead:
-        inbox.revive(ctx, delivery)
+        if isinstance(delivery, ChannelDelivery):
+            outbox.revive(ctx, delivery)
+        else:
+            inbox.revive(ctx, delivery)
     ctx.record("message.revive", f"message:{found.id}", {})
     return {"id": found.id, "status": "queued"}
 
@@ -320,13 +337,17 @@ def discard(ctx: Context, *, message: str) -> Answer:
     """A person has seen a dead letter and lets it rest."""
     found, dead = _dead_letter(ctx, message)
     for delivery in dead:
-        ctx.tx.run(statements.DISCARD, delivery=delivery.id, now=ctx.now)
+        if isinstance(delivery, ChannelDelivery):
+            outbox.discard(ctx, delivery)
+        else:
+            ctx.tx.run(statements.DISCARD, delivery=delivery.id, now=ctx.now)
     ctx.record("message.discard", f"message:{found.id}", {})
     return {"id": found.id, "status": "cancelled"}
 
 
-def _dead_letter(ctx: Context, text: str) -> tuple[Message, list[Delivery]]:
-    """For whoever has a say over its receiver: supervision, not mail."""
+def _dead_letter(ctx: Context, text: str) -> tuple[Message, list[Delivery | ChannelDelivery]]:
+    """For whoever has a say over its receiver, or its sender if it was for a channel:
+    supervision, not mail."""
     found = lookup.message(ctx, text, lambda one: letters.sees(ctx, one) or _supervises(ctx, one))
     dead = _dead(ctx, found)
     receiver = dead[0].agent_id if dead else found.sender_agent_id
@@ -338,11 +359,15 @@ def _dead_letter(ctx: Context, text: str) -> tuple[Message, list[Delivery]]:
     return found, dead
 
 
-def _dead(ctx: Context, message: Message) -> list[Delivery]:
+def _dead(ctx: Context, message: Message) -> list[Delivery | ChannelDelivery]:
+    unsent = outbox.dead(ctx, message)
     return [
-        delivery
-        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
-        if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
+        *([] if unsent is None else [unsent]),
+        *(
+            delivery
+            for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+            if delivery.status is DeliveryStatus.DEAD and delivery.agent_id is not None
+        ),
     ]
 
 
@@ -364,7 +389,9 @@ def _may_cancel(ctx: Context, owner: str | None) -> Decision:
     return ctx.decide(Action.THREAD_CANCEL, home=owner, place=ctx.place(owner))
 
 
-def _item(ctx: Context, kind: str, item: str, title: str, delivery: Delivery) -> dict[str, Any]:
+def _item(
+    ctx: Context, kind: str, item: str, title: str, delivery: Delivery | ChannelDelivery
+) -> dict[str, Any]:
     return {
         "kind": kind,
         "id": item,
@@ -375,7 +402,7 @@ def _item(ctx: Context, kind: str, item: str, title: str, delivery: Delivery) ->
     }
 
 
-def _subject(ctx: Context, delivery: Delivery) -> str:
+def _subject(ctx: Context, delivery: Delivery | ChannelDelivery) -> str:
     message = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
     assert message is not None
     return message.subject or "(no subject)"

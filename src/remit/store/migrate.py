@@ -14,7 +14,7 @@ from remit.errors import BadInput, Unavailable, Unsupported
 from remit.store.sqlite import connect
 
 #: The newest revision under `migrations/versions`; a test keeps it true.
-HEAD = "0007"
+HEAD = "0008"
 _SQLITE = "sqlite:///"
 
 

@@ -65,6 +65,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "inbox": Entry("mail", "List your mail, or an agent's."),
         "read": Entry("mail", "Read a message and its thread."),
         "needs-you": Entry("mail", "List everything that awaits you."),
+        "bind": Entry("bind", "Channels that agents are bound to."),
         "question": Entry("question", "What agents ask, and your answers."),
         "schedule": Entry("schedule", "Mail that agents send at set times."),
     },

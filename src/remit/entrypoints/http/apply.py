@@ -15,7 +15,8 @@ from remit.services import applying
 
 
 class ApplyBody(Body):
-    #: Sections `company`, `agents`, `grants`, `repos` and `schedules`.
+    #: Sections `company`, `secrets`, `repos`, `mcp_servers`, `agents`, `grants`, `bindings` and
+    #: `schedules`.
     document: dict[str, Any]
     dry_run: StrictBool = False
 
@@ -30,8 +31,13 @@ def router(app: App) -> APIRouter:
         who = caller(request)
         if body.dry_run or await app.gate.first_answer(who) is None:
             plan = await app.gate(who, applying.preview, company=company, document=body.document)
+            for source in applying.sources(body.document):
+                app.vault.check_source(source)
             if body.dry_run or not (plan["created"] or plan["changed"]):
                 return reply({**plan, "dry_run": body.dry_run})
-        return reply(await app.gate(who, applying.apply, company=company, document=body.document))
+        answer = await app.gate(who, applying.apply, company=company, document=body.document)
+        for place in answer.pop("replaced", ()):
+            await app.vault.discard(place)
+        return reply(answer)
 
     return routes

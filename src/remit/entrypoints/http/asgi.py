@@ -19,7 +19,9 @@ from remit.entrypoints.http import (
     apply,
     approvals,
     archive,
+    bindings,
     budgets,
+    channels,
     companies,
     events,
     files,
@@ -130,6 +132,8 @@ class Instance:
             events.router(app, self.announcer),
             secrets.router(app),
             mcp_servers.router(app),
+            bindings.router(app),
+            channels.router(app),
         ):
             api.router.routes.extend(router.routes)  # flat: each request looks through them
         api.router.routes.extend(web.build(app, self.announcer))

@@ -22,7 +22,7 @@ _NEWEST = "g"
 
 
 class MessageBody(Body):
-    #: `agent:<name>`, `user:<name>` or `board`.
+    #: `agent:<name>`, `user:<name>`, `board`, or for agents `channel:<kind>:<id>`.
     to: Reference
     #: The text, or else a file that is the message.
     body: str | None = None

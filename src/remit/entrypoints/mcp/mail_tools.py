@@ -20,8 +20,8 @@ class SendArguments(Repeatable):
     to: Annotated[
         str,
         Field(
-            description="agent:<name>, user:<name>, board, or agent:background to have the text "
-            "run once",
+            description="agent:<name>, user:<name>, board, channel:<kind>:<id>, or "
+            "agent:background to have the text run once",
             max_length=200,
         ),
     ]

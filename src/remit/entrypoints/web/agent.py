@@ -19,6 +19,7 @@ from remit.model.grant import ACTIONS
 from remit.model.outcome import OutcomeStatus
 from remit.model.permission import PermissionLevel
 from remit.services import (
+    bindings,
     budgets,
     companies,
     configuration,
@@ -156,6 +157,9 @@ async def _mail(visit: Visit, one: Mapping[str, Any]) -> Values:
         "waiting": waiting,
         "sent": sent,
         "names": await asking.names(visit, (who.partition(":")[2] for who in parties)),
+        "bindings": await visit.ask(
+            bindings.listing, company=one["company_id"], agent=one["id"], limit=PAGE
+        ),
         "more": _more(visit, one, "mail", before=last),
     }
 

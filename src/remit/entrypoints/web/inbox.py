@@ -81,9 +81,13 @@ async def show(visit: Visit) -> Response:
 
 
 def _other(visit: Visit, last: dict[str, Any]) -> str:
-    """Whom an answer goes to: who wrote last, or, if that was oneself, who it went to."""
+    """Whom an answer goes to: who wrote last, or, if that was oneself, who it went to.
+
+    People do not write to channels, so they write to the agent that is bound to it.
+    """
     mine = f"user:{visit.me['id']}"
-    return str(last["to"] if last["sender"] == mine else last["sender"])
+    away = last["sender"] == mine or last["sender"].startswith("channel:")
+    return str(last["to"] if away else last["sender"])
 
 
 def _mentioned(thread: list[dict[str, Any]]) -> set[str]:

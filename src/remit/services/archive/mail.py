@@ -52,6 +52,7 @@ def message(value: Message, deliveries: Sequence[Delivery]) -> dict[str, Any]:
         "question": value.question_id,
         "request": None if value.request is None else json.loads(value.request),
         **({"background": True} if value.background else {}),
+        **({} if value.channel is None else {"channel": value.channel}),
         "created_at": to_iso(value.created_at),
         "deliveries": [_delivery(value, one) for one in _one_for_people(deliveries)],
     }
@@ -154,12 +155,15 @@ def _read_message(plan: Plan, fields: Fields) -> None:
         question_id=None if asked is None else QuestionId(asked),
         request=_request(fields),
         background=fields.flag("background"),
+        channel=_channel(fields),
         created_at=fields.time("created_at"),
     )
     if read.from_board and user is None:
         raise fields.wrong("from_board", "is true and no person wrote it")
     if read.background and kind is not ActorKind.SYSTEM:
         raise fields.wrong("background", "is true and somebody wrote it")
+    if read.channel is not None and (read.background or kind is not ActorKind.SYSTEM):
+        raise fields.wrong("channel", "is given and somebody here wrote it")
     for one in fields.tables("deliveries"):
         plan.deliveries.append(_read_delivery(plan, read, one))
     fields.done()
@@ -286,6 +290,16 @@ def _address(plan: Plan, fields: Fields) -> str:
         return f"user:{plan.importer}"
     if fields.clean("to", parse_address).kind is AddressKind.USER:
         raise fields.wrong("to", "names a person, who is not part of an export")
+    return str(written)
+
+
+def _channel(fields: Fields) -> str | None:
+    """The address outside from which it came."""
+    written = fields.get("channel")
+    if written is None:
+        return None
+    if fields.clean("channel", parse_address).kind is not AddressKind.CHANNEL:
+        raise fields.wrong("channel", "is not the address of a channel")
     return str(written)
 
 

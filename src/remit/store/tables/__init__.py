@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from remit.store.tables.base import metadata
 from remit.store.tables.budgets import budget_accounts, budget_stops, reservations, spending
+from remit.store.tables.channels import agent_bindings, channel_deliveries, channel_receipts
 from remit.store.tables.connections import mcp_servers, repos, secrets
 from remit.store.tables.content import access_log, file_links, file_versions, files, grants
 from remit.store.tables.governance import (
@@ -31,6 +32,7 @@ from remit.store.tables.runtime import agent_leases, agent_sessions, run_logs, r
 
 __all__ = [
     "access_log",
+    "agent_bindings",
     "agent_leases",
     "agent_places",
     "agent_sessions",
@@ -41,6 +43,8 @@ __all__ = [
     "approvals",
     "budget_accounts",
     "budget_stops",
+    "channel_deliveries",
+    "channel_receipts",
     "companies",
     "config_revisions",
     "deliveries",

@@ -45,6 +45,8 @@ messages = Table(
     Column("request", Text),
     # Whether Remit wrote it for a background job.
     Column("background", Boolean, nullable=False, server_default=false()),
+    # The address outside from which it came through a channel.
+    Column("channel", Text),
     Column("created_at", Time, nullable=False),
     UniqueConstraint("id", "company_id"),
     within_company("sender_agent_id", "agents"),

@@ -66,6 +66,10 @@ def _draw(answer: dict[str, Any], dry_run: bool) -> None:
         for change in entry["changes"]:
             was, now = (json.dumps(change[key], ensure_ascii=False) for key in ("was", "now"))
             output.say(f"    {change['path']}: {was} → {now}")
+    for one in answer["tokens"]:
+        output.say(f"  token of {one['agent']} for {one['adapterType']}: {one['token']}")
+    if answer["tokens"]:
+        output.say("  They are not shown again.")
     created, changed = answer["created"], answer["changed"]
     if not created and not changed:
         output.say("There is nothing to do.")

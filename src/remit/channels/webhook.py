@@ -1,0 +1,142 @@
+"""A channel to anything that speaks HTTP: messages are posted there, and posted back."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from remit.adapters import outward
+from remit.adapters.contract import Check, Environment
+from remit.adapters.http import Address
+from remit.adapters.settings import Config, SecretName
+from remit.channels.contract import Channel, Parcel, Undelivered
+from remit.clock import SECOND, to_iso
+
+_LARGEST_ANSWER = 64 * 1024
+
+
+class WebhookConfig(Config):
+    url: Address | None = Field(
+        default=None,
+        description="Where messages are sent with POST, as JSON. https, or http inside a network "
+        "that you trust. Redirects are not followed. null: messages come in, and none go out.",
+    )
+    secret_ref: SecretName | None = Field(
+        default=None,
+        description="Name of a secret of the company, which its operator registers with `remit "
+        "secret set`. Messages are signed with it. null: with the digest of the binding's token.",
+    )
+    timeout_seconds: int = Field(
+        default=10, ge=1, le=30, description="An answer that takes longer counts as none."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _callable(cls, url: str | None) -> str | None:
+        address = None if url is None else outward.literal(urlsplit(url).hostname or "")
+        # Private ones are the operator's to allow, which is known when a message is sent.
+        why = None if address is None else outward.refusal(address, private=True)
+        if why is not None:
+            raise ValueError(f"must not be called: the address {why}")
+        return url
+
+
+class Webhook(Channel):
+    type: ClassVar[str] = "webhook"
+    summary: ClassVar[str] = (
+        "Posts what an agent says to an address as signed JSON, and takes messages for the agent "
+        "at POST /api/channels/webhook with the binding's token."
+    )
+    Config = WebhookConfig
+    safety = (
+        "Whoever answers at `url` reads what the agent sends there.",
+        (
+            "Whoever has the token writes to the agent. What they write is shown to it as from "
+            "outside, and never as the board's."
+        ),
+        "With http instead of https, messages can be read on the way.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "Both ways": {"url": "https://chat.example.org/remit"},
+        "Signed with a secret of the company": {
+            "url": "https://chat.example.org/remit",
+            "secretRef": "chat-signing",
+        },
+        "Only taking messages in": {},
+    }
+
+    def check(
+        self, config: WebhookConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        del environment  # a call needs nothing of it
+        if config is None or config.url is None:
+            return Check(True, "It can be used; each binding names its own address.")
+        parts = urlsplit(config.url)
+        encrypted = parts.scheme == "https"
+        sentence = f"Messages would go to {parts.hostname}" + (
+            "." if encrypted else ", unencrypted."
+        )
+        return Check(True, sentence, "", {"host": parts.hostname, "encrypted": encrypted})
+
+    def sends(self, config: WebhookConfig) -> bool:
+        return config.url is not None
+
+    async def deliver(self, parcel: Parcel) -> None:
+        config: WebhookConfig = parcel.config
+        if config.url is None:
+            raise Undelivered("the binding has no address to send to", for_good=True)
+        content = document(parcel)
+        stamp = str(parcel.now // SECOND)
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "Idempotency-Key": parcel.id,
+            "Remit-Timestamp": stamp,
+            "Remit-Signature": f"v1={signature(parcel.key, stamp, content)}",
+            "User-Agent": "Remit",
+        }
+        try:
+            answer = await outward.post(
+                config.url,
+                content=content,
+                headers=headers,
+                seconds=config.timeout_seconds,
+                largest=_LARGEST_ANSWER,
+                private=parcel.private,
+            )
+        except outward.NotAllowed as error:
+            raise Undelivered(str(error), for_good=True) from error
+        except OSError as error:
+            raise Undelivered(f"nobody took it ({error})"[:300]) from error
+        if not 200 <= answer.status < 300:
+            raise Undelivered(f"it was answered with {answer.status}")
+
+
+def document(parcel: Parcel) -> bytes:
+    """What is sent: the same bytes for the same message, however often."""
+    return json.dumps(
+        {
+            "id": parcel.id,
+            "from": parcel.sender,
+            "address": parcel.address,
+            "conversation": parcel.conversation,
+            "subject": parcel.subject,
+            "body": parcel.body,
+            "thread": parcel.thread,
+            "replyTo": parcel.reply_to,
+            "replyToOutside": parcel.reply_to_outside,
+            "createdAt": to_iso(parcel.created_at),
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode("utf-8", "replace")
+
+
+def signature(key: bytes, stamp: str, content: bytes) -> str:
+    """HMAC-SHA256 of the time, a dot, and the body as it is sent."""
+    return hmac.new(key, stamp.encode() + b"." + content, hashlib.sha256).hexdigest()
