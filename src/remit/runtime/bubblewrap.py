@@ -12,7 +12,7 @@ from pathlib import Path
 
 from remit.runtime import seccomp
 from remit.runtime.programs import Parts
-from remit.runtime.shown import SYSTEM, SYSTEM_FILES, inside, of_system
+from remit.runtime.shown import SYSTEM, SYSTEM_FILES, inside, of_system, remove_link
 
 _NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
@@ -54,6 +54,7 @@ class Bubblewrap:
         for own in (workspace, home):
             command += ["--bind", str(own), str(own)]
         for file, place in lent.items():
+            remove_link(home, place)
             command += ["--bind", str(file), str(place)]
         return [*command, "--remount-ro", "/", "--chdir", str(cwd), "--", *argv]
 

@@ -184,5 +184,8 @@ def tie_to_parent(argv: Sequence[str]) -> list[str]:
 def end_together(argv: Sequence[str]) -> list[str]:
     """The same command, which sees the machine as we do, but whatever it starts ends with it; and
     it ends with us. For programs that are not an agent's."""
-    together = bubblewrap.together()
-    return tie_to_parent(argv) if together is None else [*together, "--", *argv]
+    if (together := bubblewrap.together()) is not None:
+        return [*together, "--", *argv]
+    if (together := landlock.together()) is not None:
+        return [*together, *argv]
+    return tie_to_parent(argv)

@@ -15,7 +15,7 @@ import fcntl
 import os
 import stat
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from remit.runtime.landlock import calls
 
@@ -37,7 +37,7 @@ class Favours:
     """Answers the calls that a filter asks about."""
 
     def __init__(self, listener: int, *, writable: Sequence[str], readable: Sequence[str]) -> None:
-        self._listener = listener
+        self.listener = listener
         self._writable = [os.fsencode(one) for one in writable]
         self._readable = [os.fsencode(one) for one in readable] + self._writable
 
@@ -45,12 +45,12 @@ class Favours:
         """Carry out or refuse one call; whoever made it may be gone by now."""
         request = bytearray(80)
         try:
-            fcntl.ioctl(self._listener, _RECEIVE, request)
+            fcntl.ioctl(self.listener, _RECEIVE, request)
         except OSError:
             return
         id_, pid, _, number, _, _, *arguments = struct.unpack("=QIIiIQ6Q", request)
         value, error = 0, 0
-        caller = _Caller(self._listener, id_, pid)
+        caller = _Caller(self.listener, id_, pid)
         try:
             value = self._carry_out(calls.name_of(number), caller, arguments)
         except OSError as failed:
@@ -58,7 +58,7 @@ class Favours:
         except (ValueError, OverflowError):
             error = errno.EINVAL
         with contextlib.suppress(OSError):
-            fcntl.ioctl(self._listener, _SEND, struct.pack("=QqiI", id_, value, -error, 0))
+            fcntl.ioctl(self.listener, _SEND, struct.pack("=QqiI", id_, value, -error, 0))
 
     def _carry_out(self, call: str, caller: _Caller, given: Sequence[int]) -> int:
         first, second, third, fourth, fifth = given[:5]
@@ -147,16 +147,16 @@ class _Caller:
             return os.open(path, how | os.O_CLOEXEC, dir_fd=base)
 
     def read(self, address: int, size: int) -> bytes:
-        with _Opened(self._open(f"/proc/{self._pid}/mem", os.O_RDONLY)) as memory:
+        with self._memory(os.O_RDONLY) as memory:
             found = os.pread(memory, size, address)
-        if len(found) != size:
-            raise OSError(errno.EFAULT, "not its memory")
+            if len(found) != size:
+                raise OSError(errno.EIO, "not its memory")
         return found
 
     def write(self, address: int, data: bytes) -> int:
-        with _Opened(self._open(f"/proc/{self._pid}/mem", os.O_WRONLY)) as memory:
+        with self._memory(os.O_WRONLY) as memory:
             if os.pwrite(memory, data, address) != len(data):
-                raise OSError(errno.EFAULT, "not its memory")
+                raise OSError(errno.EIO, "not its memory")
         return 0
 
     def copy(self, number: int) -> int:
@@ -168,14 +168,19 @@ class _Caller:
             return _checked(_libc.syscall(_PIDFD_GETFD, process, number, 0))
 
     def _path(self, address: int) -> bytes:
-        with _Opened(self._open(f"/proc/{self._pid}/mem", os.O_RDONLY)) as memory:
-            try:
-                found, end, _ = os.pread(memory, _LONGEST_PATH, address).partition(b"\0")
-            except OSError:
-                raise OSError(errno.EFAULT, "not its memory") from None
+        with self._memory(os.O_RDONLY) as memory:
+            found, end, _ = os.pread(memory, _LONGEST_PATH, address).partition(b"\0")
         if not end:
             raise OSError(errno.ENAMETOOLONG, "the path does not end")
         return found
+
+    @contextlib.contextmanager
+    def _memory(self, how: int) -> Iterator[int]:
+        with _Opened(self._open(f"/proc/{self._pid}/mem", how)) as memory:
+            try:
+                yield memory
+            except (OSError, OverflowError):
+                raise OSError(errno.EFAULT, "not its memory") from None
 
     def _as_theirs(self, path: bytes) -> bytes:
         """For us `self` would be ourselves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from remit.runtime.landlock import calls, rules
@@ -23,6 +25,9 @@ _KEEPER = (
     f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
     "from remit.runtime.landlock.keeper import main; main()"
 )
+#: Without a view of its own a program finds what it looks for and is refused, so it is let read
+#: what shells read at their beginning.
+_ALSO = ("/etc/bash.bashrc", "/etc/bashrc", "/etc/inputrc", "/etc/profile", "/etc/profile.d")
 #: A program that tries the doors. Each has to be as it should, or nothing is started here.
 _TRIAL = """
 chmod 700 inside && echo x >inside || exit 1
@@ -61,7 +66,7 @@ class Landlock:
     ) -> list[str]:
         """The command that runs `argv` inside."""
         hidden = [one.resolve() for one in hidden]
-        places = [Path(one) for one in (*SYSTEM, *SYSTEM_FILES) if os.path.exists(one)]
+        places = [Path(one) for one in (*SYSTEM, *SYSTEM_FILES, *_ALSO) if os.path.exists(one)]
         places += [one for one in shown.outermost() if not of_system(one)]
         policy = Policy(
             readable=[
@@ -74,7 +79,7 @@ class Landlock:
             lent={str(file.resolve()): str(place) for file, place in lent.items()},
             limits={str(number): most for number, most in limits.items()},
         )
-        return [sys.executable, "-I", "-S", "-c", _KEEPER, policy.encode(), *argv]
+        return [*_keeper(), policy.encode(), *argv]
 
 
 def look() -> Landlock | str:
@@ -94,6 +99,24 @@ def look() -> Landlock | str:
             return _tried(found, Path(folder)) or found
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"Landlock could not be tried ({type(error).__name__})"
+
+
+@lru_cache(maxsize=1)
+def together() -> tuple[str, ...] | None:
+    """The beginning of a command that sees all, and ends with all that it started."""
+    if rules.version() < rules.OLDEST or not sys.executable:
+        return None
+    command = (*_keeper(), "null")
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        tried = subprocess.run(
+            [*command, "/bin/true"], capture_output=True, timeout=20, check=False, env={}
+        )
+        return command if tried.returncode == 0 else None
+    return None
+
+
+def _keeper() -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _KEEPER]
 
 
 def _tried(found: Landlock, root: Path) -> str | None:
