@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +20,7 @@ from remit.runtime.bubblewrap import Bubblewrap
 from remit.runtime.bubblewrap import look as look_for_bubblewrap
 from remit.runtime.landlock import kind, rules
 from remit.runtime.processes import descendants
+from tests.agent_stage import stage
 
 FOUND = kind.look()
 pytestmark = pytest.mark.skipif(
@@ -272,6 +275,105 @@ def test_what_is_hidden_is_cut_out_of_what_is_allowed(tmp_path: Path) -> None:
     assert list(rules.around(tmp_path / "a" / "hidden" / "deep", [tmp_path / "a"])) == []
 
 
+# ── a worker without bubblewrap ─────────────────────────────────────────────────────────────────
+
+STORY = """
+echo "on $(uname -n), in $PWD, $(cat THE-TOKEN 2>&1)"
+echo x >/tmp/remit-was-here-$REMIT_RUN && echo ESCAPED
+echo x >"$TMPDIR/note" && mkdir -p "$HOME/kept" && cat "$TMPDIR/note" >"$HOME/kept/note"
+setsid sh -c 'while :; do date >"$HOME/beat"; sleep 0.05; done' </dev/null >/dev/null 2>&1 &
+echo "that is all"
+"""
+
+
+def test_a_worker_without_bubblewrap_runs_a_whole_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(without_bubblewrap(tmp_path / "bin")))
+    sandbox.look.cache_clear()
+    home = tmp_path / "home"
+
+    async def story() -> None:
+        async with stage(home) as at:
+            code = STORY.replace("THE-TOKEN", str(home / "board.token"))
+            await at.cast("process", {"command": "/bin/sh", "args": ["-c", code]})
+            await at.send("Do it.")
+            (run,) = await at.over()
+            said = await at.log(run)
+            assert run["status"] == "completed", (run["error"], said)
+            assert "on remit, in" in said
+            assert "board.token: Permission denied" in said
+            assert "ESCAPED" not in said
+            assert "that is all" in said
+            own = next((home / "agents").glob("*/kept/note")).parents[1]
+            assert (own / "kept" / "note").read_text() == "x\n"
+            before = (own / "beat").stat().st_mtime_ns if (own / "beat").exists() else 0
+            await asyncio.sleep(0.3)
+            after = (own / "beat").stat().st_mtime_ns if (own / "beat").exists() else 0
+            assert before == after, "what it started goes on"
+
+    try:
+        assert isinstance(sandbox.look().sandbox, kind.Landlock)
+        asyncio.run(story())
+    finally:
+        sandbox.look.cache_clear()
+
+
+def test_doctor_says_who_holds_programs_and_what_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(without_bubblewrap(tmp_path / "bin")))
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("remit")), "doctor", "--json"],
+        env={**os.environ, "REMIT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    findings = [(one["check"], one["found"]) for one in json.loads(done.stdout)]
+    (who,) = [found for check, found in findings if check == "sandbox"]
+    assert who.startswith("Landlock")
+    assert "because bubblewrap (bwrap) is not installed" in who
+    free = [found for check, found in findings if check == "sandbox does not hold"]
+    assert any(one.startswith("names:") for one in free)
+    assert any(one.startswith("numbers:") for one in free)
+
+
+def without_bubblewrap(folder: Path) -> Path:
+    """The programs of the system, but for one."""
+    folder.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if program.name != "bwrap":
+            (folder / program.name).symlink_to(program)
+    return folder
+
+
+@pytest.mark.parametrize("sort", ["bubblewrap", "landlock"])
+def test_what_steers_a_loader_is_for_the_program_and_not_for_who_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: str
+) -> None:
+    """Otherwise whoever may set a variable of an agent could run something outside."""
+    found = look_for_bubblewrap() if sort == "bubblewrap" else FOUND
+    if isinstance(found, str):
+        pytest.skip(f"THE SANDBOX {sort.upper()} IS NOT TESTED: {found}")
+    monkeypatch.setattr(sandbox, "look", lambda: sandbox.Found(found, "it was asked for"))
+
+    async def story() -> None:
+        async with stage(tmp_path / "home") as at:
+            for told in (str(tmp_path / "mark"), "said"):
+                config = {"command": "/bin/sh", "args": ["-c", "true; ls"]}
+                # The loader writes into this file whatever it does, before anything else.
+                config["env"] = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": told}  # type: ignore[assignment]
+                await at.cast("process", config)
+                await at.send("Do it.")
+                runs = await at.over(1 if told != "said" else 2)
+            assert [run["status"] for run in runs] == ["completed"] * 2
+            assert "said." in await at.log(runs[-1]), "a control: inside it is obeyed"
+
+    asyncio.run(story())
+    assert list(tmp_path.glob("mark*")) == []
+
+
 # ── how it ends ─────────────────────────────────────────────────────────────────────────────────
 
 #: Always another process, in another session, with nothing in its environment.
@@ -280,7 +382,7 @@ import os, sys, time
 if os.fork() == 0:
     while True:
         os.setsid()
-        with open("beat", "w") as beat: beat.write(str(time.monotonic_ns()))
+        with open("beat", "a") as beat: beat.write("x")
         os.environ.clear()
         if os.fork(): os._exit(0)
 time.sleep(600)
@@ -288,10 +390,14 @@ time.sleep(600)
 
 
 def beats(place: Place) -> bool:
-    beat = place.workspace / "beat"
-    before = beat.read_text() if beat.exists() else ""
+    before = written(place)
     time.sleep(0.3)
-    return beat.exists() and beat.read_text() != before
+    return written(place) != before
+
+
+def written(place: Place) -> int:
+    beat = place.workspace / "beat"
+    return beat.stat().st_size if beat.exists() else 0
 
 
 def guard_of(keeper: int) -> int:
@@ -303,9 +409,8 @@ def guard_of(keeper: int) -> int:
 @pytest.mark.parametrize("ended", ["the keeper", "the guard", "the program", "asked"])
 def test_whoever_ends_nobody_gets_away(place: Place, ended: str) -> None:
     with place.begun("/usr/bin/python3", "-c", RUNNER) as keeper:
-        until((place.workspace / "beat").exists)
+        until(lambda: written(place) > 10)
         guard = guard_of(keeper.pid)
-        assert beats(place)
         if ended == "the keeper":
             keeper.kill()
         elif ended == "the guard":
@@ -364,7 +469,8 @@ def test_programs_that_are_not_held_end_together_too(tmp_path: Path) -> None:
     command = [sys.executable, "-c", starter, *together, "/usr/bin/python3", "-c", RUNNER]
     place = Place(tmp_path / "here")
     with subprocess.Popen(command, cwd=place.workspace, start_new_session=True) as worker:
-        until((place.workspace / "beat").exists)
-        assert beats(place)
-        worker.kill()
+        try:
+            until(lambda: written(place) > 10)
+        finally:
+            worker.kill()
     until(lambda: not beats(place))

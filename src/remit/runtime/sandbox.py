@@ -9,6 +9,7 @@ not to be had, Landlock keeps it from the rest; where neither is, it is not star
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,12 @@ _LIMITS = {
     resource.RLIMIT_FSIZE: LARGEST_FILE,
     resource.RLIMIT_CORE: 0,
 }
+_STEERING = re.compile(
+    "LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*"
+    "|ENV|BASH_ENV|BASH_FUNC.*|BASHOPTS|SHELLOPTS|PS4|IFS",
+    re.DOTALL,
+)
+_ENV = "/usr/bin/env"
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ def wrap(
     """The command that runs `argv` inside; refuses when nothing would hold it.
 
     `hidden` is not shown even where it lies in something that is. `lent` are single files, each
-    with its place inside.
+    with its place inside. It is to be started with `outer(env)`.
     """
     found = look()
     if found.sandbox is None:
@@ -151,12 +158,28 @@ def wrap(
             code="no_sandbox",
         )
     shown = parts_of(argv[0], env.get("PATH", os.defpath))
+    argv = [*_steered(env), *argv]
     places = {"workspace": workspace, "home": home, "cwd": cwd}
     if isinstance(found.sandbox, Landlock):
         return found.sandbox.wrap(
             argv, shown=shown, **places, hidden=hidden, lent=lent or {}, limits=_LIMITS
         )
     return found.sandbox.wrap(limits(argv), shown=shown, **places, hidden=hidden, lent=lent or {})
+
+
+def outer(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment to start a command of `wrap` with.
+
+    What loaders and shells obey before they do anything else is for the program inside alone: who
+    holds it runs outside, and is not to load what an agent left in its home.
+    """
+    return {name: value for name, value in env.items() if not _STEERING.fullmatch(name)}
+
+
+def _steered(env: Mapping[str, str]) -> list[str]:
+    """The rest of it, set inside."""
+    rest = [f"{name}={value}" for name, value in env.items() if _STEERING.fullmatch(name)]
+    return [_ENV, *rest] if rest else []
 
 
 def limits(argv: Sequence[str]) -> list[str]:

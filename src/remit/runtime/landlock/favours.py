@@ -218,10 +218,11 @@ class _Opened:
 
 
 def _require(file: int, roots: Sequence[bytes]) -> None:
-    """Refuse what is not below one of these; pipes and what has no name any more are its own."""
+    """Refuse what is not below one of these; pipes and files in memory are its own."""
     found, where = os.fstat(file), os.readlink(os.fsencode(_by_descriptor(file)))
     pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
-    if found.st_nlink == 0 or (pipe and not where.startswith(b"/")):
+    memory = found.st_nlink == 0 and where.startswith(b"/memfd:")
+    if memory or (pipe and not where.startswith(b"/")):
         return
     if not any(where == root or where.startswith(root + b"/") for root in roots):
         raise OSError(errno.EPERM, "not in the sandbox")
