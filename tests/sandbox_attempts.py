@@ -11,6 +11,7 @@ import json
 import mmap
 import os
 import platform
+import resource
 import socket
 import stat
 import sys
@@ -70,6 +71,77 @@ def connects(path: str) -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
     return True
+
+
+def sends(path: str) -> bool:
+    """By a socket that it did not ask for as such."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        return ours.sendto(b"x", path) == 1
+
+
+def changes_mode(path: str) -> bool:
+    os.chmod(path, 0o604)
+    return True
+
+
+def changes_mode_by_descriptor(path: str) -> bool:
+    """Not opened to read or write, only to be named."""
+    opened = os.open(path, os.O_PATH)
+    os.chmod(f"/proc/self/fd/{opened}", 0o604)
+    os.close(opened)
+    return True
+
+
+def changes_mode_by_link(path: str) -> bool:
+    link = Path("mode-link")
+    link.unlink(missing_ok=True)
+    link.symlink_to(path)
+    return changes_mode(str(link))
+
+
+def changes_owner(path: str) -> bool:
+    os.chown(path, os.getuid(), os.getgid())
+    return True
+
+
+def changes_time(path: str) -> bool:
+    os.utime(path, (1, 1))
+    return True
+
+
+def changes_attribute(path: str) -> bool:
+    os.setxattr(path, "user.remit", b"x")
+    return True
+
+
+def changes_mode_of_system() -> bool:
+    """What it may read, and may have open; as it is, should it succeed."""
+    with open("/usr/bin/env", "rb") as program:
+        os.fchmod(program.fileno(), os.fstat(program.fileno()).st_mode)
+    return True
+
+
+def watches(path: str) -> bool:
+    watcher = LIBC.inotify_init1(0)
+    return bool(LIBC.inotify_add_watch(watcher, path.encode(), 0x100) >= 0)
+
+
+def limits(pid: int) -> bool:
+    resource.prlimit(pid, resource.RLIMIT_CPU, resource.prlimit(pid, resource.RLIMIT_CPU))
+    return True
+
+
+def slows(pid: int) -> bool:
+    os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid))
+    return True
+
+
+def has_rights() -> bool:
+    header = ctypes.create_string_buffer((0x20080522).to_bytes(4, "little"), 8)
+    found = ctypes.create_string_buffer(24)
+    assert LIBC.capget(header, found) == 0
+    return any(found.raw)
 
 
 def in_child(work: Callable[[], bool]) -> bool:
@@ -193,6 +265,20 @@ def attempts(host: dict[str, Any]) -> dict[str, Callable[[], bool]]:
         "attach to a process of the host": lambda: attaches(pid),
         "inherit a variable": lambda: "canary" in os.environ.get("HOST_SECRET", ""),
         "connect to a socket of the host": lambda: connects(host["socket"]),
+        "send to a socket of the host": lambda: sends(host["datagrams"]),
+        "change the mode of a file": lambda: changes_mode(host["changed"]),
+        "change a mode by descriptor": lambda: changes_mode_by_descriptor(host["changed"]),
+        "change a mode through a symlink": lambda: changes_mode_by_link(host["changed"]),
+        "change a mode of the system": changes_mode_of_system,
+        "change the owner of a file": lambda: changes_owner(host["changed"]),
+        "change the time of a file": lambda: changes_time(host["changed"]),
+        "change an attribute of a file": lambda: changes_attribute(host["changed"]),
+        "watch a folder of the host": lambda: watches(str(Path(host["blob"]).parent)),
+        "limit a process of the host": lambda: limits(pid),
+        "slow a process of the host": lambda: slows(pid),
+        "limit the worker": lambda: limits(host["worker"]),
+        "use memory of the host": lambda: LIBC.shmget(host["memory"], 0, 0) >= 0,
+        "have rights of root": has_rights,
         "know the name of the host": lambda: os.uname().nodename == host["name"],
         "gain rights by a program": lambda: LIBC.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0,
         "mount": mounts,

@@ -6,6 +6,7 @@ started as another user.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -27,16 +28,22 @@ def main() -> None:
         stdin=subprocess.PIPE,
         env={"SECRET": "canary"},
     )
-    with socket.socket(socket.AF_UNIX) as server:
+    libc = ctypes.CDLL(None)
+    memory = libc.shmget(os.getpid(), 4096, 0o1600)
+    datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with socket.socket(socket.AF_UNIX) as server, datagrams:
         try:
-            print(json.dumps(_compare(root, stand_in.pid, server)))
+            print(json.dumps(_compare(root, stand_in.pid, server, datagrams)))
         finally:
+            libc.shmctl(memory, 0, None)
             stand_in.kill()
             stand_in.wait()
             shutil.rmtree(root)
 
 
-def _compare(root: Path, pid: int, server: socket.socket) -> dict[str, dict[str, bool]]:
+def _compare(
+    root: Path, pid: int, server: socket.socket, datagrams: socket.socket
+) -> dict[str, dict[str, bool]]:
     home = root / "remit"
     mine, other = home / "run" / "workspaces" / "mine", home / "run" / "workspaces" / "other"
     for folder in (home / "blobs", mine, other, home / "agents" / "me", home / "agents" / "you"):
@@ -49,15 +56,19 @@ def _compare(root: Path, pid: int, server: socket.socket) -> dict[str, dict[str,
         "other_workspace": str(other / "notes"),
         "other_home": str(home / "agents" / "you" / "memory"),
         "outside": str(root / "outside"),
+        "changed": str(home / "changed"),
         "socket": str(root / "socket"),
+        "datagrams": str(root / "datagrams"),
+        "memory": os.getpid(),
         "pid": pid,
         "worker": os.getpid(),
         "name": os.uname().nodename,
     }
-    for kind in ("database", "blob", "token", "other_workspace", "other_home"):
+    for kind in ("database", "blob", "token", "other_workspace", "other_home", "changed"):
         Path(str(host[kind])).write_text("canary")
     server.bind(str(host["socket"]))
     server.listen()
+    datagrams.bind(str(host["datagrams"]))
     (mine / "host.json").write_text(json.dumps(host))
     shutil.copy(ATTEMPTS, mine / "attempts.py")
     own = home / "agents" / "me"
@@ -67,6 +78,7 @@ def _compare(root: Path, pid: int, server: socket.socket) -> dict[str, dict[str,
     inside = _run(wrapped, clean, mine)
     # What it wrote into its own view of the machine is nowhere.
     inside["write outside"] = Path(str(host["outside"])).exists()
+    assert os.stat(str(host["changed"])).st_mode & 0o777 != 0o604
     # As a program that nothing holds would be started: with all that we have.
     answer = {"inside": inside, "outside": _run(argv, {**os.environ, **clean}, mine)}
     assert (mine / "workspace-is-writable").exists()

@@ -48,7 +48,7 @@ def test_the_documents_say_what_a_workspace_does_not_protect() -> None:
     security = (REPOSITORY / "docs" / "security-model.md").read_text()
     readme = (REPOSITORY / "README.md").read_text()
     assert "What is **not** held: the network" in runtime
-    assert "Without bubblewrap, programs are not started at all" in runtime
+    assert "Without either sandbox, programs are not started at all" in runtime
     assert "A workspace is a folder, not a sandbox" in security
     assert "The sandbox does not hold the network" in readme
 

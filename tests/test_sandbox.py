@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from remit.errors import Unsupported
-from remit.runtime import sandbox, seccomp
+from remit.runtime import bubblewrap, sandbox, seccomp
+from remit.runtime.landlock import calls, rules
+from remit.runtime.landlock import kind as landlock
 from remit.runtime.processes import ChildProcess
 from remit.runtime.programs import parts_of
 from tests.sandbox_attempts import attempts
@@ -31,10 +35,13 @@ NEEDS_ROOT = {
     "mount",
     "change the root",
     "make a device",
+    "change a mode of the system",
+    "have rights of root",
 }
 #: What the kernel may have closed to everybody.
 OFTEN_CLOSED = {
     "attach to a process of the host",
+    "change an attribute of a file",
     "hard link a file from outside",
     "make a user namespace",
     "clone into a user namespace",
@@ -46,16 +53,39 @@ OFTEN_CLOSED = {
 #: The limit of processes does not bind root; the group of a run does, see test_misbehaving.py.
 NOT_HELD_AS_ROOT = {"start many processes"}
 
+#: A file that is not shown is not there, or cannot be read.
+REFUSED = re.compile("FileNotFoundError|PermissionError")
+
 Attempts = dict[str, dict[str, bool]]
-pytestmark = pytest.mark.skipif(
-    shutil.which("bwrap") is None, reason="THE SANDBOX IS NOT TESTED: bubblewrap is not installed"
+KINDS = ["bubblewrap", "landlock"]
+
+
+@lru_cache
+def found(kind: str) -> sandbox.Found:
+    """One of the two, whatever else is there; or skip, and say so."""
+    second = bubblewrap.look() if kind == "bubblewrap" else landlock.look()
+    if isinstance(second, str):
+        pytest.skip(f"THE SANDBOX {kind.upper()} IS NOT TESTED: {second}")
+    return sandbox.Found(second, "it was asked for", shutil.which("prlimit"))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    chosen = found(request.param)
+    monkeypatch.setattr(sandbox, "look", lambda: chosen)
+    return str(request.param)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(kind, who) for kind in KINDS for who in ("as we are", "as another user")],
+    ids=", ".join,
 )
-
-
-@pytest.fixture(scope="module", params=["as we are", "as another user"])
 def tried(request: pytest.FixtureRequest) -> Attempts:
+    kind, who = request.param
+    found(kind)
     start = [sys.executable]
-    if request.param == "as another user":
+    if who == "as another user":
         if os.geteuid() != 0:
             pytest.skip("only root can become another user")
         change = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
@@ -63,7 +93,8 @@ def tried(request: pytest.FixtureRequest) -> Attempts:
     done = subprocess.run(
         [*start, str(DRIVER)],
         env={
-            "PATH": "/usr/bin:/bin",
+            # Where there is no bubblewrap, or where there is.
+            "PATH": "/usr/bin:/bin" if kind == "bubblewrap" else "/nowhere",
             "PYTHONPATH": str(SOURCE),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOST_SECRET": "canary",
@@ -74,7 +105,7 @@ def tried(request: pytest.FixtureRequest) -> Attempts:
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    return {**json.loads(done.stdout), "root": {"root": "another" not in request.param}}
+    return {**json.loads(done.stdout), "root": {"root": who == "as we are"}}
 
 
 @pytest.mark.parametrize("attempt", NAMES)
@@ -128,7 +159,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path, kind: str) -> Place:
     return Place(tmp_path)
 
 
@@ -144,11 +175,11 @@ def test_a_program_of_the_system_runs(place: Place) -> None:
     assert (done.returncode, done.stdout) == (0, "hello\n")
 
 
-def test_only_workspace_home_and_tmp_can_be_written(place: Place) -> None:
+def test_only_workspace_home_and_tmp_can_be_written(place: Place, kind: str) -> None:
     for folder, writable in (
         (place.workspace, True),
         (place.home, True),
-        (Path("/tmp"), True),
+        (Path("/tmp"), kind == "bubblewrap"),  # the other one's is in the workspace
         (Path("/"), False),
         (Path("/usr"), False),
         (Path("/etc"), False),
@@ -168,7 +199,7 @@ def test_a_python_environment_is_shown_whole_and_nothing_beside_it(
     code = f"import sys; print(sys.prefix); print(open({str(there / 'secret')!r}).read())"
     done = place.run(str(there / ".venv" / "bin" / "python"), "-c", code)
     assert done.stdout == f"{there / '.venv'}\n"
-    assert "FileNotFoundError" in done.stderr
+    assert REFUSED.search(done.stderr)
 
 
 def test_a_script_brings_its_interpreter(place: Place, tmp_path: Path) -> None:
@@ -217,12 +248,12 @@ def test_what_is_remits_own_is_not_shown_as_a_program(place: Place) -> None:
         assert str(token) not in place.command(str(command))[:-1]
 
 
-def test_what_is_remits_own_is_hidden_in_a_folder_that_is_shown(tmp_path: Path) -> None:
+def test_what_is_remits_own_is_hidden_in_a_folder_that_is_shown(tmp_path: Path, kind: str) -> None:
     venv.create(tmp_path / "v", with_pip=False, symlinks=True)
     place = Place(tmp_path / "v")
     python = str(tmp_path / "v" / "bin" / "python")
     done = place.run(python, "-c", f"print(open({str(place.remit / 'board.token')!r}).read())")
-    assert "FileNotFoundError" in done.stderr
+    assert REFUSED.search(done.stderr)
     assert place.run(python, "-c", "open('here', 'w'); print('ok')").stdout == "ok\n"
 
 
@@ -243,9 +274,12 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
     sandbox.look.cache_clear()
 
 
-def test_nothing_runs_without_a_sandbox(place: Place, without_bubblewrap: None) -> None:
+def test_nothing_runs_without_a_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_bubblewrap: None
+) -> None:
+    monkeypatch.setattr(rules, "version", lambda: 0)
     with pytest.raises(Unsupported) as refused:
-        place.command("true")
+        Place(tmp_path).command("true")
     assert refused.value.reason == "no_sandbox"
     assert "full_access" in refused.value.step
     assert sandbox.look().enforced == []
@@ -256,16 +290,57 @@ def test_a_bubblewrap_that_fails_is_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, without_bubblewrap: None
 ) -> None:
     script(tmp_path / "bwrap", "#!/bin/sh\necho no permissions for you >&2\nexit 1\n")
-    assert not sandbox.look().usable
+    assert not isinstance(sandbox.look().sandbox, bubblewrap.Bubblewrap)
     assert "no permissions for you" in sandbox.look().reason
+
+
+def test_landlock_holds_programs_where_there_is_no_bubblewrap(
+    tmp_path: Path, without_bubblewrap: None
+) -> None:
+    found("landlock")
+    assert isinstance(sandbox.look().sandbox, landlock.Landlock)
+    assert Place(tmp_path).run("echo", "hello").stdout == "hello\n"
+    assert "Landlock" in sandbox.look().name
+    assert "bubblewrap (bwrap) is not installed" in sandbox.look().name
+    assert any("connects to none" in one for one in sandbox.look().enforced)
+    assert any("how large" in one for one in sandbox.look().not_enforced)
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"), [(0, "no Landlock"), (5, "does not keep signals in")]
+)
+def test_a_kernel_without_all_that_landlock_needs_has_none(
+    monkeypatch: pytest.MonkeyPatch, version: int, reason: str
+) -> None:
+    monkeypatch.setattr(rules, "version", lambda: version)
+    assert reason in str(landlock.look())
+
+
+def test_a_machine_whose_calls_are_not_known_has_no_landlock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "version", lambda: 7)
+    monkeypatch.setattr("platform.machine", lambda: "pdp11")
+    assert "pdp11" in str(landlock.look())
+
+
+def test_a_landlock_that_does_not_hold_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "version", lambda: 7)
+    monkeypatch.setattr(landlock.Landlock, "wrap", lambda _, argv, cwd, **more: loose(argv, cwd))
+    assert "reads what it must not" in str(landlock.look())
+
+
+def loose(argv: Sequence[str], cwd: Path) -> list[str]:
+    return ["/usr/bin/env", "-C", str(cwd), *argv]
 
 
 def test_the_filter_is_known_for_the_usual_machines() -> None:
     for machine in ("x86_64", "aarch64"):
-        made = seccomp.program(machine)
-        assert made is not None
-        assert len(made) % 8 == 0
+        for made in (seccomp.program(machine), calls.program(machine)):
+            assert made is not None
+            assert len(made) % 8 == 0
     assert seccomp.program("pdp11") is None
+    assert calls.program("pdp11") is None
 
 
 # ── everything ends with the run ────────────────────────────────────────────────────────────────
@@ -302,6 +377,7 @@ def test_children_that_left_their_session_end_with_the_run(place: Place) -> None
             cwd=place.workspace,
             stdin=b"",
             log=lambda *_: None,
+            sandboxed=True,
         )
         await asyncio.to_thread(until, (place.workspace / "beat").exists)
         await child.end()

@@ -131,6 +131,7 @@ class Context(RunContext):
                 hidden=self.hidden,
                 lent=lent,
             )
+            env = sandbox.outer(env)
         child = await ChildProcess.begin(
             self._bounded(command),
             env=env,

@@ -114,6 +114,10 @@ class ChildProcess(Child):
         if not self.ended:
             self._ask_to_end()
             await asyncio.wait([self._over], timeout=GRACE_SECONDS)
+        if not self.ended and self.sandboxed:
+            # It ends when everything in it has; killed, it would leave that to others.
+            _signal(self.pid, signal.SIGTERM)
+            await asyncio.wait([self._over], timeout=GRACE_SECONDS)
         if not self.ended:
             self._kill()
         await asyncio.wait([self._over], timeout=GRACE_SECONDS)
@@ -128,7 +132,7 @@ class ChildProcess(Child):
             self._signal_group(signal.SIGTERM)
 
     def _kill(self) -> None:
-        below = descendants(self.pid)
+        below = [] if self.sandboxed else descendants(self.pid)
         self._signal_group(signal.SIGKILL)
         for pid in below:
             _signal(pid, signal.SIGKILL)

@@ -1,8 +1,9 @@
-"""Which calls to the kernel a program in the sandbox cannot make, as a filter for bubblewrap.
+"""Which calls to the kernel a program in the sandbox cannot make, as a filter of the kernel.
 
 A list of what is denied and not of what is allowed: programs of agents are many and unknown. On
 it are the doors to the kernel that no such program needs and through which sandboxes were left
-before: mounts, namespaces, modules, keyrings, bpf, io_uring. The rest is held by the namespaces.
+before: mounts, namespaces, modules, keyrings, bpf, io_uring. The rest is held by namespaces, or
+where there are none by what `landlock.calls` adds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ import errno
 import os
 import platform
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
+
+#: What one step does, how many to skip if it holds and if not, and its number.
+Step = tuple[int, int, int, int]
 
 #: By name: the number on x86_64 and on aarch64.
 _DENIED = {
@@ -51,43 +56,47 @@ _DENIED = {
     "userfaultfd": (323, 282),
 }
 #: The column above, what the kernel calls the architecture, and the number of `clone`.
-_MACHINES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}
+MACHINES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}
 _CLONE3 = 435
 _NEW_USER_NAMESPACE = 0x10000000
 #: Numbers from here on are another way to make the same calls on x86_64.
 _X32 = 0x40000000
 
-_LOAD, _EQUALS, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUALS, _AT_LEAST, _HAS_BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+ALLOW, _KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 
-def program(machine: str) -> bytes | None:
-    """The filter as the kernel reads it; None for a machine whose numbers we do not know."""
-    if machine not in _MACHINES:
+def program(machine: str, more: Sequence[Step] = ()) -> bytes | None:
+    """The filter as the kernel reads it; None for a machine whose numbers we do not know.
+
+    The steps of `more` begin and end with the number of the call loaded.
+    """
+    if machine not in MACHINES:
         return None
-    column, architecture, clone = _MACHINES[machine]
-    refused = (_RETURN, 0, 0, _ERROR | errno.EPERM)
-    unknown = (_RETURN, 0, 0, _ERROR | errno.ENOSYS)
-    steps = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_EQUALS, 1, 0, architecture),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER),
+    column, architecture, clone = MACHINES[machine]
+    refused = (RETURN, 0, 0, ERROR | errno.EPERM)
+    unknown = (RETURN, 0, 0, ERROR | errno.ENOSYS)
+    steps: list[Step] = [
+        (LOAD, 0, 0, _ARCHITECTURE),
+        (EQUALS, 1, 0, architecture),
+        (RETURN, 0, 0, _KILL),
+        (LOAD, 0, 0, _NUMBER),
         (_AT_LEAST, 0, 1, _X32),
         unknown,
         # Its flags are in memory, where a filter cannot look; libraries then take `clone`.
-        (_EQUALS, 0, 1, _CLONE3),
+        (EQUALS, 0, 1, _CLONE3),
         unknown,
     ]
     for numbers in _DENIED.values():
-        steps += [(_EQUALS, 0, 1, numbers[column]), refused]
+        steps += [(EQUALS, 0, 1, numbers[column]), refused]
     steps += [
-        (_EQUALS, 0, 3, clone),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        *more,
+        (EQUALS, 0, 3, clone),
+        (LOAD, 0, 0, _FIRST_ARGUMENT),
         (_HAS_BITS, 0, 1, _NEW_USER_NAMESPACE),
         refused,
-        (_RETURN, 0, 0, _ALLOW),
+        (RETURN, 0, 0, ALLOW),
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 

@@ -169,7 +169,7 @@ def _sandbox(_: Session) -> Iterator[Finding]:
             "Install bubblewrap.",
         )
         return
-    yield Finding("sandbox", "ok", f"{found.bubblewrap} holds the programs of runs")
+    yield Finding("sandbox", "ok", f"{found.name} holds the programs of runs")
     for held in found.enforced:
         yield Finding("sandbox holds", "ok", held)
     for free in found.not_enforced:
