@@ -138,15 +138,19 @@ class App:
         """For a process beside others: only what lies on this machine."""
         self._housekeeping = asyncio.create_task(self._keep_house(only_here=True))
 
+    async def tidy(self, *, only_here: bool = False) -> None:
+        """Take away what nobody needs any more, such as what a crash left behind."""
+        await self.kept.tidy()
+        await self.repos.tidy()
+        if not only_here:
+            await self.library.sweep()
+            before = self.clock.now() - KEEP_ANSWERS
+            await self.gate(as_system(), maintenance.forget_answers, before=before)
+
     async def _keep_house(self, *, only_here: bool = False) -> None:
         while True:
             try:
-                await self.kept.tidy()
-                await self.repos.tidy()
-                if not only_here:
-                    await self.library.sweep()
-                    before = self.clock.now() - KEEP_ANSWERS
-                    await self.gate(as_system(), maintenance.forget_answers, before=before)
+                await self.tidy(only_here=only_here)
             except (RemitError, OSError) as error:
                 log.warning("housekeeping will be tried again: %s", error)
             await asyncio.sleep(HOUSEKEEPING_EVERY / SECOND)

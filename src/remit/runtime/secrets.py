@@ -16,11 +16,11 @@ from pathlib import Path
 
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import random_name
-from remit.model.secret import LONGEST_VALUE, SHORTEST_VALUE, Secret
+from remit.model.secret import FILE, LONGEST_VALUE, SHORTEST_VALUE, Secret
 from remit.runtime.secret_sources import Source, cannot, sources
 from remit.services import secrets
-from remit.services.command import Gate
-from remit.services.identity import as_system
+from remit.services.command import Answer, Gate
+from remit.services.identity import Caller, as_system
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +85,40 @@ class Vault:
             )
 
     # ── values that are kept for somebody ───────────────────────────────────────────────────
+
+    async def put(
+        self, caller: Caller, *, company: str | None, name: object, value: object
+    ) -> Answer:
+        """Register a secret whose value is given to us, or give it another value."""
+        allowed = await self._gate(caller, secrets.may_change, company=company, name=name)
+        kept = await self.keep(allowed["company_id"], value)
+        try:
+            answer = await self._gate(
+                caller,
+                secrets.put,
+                company=allowed["company_id"],
+                name=name,
+                source=FILE,
+                new_place=kept,
+            )
+        except BaseException:
+            await self.discard(kept)
+            raise
+        if answer["place"] != kept:  # the same request was answered before
+            await self.discard(kept)
+        return await self.settled(answer)
+
+    async def remove(self, caller: Caller, *, company: str | None, name: object) -> Answer:
+        return await self.settled(
+            await self._gate(caller, secrets.remove, company=company, name=name)
+        )
+
+    async def settled(self, answer: Answer) -> Answer:
+        """What a secret was before is deleted, if it was ours."""
+        replaced = answer.pop("replaced", None)
+        if replaced != answer.get("place"):
+            await self.discard(replaced)
+        return answer
 
     async def keep(self, company: str, value: object) -> str:
         """Put a value into a file of its own that only this user can read; answers its place."""
