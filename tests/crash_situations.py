@@ -40,7 +40,7 @@ from tests.budgeting import set_budget, spend
 from tests.company import Answer, Company, Member, Run, keyed, opened
 from tests.crash_stage import THEN, Call
 from tests.governance import approve, ask, hire, propose, send_back
-from tests.mailing import send
+from tests.mailing import ack, send
 from tests.organisation import given, work
 
 Situation = Callable[["Scene"], Call]
@@ -222,7 +222,7 @@ def _(s: Scene) -> Call:
 
 @situation("permissions.change")
 def _(s: Scene) -> Call:
-    return s.by_board(agent=s.agent().id, level="trusted")
+    return s.by_board(agent=s.agent().id, level="privileged")
 
 
 @situation("configuration.change")
@@ -240,8 +240,10 @@ def _(s: Scene) -> Call:
 @situation("configuration.propose (awaits approval)")
 def _(s: Scene) -> Call:
     boss = s.agent()
-    changes = {"adapterConfig": {"env": {"KEY": "${secret:shared}"}}}
-    return s.by(boss, agent=s.agent(boss).id, changes=changes)
+    program = {"command": "/bin/true"}
+    worker = s.agent(boss, adapter_type="process", adapter_config=program)
+    changes = {"adapterConfig": {**program, "env": {"KEY": "${secret:shared}"}}}
+    return s.by(boss, agent=worker.id, changes=changes)
 
 
 @situation("configuration.rollback")
@@ -412,7 +414,7 @@ def _created(s: Scene, boss: Member, name: str) -> str:
 
 @situation("hire_preview.preview")
 def _(s: Scene) -> Call:
-    call = s.by(_boss(s), company=s.c.id, asked={"name": s.name()})
+    call = s.by_board(company=s.c.id, asked={"name": s.name(), "reports_to": "ceo"})
     return changed(call, keyed=False, leaves=False)
 
 
@@ -782,7 +784,7 @@ def _(s: Scene) -> Call:
 @situation("threads.show")
 def _(s: Scene) -> Call:
     letter = send(s.c, s.agent().caller, "board", "Look at this.")
-    return changed(s.by_board(message=letter["id"]), keyed=False, leaves=False)
+    return changed(s.by_board(message=letter["id"]), keyed=False)
 
 
 @situation("waiting.cancel")
@@ -913,7 +915,7 @@ def _(s: Scene) -> Call:
 @situation("claiming.settle")
 def _(s: Scene) -> Call:
     worker = s.agent(purpose=None, perpetual=True)
-    s.c.sql("UPDATE agent_leases SET wake_seq = done_seq + 1 WHERE agent_id = ?", worker.id)
+    ack(s.c, worker.caller, s.letter(worker))
     return changed(s.by_remit(agent=worker.id), keyed=False)
 
 
@@ -987,7 +989,7 @@ def _(s: Scene) -> Call:
 
 def _job(s: Scene) -> tuple[Member, str]:
     worker = s.agent()
-    ask_background(s.c, worker)
+    ask_background(s.c, worker, attachments=[s.c.file(worker.caller)["id"]])
     (found,) = s.c.call(s.c.board, jobs.listing, company=s.c.id, agent=worker.id)
     return worker, str(found["id"])
 
@@ -1031,6 +1033,7 @@ def _(s: Scene) -> Call:
 
 @situation("job_work.material")
 def _(s: Scene) -> Call:
+    """What is attached is read in the name of who asked."""
     return changed(s.by_remit(job=_held(s), epoch=1), keyed=False)
 
 

@@ -8,8 +8,10 @@ leave the same rows, to the byte.
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
+import pkgutil
 import random
 import resource
 import secrets
@@ -24,6 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import remit.services
+import remit.store
 from remit.app import App
 from remit.clock import DAY, HOUR
 from remit.errors import RemitError
@@ -37,6 +41,7 @@ from remit.settings import load
 from remit.store.blobs import LocalBlobs
 from remit.store.database import open_database
 from remit.store.migrate import is_sqlite, sqlite_path
+from remit.store.statement import POSTGRESQL, SQLITE, Statement
 from remit.testing.clock import A_DAY, VirtualClock
 
 ROOT = Path(__file__).parent.parent
@@ -93,7 +98,7 @@ class Call:
     keyed: bool = True
     #: Whether it leaves anything at all; a preview does not.
     leaves: bool = True
-    #: On an instance that was never started, or that lost its token.
+    #: On an instance that was not started ("nothing"), or whose token is gone ("lost").
     home: str = "company"
 
 
@@ -153,8 +158,7 @@ class Stage:
 
 
 def main() -> None:
-    for name in ("remit.services.approvals", "remit.services.applying", "tests.crash_situations"):
-        import_module(name)
+    _warm_up()
     for line in sys.stdin:
         order = Order(**json.loads(line))
         out, into = os.pipe()
@@ -168,6 +172,23 @@ def main() -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         found = {"code": code, "strays": _is_there(pid), **json.loads(words or b"{}")}
         os.write(1, json.dumps(found).encode() + b"\n")
+
+
+def _warm_up() -> None:
+    """Once, and not by each process: what is imported late, and what statements say."""
+    for name in ("remit.store.postgres", "sqlalchemy.dialects.postgresql.psycopg"):
+        import_module(name)
+    for package in (remit.services, remit.store):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if "migrations" not in found.name:
+                module = import_module(found.name)
+                for statement in vars(module).values():
+                    if isinstance(statement, Statement):
+                        statement.compiled(SQLITE)
+                        statement.compiled(POSTGRESQL)
+    import_module("tests.crash_situations")
+    gc.collect()
+    gc.freeze()  # what is here already is not looked at again, in any of the processes
 
 
 def _is_there(group: int) -> bool:
@@ -203,9 +224,9 @@ def _plain(value: Any) -> Any:
 
 async def _call(order: Order) -> dict[str, Any]:
     call = Call(**order.call)
-    chance = random.Random(order.seed)
+    chance, tokens = random.Random(order.seed), random.Random(f"{order.seed} tokens")
     # Seeded, so that the same call leaves the same; names of files stay nobody else's.
-    _put(secrets, "token_urlsafe", lambda length: chance.randbytes(length).hex())
+    _put(secrets, "token_urlsafe", lambda length: tokens.randbytes(length).hex())
     clock = VirtualClock(THEN + call.later)
     watch = Watch(call.verb, order)
     watch.begin()
@@ -242,7 +263,7 @@ async def _restart(order: Order) -> dict[str, Any]:
     return {"faults": [one for one in verdicts if not one["ok"]], "companies": len(verdicts)}
 
 
-async def _build(order: Order) -> dict[str, Any]:
+async def _company(order: Order) -> dict[str, Any]:
     from tests import crash_situations
 
     return await asyncio.to_thread(crash_situations.build, order.url, Path(order.home))
@@ -254,7 +275,22 @@ async def _nothing(order: Order) -> dict[str, Any]:
     return {}
 
 
-_ACTIONS = {"call": _call, "restart": _restart, "build": _build, "nothing": _nothing}
+async def _lost(order: Order) -> dict[str, Any]:
+    """One that was started, and whose token somebody removed."""
+    app = App(load({"REMIT_HOME": order.home, "REMIT_DATABASE_URL": order.url}))
+    await app.first_start()
+    app.settings.board_token_file.unlink()
+    await app.aclose()
+    return {}
+
+
+_ACTIONS = {
+    "call": _call,
+    "restart": _restart,
+    "company": _company,
+    "nothing": _nothing,
+    "lost": _lost,
+}
 
 
 async def _through_gate(app: App, caller: Caller, call: Call) -> Any:

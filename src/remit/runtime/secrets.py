@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from remit.clock import DAY, Micros
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import random_name
 from remit.model.secret import FILE, LONGEST_VALUE, SHORTEST_VALUE, Secret
@@ -24,6 +25,8 @@ from remit.services.identity import Caller, as_system
 
 log = logging.getLogger(__name__)
 
+#: How long a kept value may wait for its row. A command takes seconds, so a day is generous.
+ORPHAN_AGE: Micros = DAY
 #: Looked up at the same time.
 PARALLEL = 8
 
@@ -147,6 +150,20 @@ class Vault:
             os.fsync(file.fileno())
         return str(path)
 
+    async def tidy(self) -> None:
+        """Delete values that no secret names, such as those of a process that was killed."""
+        before = self._gate.clock.now() - ORPHAN_AGE
+        old = await asyncio.to_thread(_older, self._folder, before)
+        if not old:
+            return
+        # Asked after the files were seen: whatever is registered later is younger than these.
+        known = await self._gate(as_system(), secrets.registered)
+        if len(known) < secrets.MOST:
+            places = {secret.place for secret in known}
+            for place in old:
+                if place not in places:
+                    await self.discard(place)
+
     async def discard(self, place: str | None) -> None:
         """Delete a file that was ours, once nothing refers to it; others' files stay."""
         if place is None or self._folder not in Path(place).parents:
@@ -186,6 +203,16 @@ class Vault:
         if self._sources is None:
             self._sources = sources(self._variables)
         return self._sources
+
+
+def _older(folder: Path, before: Micros) -> list[str]:
+    """The values in a folder that were kept before a time."""
+    found = []
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.lstat().st_mtime_ns <= before * 1000:
+                found.append(str(path))
+    return found
 
 
 def _check(value: str) -> None:
