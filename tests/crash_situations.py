@@ -119,6 +119,10 @@ class Scene:
     def by_remit(self, **given: Any) -> Call:
         return Call(self._verb, given)
 
+    def run(self, who: Member) -> Run:
+        """At work for a worker, whose lease an instance that begins among others leaves alone."""
+        return working.claim(self.c, who)
+
     def letter(self, to: Member, body: str = "Please.", **more: Any) -> Answer:
         return send(self.c, self.c.board, f"agent:{to.id}", body, **more)
 
@@ -134,7 +138,7 @@ def changed(call: Call, **more: Any) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
-    run = s.c.run(worker)
+    run = s.run(worker)
     s.c.call(run.caller, inbox.take)
     return s.by_board(agent=worker.id)
 
@@ -166,7 +170,7 @@ def _(s: Scene) -> Call:
 @situation("agents.restart")
 def _(s: Scene) -> Call:
     worker = s.agent()
-    s.c.run(worker)
+    s.run(worker)
     return s.by_board(agent=worker.id)
 
 
@@ -188,13 +192,13 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     ask_background(s.c, worker)
-    s.c.run(worker)
+    s.run(worker)
     return s.by_board(agent=worker.id)
 
 
 @situation("agents.submit_log")
 def _(s: Scene) -> Call:
-    return s.by(s.c.run(s.agent()), summary="I did something.")
+    return s.by(s.run(s.agent()), summary="I did something.")
 
 
 @situation("agents.terminate")
@@ -202,7 +206,7 @@ def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
     work(s.c, worker.caller, worker.id)
-    s.c.run(worker)
+    s.run(worker)
     return s.by_board(agent=worker.id)
 
 
@@ -214,7 +218,7 @@ def _(s: Scene) -> Call:
 @situation("purging.purge")
 def _(s: Scene) -> Call:
     worker = s.agent(adapter_type="process", adapter_config={"command": "/bin/true"})
-    run = s.c.run(worker)
+    run = s.run(worker)
     working.end(s.c, run)
     s.c.call(s.c.board, agents.terminate, agent=worker.id)
     return s.by_board(agent=worker.id)
@@ -762,21 +766,21 @@ def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
     s.letter(worker)
-    return changed(s.by(s.c.run(worker)), keyed=False)
+    return changed(s.by(s.run(worker)), keyed=False)
 
 
 @situation("inbox.turn")
 def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
-    return changed(s.by(s.c.run(worker)), keyed=False)
+    return changed(s.by(s.run(worker)), keyed=False)
 
 
 @situation("inbox.acknowledge")
 def _(s: Scene) -> Call:
     worker = s.agent()
     letter = s.letter(worker)
-    run = s.c.run(worker)
+    run = s.run(worker)
     s.c.call(run.caller, inbox.take)
     return s.by(run, ids=[letter["id"]])
 
@@ -818,7 +822,7 @@ def _dead_letter(s: Scene) -> str:
     worker = s.agent()
     letter = s.letter(worker)
     for _ in range(3):
-        run = s.c.run(worker)
+        run = s.run(worker)
         s.c.call(run.caller, inbox.take)
         s.c.call(as_system(), runs.end, run=run.id, status="failed")
     return str(letter["id"])
@@ -878,7 +882,7 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
-    run = working.claim(s.c, worker)
+    run = s.run(worker)
     s.c.call(run.caller, inbox.take)
     report = {"final_response": "All done.", "tokens_in": 5}
     return s.by_remit(run=run.id, status="completed", report=report)
@@ -888,19 +892,19 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
-    run = working.claim(s.c, worker)
+    run = s.run(worker)
     s.c.call(run.caller, inbox.take)
     return s.by_remit(run=run.id, status="failed", report={"error": "it broke"})
 
 
 @situation("runs.cancel")
 def _(s: Scene) -> Call:
-    return s.by_board(run=working.claim(s.c, s.agent()).id, reason="Enough.")
+    return s.by_board(run=s.run(s.agent()).id, reason="Enough.")
 
 
 @situation("run_reports.submit")
 def _(s: Scene) -> Call:
-    run = s.c.run(s.agent())
+    run = s.run(s.agent())
     return s.by(run, run=run.id, text="Done.", tokens_in=7, cost_micros=3)
 
 
@@ -922,7 +926,7 @@ def _(s: Scene) -> Call:
 @situation("claiming.renew")
 def _(s: Scene) -> Call:
     worker = s.agent()
-    working.claim(s.c, worker)
+    s.run(worker)
     return changed(s.by_remit(held=[[worker.id, 1]]), keyed=False)
 
 
@@ -930,7 +934,7 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     s.letter(worker)
-    run = working.claim(s.c, worker)
+    run = s.run(worker)
     s.c.call(run.caller, inbox.take)
     return s.by_remit(run=run.id, until=working.held(s.c, worker).lease_until)
 
@@ -952,7 +956,7 @@ def _(s: Scene) -> Call:
 @situation("claiming.append_log")
 def _(s: Scene) -> Call:
     pieces = [{"number": 1, "at": THEN, "stream": "stdout", "text": "Hello."}]
-    run = working.claim(s.c, s.agent())
+    run = s.run(s.agent())
     # Its worker counts the pieces, so a second one of that number is refused by the database.
     call = s.by_remit(run=run.id, pieces=pieces)
     return changed(call, keyed=False, refused="conflict")
@@ -960,7 +964,7 @@ def _(s: Scene) -> Call:
 
 @situation("claiming.keep_session")
 def _(s: Scene) -> Call:
-    run = working.claim(s.c, s.agent())
+    run = s.run(s.agent())
     told = {"adapter_type": "scripted", "session_id": "s", "begun_at": THEN, "context_tokens": 9}
     return changed(s.by_remit(run=run.id, **told), keyed=False)
 
@@ -969,7 +973,7 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     set_budget(s.c, worker, tokens=1000)
-    run = s.c.run(worker)
+    run = s.run(worker)
     return changed(s.by_remit(run=run.id, total={"tokens_in": 10}), keyed=False)
 
 
@@ -977,7 +981,7 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     worker = s.agent()
     set_budget(s.c, worker, tokens=5)
-    run = s.c.run(worker)
+    run = s.run(worker)
     spend(s.c, run, tokens=10)
     s.c.call(as_system(), runs.end, run=run.id)
     s.letter(worker)
@@ -1126,7 +1130,7 @@ def _(s: Scene) -> Call:
     worker, name = s.agent(), _repo(s)
     give = {"to": worker.id, "resource": f"repo:{name}", "level": "use"}
     s.c.call(s.c.board, grants.give, company=s.c.id, **give)
-    return changed(s.by(s.c.run(worker), name=name), keyed=False)
+    return changed(s.by(s.run(worker), name=name), keyed=False)
 
 
 @situation("maintenance.forget_answers")

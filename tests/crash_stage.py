@@ -186,7 +186,6 @@ def _warm_up() -> None:
                     if isinstance(statement, Statement):
                         statement.compiled(SQLITE)
                         statement.compiled(POSTGRESQL)
-    import_module("tests.crash_situations")
     gc.collect()
     gc.freeze()  # what is here already is not looked at again, in any of the processes
 
@@ -248,10 +247,10 @@ async def _call(order: Order) -> dict[str, Any]:
 
 
 async def _restart(order: Order) -> dict[str, Any]:
-    """Begin like an instance, tidy up like one, and go through the whole record."""
+    """Begin like an instance among others, tidy up like one, and go through the whole record."""
     clock = VirtualClock(MUCH_LATER)
     app = App(load({"REMIT_HOME": order.home, "REMIT_DATABASE_URL": order.url}), clock)
-    await app.first_start()
+    await app.first_start(alone=False)
     for _ in range(2):  # what is swept goes by way of the trash
         await app.tidy()
     board = Caller(app.settings.board_token_file.read_text().strip())
