@@ -1,8 +1,8 @@
 """Every verb that changes something, killed at every point, on both databases.
 
 What a killed process leaves is nothing or everything, once; the same call made again is answered
-as if nothing had happened; and what lies about is taken away. `crash_stage.py` names the points,
-`crash_situations.py` has a row for each verb, `crash_matrix.py` says what must be true.
+as if nothing had happened; and what lies about is taken away. In `tests/crashing`, `points.py`
+names the points, `situations.py` has a row for each verb, and `matrix.py` says what must be true.
 """
 
 import importlib
@@ -14,8 +14,8 @@ import pytest
 import remit.services
 from remit.services.context import Kind
 from remit.services.verbs import _VERBS
-from tests.crash_matrix import Matrix, Trial
-from tests.crash_situations import SITUATIONS, verb_of
+from tests.crashing.matrix import Matrix, Trial
+from tests.crashing.situations import SITUATIONS, verb_of
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -55,3 +55,19 @@ def test_the_matrix_knows_every_verb_that_changes_something() -> None:
         if verb.kind is not Kind.QUERY and verb.body.__module__.startswith("remit.")
     }
     assert {verb_of(name) for name in SITUATIONS} == ours
+
+
+@pytest.mark.parametrize(
+    ("harm", "noticed"),
+    [
+        ("forget_answers", "the repeat, after a kill"),
+        ("commit_early", "and something is there"),
+        ("commit_late", "it leaves something, or not"),
+        ("sweep_nothing", "what is stored is what rows name"),
+    ],
+)
+def test_a_build_that_is_broken_would_be_noticed(
+    matrix_of: Callable[[str], Matrix], harm: str, noticed: str
+) -> None:
+    with pytest.raises(AssertionError, match=noticed):
+        Trial(matrix_of("sqlite"), "mail.send", harm).run()
