@@ -151,18 +151,21 @@ class Vault:
         return str(path)
 
     async def tidy(self) -> None:
-        """Delete values that no secret names, such as those of a process that was killed."""
+        """Delete values that no secret names, such as those of a process that was killed.
+
+        Those of companies that are not in this database are another database's to decide about.
+        """
         before = self._gate.clock.now() - ORPHAN_AGE
         old = await asyncio.to_thread(_older, self._folder, before)
         if not old:
             return
         # Asked after the files were seen: whatever is registered later is younger than these.
-        known = await self._gate(as_system(), secrets.registered)
-        if len(known) < secrets.MOST:
-            places = {secret.place for secret in known}
-            for place in old:
-                if place not in places:
-                    await self.discard(place)
+        named = await self._gate(as_system(), secrets.places, companies=sorted(old))
+        for company, places in named.items():
+            if len(places) < secrets.MOST:
+                for kept in old[company]:
+                    if not any(kept in place for place in places):
+                        await self.discard(kept)
 
     async def discard(self, place: str | None) -> None:
         """Delete a file that was ours, once nothing refers to it; others' files stay."""
@@ -205,13 +208,13 @@ class Vault:
         return self._sources
 
 
-def _older(folder: Path, before: Micros) -> list[str]:
-    """The values in a folder that were kept before a time."""
-    found = []
+def _older(folder: Path, before: Micros) -> dict[str, list[str]]:
+    """The values that were kept before a time, by company."""
+    found: dict[str, list[str]] = {}
     for path in folder.glob("*/*"):
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_mtime_ns <= before * 1000:
-                found.append(str(path))
+                found.setdefault(path.parent.name, []).append(str(path))
     return found
 
 
