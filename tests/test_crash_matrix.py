@@ -18,6 +18,8 @@ from tests.crashing.matrix import Matrix, Trial
 from tests.crashing.situations import SITUATIONS, verb_of
 
 DATABASES = ("sqlite", "postgresql")
+#: The first of them prepares the company, which takes long on a machine that has much else to do.
+SECONDS = 300
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,7 @@ def matrix_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Matrix
         one.close()
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-05", "BX-06")
 @pytest.mark.parametrize("engine", DATABASES)
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -57,6 +60,7 @@ def test_the_matrix_knows_every_verb_that_changes_something() -> None:
     assert {verb_of(name) for name in SITUATIONS} == ours
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize(
     ("harm", "noticed"),
     [

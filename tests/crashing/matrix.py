@@ -155,14 +155,19 @@ class Trial:
                 self._undisturbed("first")  # the server did not come to it
                 now = self._rows()
             _same(now, control.after, f"killed when {point}, and not all of it is there, once")
-            repeat = self._undisturbed("second")
-            assert repeat == control.second, f"the repeat, after a kill when {point}"
-            _same(self._rows(), control.again, f"repeated after a kill when {point}")
-            self._check_rules()
-            if not number or point == REMOVING:  # otherwise it has left nothing new
-                self._database.check()
-                self._restart()
+            if not number or point == REMOVING:
+                self._repeat(control, point)
+            # Otherwise it is, to the byte, where the repeat was made already.
         return [*nothing, *last]
+
+    def _repeat(self, control: Control, point: str) -> None:
+        """Whoever got no answer calls again; then an instance begins on what there is."""
+        repeat = self._undisturbed("second")
+        assert repeat == control.second, f"the repeat, after a kill when {point}"
+        _same(self._rows(), control.again, f"repeated after a kill when {point}")
+        self._check_rules()
+        self._database.check()
+        self._restart()
 
     def _control(self) -> Control:
         before = self._rows()
