@@ -2753,6 +2753,8 @@ ROWS = (
         "BX-05",
         "a repeated call has one effect and one answer",
         tests=(
+            "tests/test_crash_matrix.py::test_a_call_that_is_killed_at_any_point_has_happened_once_or_not_at_all",
+            "tests/test_crash_matrix.py::test_the_matrix_knows_every_verb_that_changes_something",
             "tests/test_knowledge_base.py::test_a_repeated_create_or_write_has_one_effect_and_the_first_answer",
             "tests/test_command_path.py::test_a_repeated_call_has_one_effect_and_the_first_answer",
             "tests/test_command_path.py::test_a_repeat_gets_the_first_answer_even_if_the_world_has_changed",
@@ -2771,6 +2773,8 @@ ROWS = (
         "BX-06",
         "killing any process loses and repeats nothing",
         tests=(
+            "tests/test_crash_matrix.py::test_a_call_that_is_killed_at_any_point_has_happened_once_or_not_at_all",
+            "tests/test_crash_matrix.py::test_the_matrix_knows_every_verb_that_changes_something",
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",

@@ -116,24 +116,34 @@ class App:
                 as_system(), bootstrap.first_start, token=token, adapter_type=adapter_type
             )
         elif token is None:
-            token = _write_token(self.settings.board_token_file)
-            await self.gate(as_system(), bootstrap.renew_board_token, token=token)
-        else:
-            await self._check_board_token(token)
+            await self._renew_board_token()
+        elif not await self._opens(token):
+            log.warning(
+                "%s does not fit this database; remove it and start again to get a new one",
+                self.settings.board_token_file,
+            )
         await runs.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
         if alone:
             await self.outbox.recover()
         await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
-    async def _check_board_token(self, token: str) -> None:
+    async def _renew_board_token(self) -> None:
+        """Its file gets its name when the token opens something, so no crash leaves one that does
+        not; what a crash did leave beside it is used."""
+        place = self.settings.board_token_file
+        beside = place.with_name(f"{place.name}.new")
+        token = _read_token(beside) or _write_token(beside)
+        if not await self._opens(token):
+            await self.gate(as_system(), bootstrap.renew_board_token, token=token)
+        os.replace(beside, place)
+
+    async def _opens(self, token: str) -> bool:
         try:
             await self.gate(Caller(token), users.me)
         except Unauthenticated:
-            log.warning(
-                "%s does not fit this database; remove it and start again to get a new one",
-                self.settings.board_token_file,
-            )
+            return False
+        return True
 
     def start_housekeeping(self) -> None:
         """What goes on by itself: timed mail, mail to channels, and tidying up."""
@@ -145,15 +155,20 @@ class App:
         """For a process beside others: only what lies on this machine."""
         self._housekeeping = asyncio.create_task(self._keep_house(only_here=True))
 
+    async def tidy(self, *, only_here: bool = False) -> None:
+        """Take away what nobody needs any more, such as what a crash left behind."""
+        await self.kept.tidy()
+        await self.repos.tidy()
+        if not only_here:
+            await self.library.sweep()
+            await self.vault.tidy()
+            before = self.clock.now() - KEEP_ANSWERS
+            await self.gate(as_system(), maintenance.forget_answers, before=before)
+
     async def _keep_house(self, *, only_here: bool = False) -> None:
         while True:
             try:
-                await self.kept.tidy()
-                await self.repos.tidy()
-                if not only_here:
-                    await self.library.sweep()
-                    before = self.clock.now() - KEEP_ANSWERS
-                    await self.gate(as_system(), maintenance.forget_answers, before=before)
+                await self.tidy(only_here=only_here)
             except (RemitError, OSError) as error:
                 log.warning("housekeeping will be tried again: %s", error)
             await asyncio.sleep(HOUSEKEEPING_EVERY / SECOND)

@@ -31,11 +31,14 @@ class LiveRun:
 async def begin(gate: Gate, ids: Ids, workspaces: Path, agent: str) -> LiveRun:
     """Start a run of an agent; refused while another one is alive."""
     run_id = RunId(ids.new())
-    folder = create_workspace(workspaces, run_id)
+    folder = workspaces / run_id
+    # The row comes first: a crash leaves no folder that nothing would ever lead to.
+    answer = await gate(as_system(), runs.start, agent=agent, run=run_id, workspace=str(folder))
     try:
-        answer = await gate(as_system(), runs.start, agent=agent, run=run_id, workspace=str(folder))
+        create_workspace(workspaces, run_id)
     except BaseException:
-        destroy_workspace(folder)
+        report = {"exit_reason": "failed", "error": "it could not be given a folder"}
+        await gate(as_system(), runs.end, run=run_id, status="failed", report=report)
         raise
     return LiveRun(run_id, answer["token"], folder)
 

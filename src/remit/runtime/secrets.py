@@ -14,16 +14,19 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from remit.clock import DAY, Micros
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import random_name
-from remit.model.secret import LONGEST_VALUE, SHORTEST_VALUE, Secret
+from remit.model.secret import FILE, LONGEST_VALUE, SHORTEST_VALUE, Secret
 from remit.runtime.secret_sources import Source, cannot, sources
 from remit.services import secrets
-from remit.services.command import Gate
-from remit.services.identity import as_system
+from remit.services.command import Answer, Gate
+from remit.services.identity import Caller, as_system
 
 log = logging.getLogger(__name__)
 
+#: How long a kept value may wait for its row. A command takes seconds, so a day is generous.
+ORPHAN_AGE: Micros = DAY
 #: Looked up at the same time.
 PARALLEL = 8
 
@@ -86,6 +89,40 @@ class Vault:
 
     # ── values that are kept for somebody ───────────────────────────────────────────────────
 
+    async def put(
+        self, caller: Caller, *, company: str | None, name: object, value: object
+    ) -> Answer:
+        """Register a secret whose value is given to us, or give it another value."""
+        allowed = await self._gate(caller, secrets.may_change, company=company, name=name)
+        kept = await self.keep(allowed["company_id"], value)
+        try:
+            answer = await self._gate(
+                caller,
+                secrets.put,
+                company=allowed["company_id"],
+                name=name,
+                source=FILE,
+                new_place=kept,
+            )
+        except BaseException:
+            await self.discard(kept)
+            raise
+        if answer["place"] != kept:  # the same request was answered before
+            await self.discard(kept)
+        return await self.settled(answer)
+
+    async def remove(self, caller: Caller, *, company: str | None, name: object) -> Answer:
+        return await self.settled(
+            await self._gate(caller, secrets.remove, company=company, name=name)
+        )
+
+    async def settled(self, answer: Answer) -> Answer:
+        """What a secret was before is deleted, if it was ours."""
+        replaced = answer.pop("replaced", None)
+        if replaced != answer.get("place"):
+            await self.discard(replaced)
+        return answer
+
     async def keep(self, company: str, value: object) -> str:
         """Put a value into a file of its own that only this user can read; answers its place."""
         if not isinstance(value, str):
@@ -112,6 +149,23 @@ class Vault:
             file.flush()
             os.fsync(file.fileno())
         return str(path)
+
+    async def tidy(self) -> None:
+        """Delete values that no secret names, such as those of a process that was killed.
+
+        Those of companies that are not in this database are another database's to decide about.
+        """
+        before = self._gate.clock.now() - ORPHAN_AGE
+        old = await asyncio.to_thread(_older, self._folder, before)
+        if not old:
+            return
+        # Asked after the files were seen: whatever is registered later is younger than these.
+        named = await self._gate(as_system(), secrets.places, companies=sorted(old))
+        for company, places in named.items():
+            if len(places) < secrets.MOST:
+                for kept in old[company]:
+                    if not any(kept in place for place in places):
+                        await self.discard(kept)
 
     async def discard(self, place: str | None) -> None:
         """Delete a file that was ours, once nothing refers to it; others' files stay."""
@@ -152,6 +206,16 @@ class Vault:
         if self._sources is None:
             self._sources = sources(self._variables)
         return self._sources
+
+
+def _older(folder: Path, before: Micros) -> dict[str, list[str]]:
+    """The values that were kept before a time, by company."""
+    found: dict[str, list[str]] = {}
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.lstat().st_mtime_ns <= before * 1000:
+                found.setdefault(path.parent.name, []).append(str(path))
+    return found
 
 
 def _check(value: str) -> None:

@@ -144,14 +144,16 @@ class Gate:
         actor = identify(tx, caller, now)
         ctx = Context(tx, actor, now, self.ids, self.blobs, verb.kind, caller)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
-        if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
+        # A verb may go on in another's name; the key stays that of who called.
+        who = actor.address
+        if keyed and (first := _first_answer(tx, who, caller, verb, digest)) is not None:
             return _Reply(first)
         try:
             answer = verb.body(ctx, *args, **kwargs)
             ctx.finish()
             changed = ctx._events > 0
         except RemitError as error:
-            if keyed and (first := _first_answer(ctx, caller, verb, digest)) is not None:
+            if keyed and (first := _first_answer(tx, who, caller, verb, digest)) is not None:
                 # The same request was under way elsewhere; this one waited and found it done.
                 tx.restart()
                 return _Reply(first)
@@ -171,7 +173,7 @@ class Gate:
         if keyed:
             tx.run(
                 event_log.INSERT_ANSWER,
-                actor=ctx.actor.address,
+                actor=who,
                 key=caller.key,
                 verb=verb.name,
                 digest=digest,
@@ -216,9 +218,11 @@ class _Recordable(Exception):
     """A query was refused in a transaction that cannot record it."""
 
 
-def _first_answer(ctx: Context, caller: Caller, verb: Verb[P, R], digest: str) -> R | None:
+def _first_answer(
+    tx: Transaction, who: str, caller: Caller, verb: Verb[P, R], digest: str
+) -> R | None:
     """What this very request was answered before."""
-    first = ctx.tx.one(event_log.ANSWER, actor=ctx.actor.address, key=_key(caller))
+    first = tx.one(event_log.ANSWER, actor=who, key=_key(caller))
     if first is None:
         return None
     if (first.verb, first.digest) != (verb.name, digest):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from remit.authority import Action
@@ -22,6 +23,7 @@ from remit.services.command import Answer, Context, command, query
 from remit.services.running import system_only
 from remit.store import channels as channel_statements
 from remit.store import mcp_servers as server_statements
+from remit.store import people
 from remit.store import secrets as statements
 from remit.store.statement import row
 
@@ -152,6 +154,20 @@ def registered(ctx: Context) -> list[Secret]:
     """Of all companies; for Remit itself when it starts."""
     system_only(ctx)
     return ctx.tx.all(statements.EVERY_SECRET, limit=MOST)
+
+
+@query
+def places(ctx: Context, *, companies: Iterable[str]) -> dict[str, list[str]]:
+    """Where those of the companies that there are have their secrets; for Remit itself."""
+    system_only(ctx)
+    return {
+        company: [
+            secret.place
+            for secret in ctx.tx.all(statements.SECRETS, company=company, after="", limit=MOST)
+        ]
+        for company in companies
+        if ctx.tx.one(people.COMPANY, company=CompanyId(company)) is not None
+    }
 
 
 @query

@@ -13,9 +13,8 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
 from remit.entrypoints.http.paging import Paged, by_id
 from remit.errors import BadInput
-from remit.model.secret import FILE, source_name
+from remit.model.secret import source_name
 from remit.services import secrets
-from remit.services.command import Answer
 
 
 class SecretBody(Body):
@@ -62,32 +61,16 @@ def router(app: App) -> APIRouter:
             answer = await app.gate(
                 who, secrets.put, **wanted, source=body.source, place=body.place
             )
-            return reply(await _settled(answer), 201)
+            return reply(await app.vault.settled(answer), 201)
         if body.source is not None or body.place is not None:
             raise BadInput("Give source and place, or value.", "Not all of them.")
-        kept = await app.vault.keep(allowed["company_id"], body.value)
-        try:
-            answer = await app.gate(who, secrets.put, **wanted, source=FILE, new_place=kept)
-        except BaseException:
-            await app.vault.discard(kept)
-            raise
-        if answer["place"] != kept:  # the same request was answered before
-            await app.vault.discard(kept)
-        return reply(await _settled(answer), 201)
+        answer = await app.vault.put(
+            who, company=wanted["company"], name=body.name, value=body.value
+        )
+        return reply(answer, 201)
 
     @routes.delete(in_company + "/{id}")
     async def remove_secret(request: Request, company: CompanyId, name: Id) -> Response:
-        return reply(
-            await _settled(
-                await app.gate(caller(request), secrets.remove, company=company, name=name)
-            )
-        )
-
-    async def _settled(answer: Answer) -> Answer:
-        """What it was before is deleted, if it was ours."""
-        replaced = answer.pop("replaced", None)
-        if replaced != answer.get("place"):
-            await app.vault.discard(replaced)
-        return answer
+        return reply(await app.vault.remove(caller(request), company=company, name=name))
 
     return routes

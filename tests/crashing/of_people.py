@@ -1,0 +1,174 @@
+"""The company, its people, its rights and its tree."""
+
+from typing import Any
+
+from remit.clock import HOUR
+from remit.services import reorganise, sessions, users
+from remit.services.identity import Caller, as_system
+from tests.company import Answer
+from tests.crashing.call import THEN, Call
+from tests.crashing.scene import Scene, changed, situation
+from tests.organisation import work
+
+
+@situation("bootstrap.first_start")
+def _(s: Scene) -> Call:
+    return Call("bootstrap.first_start", through="app.first_start", keyed=False, home="nothing")
+
+
+@situation("bootstrap.renew_board_token")
+def _(s: Scene) -> Call:
+    return Call("bootstrap.renew_board_token", through="app.first_start", keyed=False, home="lost")
+
+
+@situation("companies.create")
+def _(s: Scene) -> Call:
+    return s.by_board(name=s.name())
+
+
+@situation("companies.change")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, name="Another name", messaging="team")
+
+
+@situation("exporting.begin")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id)
+
+
+@situation("importing.create")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(name="From elsewhere"), through="archive.import_")
+
+
+@situation("users.add")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, name=s.name(), role="observer")
+
+
+@situation("users.invite")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(company=s.c.id, name=s.name()), shown_once=("token",))
+
+
+def _person(s: Scene) -> str:
+    name = s.name()
+    s.c.call(s.c.board, users.add, company=s.c.id, name=name)
+    return name
+
+
+@situation("users.remove")
+def _(s: Scene) -> Call:
+    person = _person(s)
+    s.c.token_of(person)
+    return s.by_board(company=s.c.id, user=person)
+
+
+@situation("users.create_token")
+def _(s: Scene) -> Call:
+    call = s.by_board(company=s.c.id, user=_person(s), label="phone", expires_at=None)
+    return changed(call, shown_once=("token",))
+
+
+@situation("users.revoke_token")
+def _(s: Scene) -> Call:
+    person = _person(s)
+    made = s.c.call(s.c.board, users.create_token, company=s.c.id, user=person, expires_at=None)
+    return s.by_board(company=s.c.id, token=made["id"])
+
+
+@situation("sessions.create_link")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(), shown_once=("token",))
+
+
+def _signed_in(s: Scene) -> tuple[Caller, Answer]:
+    """A person of one's own, and a session of theirs."""
+    person = s.c.token_of(_person(s))
+    return person, _session(s, person)
+
+
+def _session(s: Scene, person: Caller) -> Answer:
+    link = s.c.call(person, sessions.create_link)
+    return s.c.call(as_system(), sessions.redeem, link=link["token"])
+
+
+@situation("sessions.redeem")
+def _(s: Scene) -> Call:
+    link = s.c.call(s.c.token_of(_person(s)), sessions.create_link)
+    s.c.sql("UPDATE tokens SET expires_at = ? WHERE id = ?", THEN + HOUR, link["id"])
+    return changed(s.by_remit(link=link["token"]), shown_once=("token",))
+
+
+@situation("sessions.end")
+def _(s: Scene) -> Call:
+    _, session = _signed_in(s)
+    call = s.by(Caller(session["token"]), session=session["token"])
+    return changed(call, refused="unauthenticated")
+
+
+@situation("sessions.end_one")
+def _(s: Scene) -> Call:
+    person, session = _signed_in(s)
+    return s.by(person, session=session["id"])
+
+
+@situation("sessions.end_others")
+def _(s: Scene) -> Call:
+    person, session = _signed_in(s)
+    _session(s, person)
+    return s.by(Caller(session["token"]))
+
+
+@situation("grants.give")
+def _(s: Scene) -> Call:
+    file = s.c.file(s.c.board)
+    resource = f"kb_file:{file['id']}"
+    return s.by_board(company=s.c.id, to=s.agent().id, resource=resource, level="write")
+
+
+@situation("grants.revoke")
+def _(s: Scene) -> Call:
+    """With what was passed on from it."""
+    boss = s.agent()
+    file = s.c.file(s.c.board)
+    made = s.c.give(s.c.board, boss, file, "write")
+    s.c.give(boss.caller, s.agent(boss), file, "read")
+    return s.by_board(grant=made["id"])
+
+
+@situation("reorganise.reorganise")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, operations=_operations(s))
+
+
+def _operations(s: Scene) -> list[dict[str, Any]]:
+    boss, moved, layer = s.agent(), s.agent(), s.agent()
+    work(s.c, layer.caller, layer.id)
+    return [
+        {"op": "move", "agent": moved.name, "to": boss.name},
+        {"op": "insert_layer", "agents": [moved.name], "name": s.name()},
+        {"op": "remove_layer", "agent": layer.name},
+    ]
+
+
+@situation("reorganise.preview")
+def _(s: Scene) -> Call:
+    call = s.by_board(company=s.c.id, operations=_operations(s))
+    return changed(call, keyed=False, leaves=False)
+
+
+@situation("reorganise.undo")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, event=_reorganised(s))
+
+
+def _reorganised(s: Scene) -> str:
+    move = {"op": "move", "agent": s.agent().name, "to": s.agent().name}
+    made = s.c.call(s.c.board, reorganise.reorganise, company=s.c.id, operations=[move])
+    return str(made["event_id"])
+
+
+@situation("reorganise.preview_undo")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(company=s.c.id, event=_reorganised(s)), keyed=False, leaves=False)

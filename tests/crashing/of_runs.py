@@ -1,0 +1,185 @@
+"""Runs, leases, budgets and background jobs."""
+
+from remit.clock import DAY
+from remit.services import inbox, job_work, jobs, runs
+from remit.services.identity import as_system
+from tests import working
+from tests.background import ask as ask_background
+from tests.budgeting import set_budget, spend
+from tests.company import Member
+from tests.crashing.call import THEN, Call
+from tests.crashing.scene import Scene, changed, situation
+from tests.mailing import ack
+
+
+@situation("runs.start")
+def _(s: Scene) -> Call:
+    """With its folder; nobody repeats it, because a run is begun anew."""
+    call = s.by_remit(agent=s.agent().id)
+    return changed(call, through="runs.begin", keyed=False, refused="conflict")
+
+
+@situation("runs.start (with a key)")
+def _(s: Scene) -> Call:
+    run = s.c.app.ids.new()
+    return changed(s.by_remit(agent=s.agent().id, run=run, workspace=None), shown_once=("token",))
+
+
+@situation("runs.end")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    run = s.run(worker)
+    s.c.call(run.caller, inbox.take)
+    report = {"final_response": "All done.", "tokens_in": 5}
+    return s.by_remit(run=run.id, status="completed", report=report)
+
+
+@situation("runs.end (it failed)")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    run = s.run(worker)
+    s.c.call(run.caller, inbox.take)
+    return s.by_remit(run=run.id, status="failed", report={"error": "it broke"})
+
+
+@situation("runs.cancel")
+def _(s: Scene) -> Call:
+    return s.by_board(run=s.run(s.agent()).id, reason="Enough.")
+
+
+@situation("run_reports.submit")
+def _(s: Scene) -> Call:
+    run = s.run(s.agent())
+    return s.by(run, run=run.id, text="Done.", tokens_in=7, cost_micros=3)
+
+
+@situation("claiming.claim")
+def _(s: Scene) -> Call:
+    worker, run = s.agent(), s.c.app.ids.new()
+    folder = str(s.c.app.settings.workspaces / run)
+    call = s.by_remit(agent=worker.id, run=run, workspace=folder, worker="w")
+    return changed(call, shown_once=("token",))
+
+
+@situation("claiming.settle")
+def _(s: Scene) -> Call:
+    worker = s.agent(purpose=None, perpetual=True)
+    ack(s.c, worker.caller, s.letter(worker))
+    return changed(s.by_remit(agent=worker.id), keyed=False)
+
+
+@situation("claiming.renew")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.run(worker)
+    return changed(s.by_remit(held=[[worker.id, 1]]), keyed=False)
+
+
+@situation("claiming.take_over")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    run = s.run(worker)
+    s.c.call(run.caller, inbox.take)
+    return s.by_remit(run=run.id, until=working.held(s.c, worker).lease_until)
+
+
+@situation("claiming.sweep")
+def _(s: Scene) -> Call:
+    working.let_sleep(s.c, s.agent())
+    return s.by_remit(company=s.c.id)
+
+
+@situation("claiming.redate")
+def _(s: Scene) -> Call:
+    """The clock was set back while it waited."""
+    worker = s.agent()
+    s.c.sql("UPDATE agent_leases SET due_at = ? WHERE agent_id = ?", THEN + DAY, worker.id)
+    return changed(s.by_remit(agent=worker.id), keyed=False)
+
+
+@situation("claiming.append_log")
+def _(s: Scene) -> Call:
+    pieces = [{"number": 1, "at": THEN, "stream": "stdout", "text": "Hello."}]
+    run = s.run(s.agent())
+    # Its worker counts the pieces, so a second one of that number is refused by the database.
+    call = s.by_remit(run=run.id, pieces=pieces)
+    return changed(call, keyed=False, refused="conflict")
+
+
+@situation("claiming.keep_session")
+def _(s: Scene) -> Call:
+    run = s.run(s.agent())
+    told = {"adapter_type": "scripted", "session_id": "s", "begun_at": THEN, "context_tokens": 9}
+    return changed(s.by_remit(run=run.id, **told), keyed=False)
+
+
+@situation("budgets.spend")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    set_budget(s.c, worker, tokens=1000)
+    run = s.run(worker)
+    return changed(s.by_remit(run=run.id, total={"tokens_in": 10}), keyed=False)
+
+
+@situation("budgets.hold")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    set_budget(s.c, worker, tokens=5)
+    run = s.run(worker)
+    spend(s.c, run, tokens=10)
+    s.c.call(as_system(), runs.end, run=run.id)
+    s.letter(worker)
+    return s.by_remit(agent=worker.id)
+
+
+def _job(s: Scene) -> tuple[Member, str]:
+    worker = s.agent()
+    ask_background(s.c, worker, attachments=[s.c.file(worker.caller)["id"]])
+    (found,) = s.c.call(s.c.board, jobs.listing, company=s.c.id, agent=worker.id)
+    return worker, str(found["id"])
+
+
+def _held(s: Scene) -> str:
+    job = _job(s)[1]
+    s.c.call(as_system(), job_work.claim, job=job, worker="w")
+    return job
+
+
+@situation("jobs.cancel")
+def _(s: Scene) -> Call:
+    worker, job = _job(s)
+    return s.by(worker, job=job, reason="Never mind.")
+
+
+@situation("job_work.claim")
+def _(s: Scene) -> Call:
+    return s.by_remit(job=_job(s)[1], worker="w")
+
+
+@situation("job_work.renew")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(held=[[_held(s), 1]]), keyed=False)
+
+
+@situation("job_work.take_over")
+def _(s: Scene) -> Call:
+    return s.by_remit(job=_held(s), epoch=1)
+
+
+@situation("job_work.put_back")
+def _(s: Scene) -> Call:
+    return s.by_remit(job=_held(s), epoch=1, usage={"tokens_in": 3})
+
+
+@situation("job_work.end")
+def _(s: Scene) -> Call:
+    return s.by_remit(job=_held(s), epoch=1, ok=True, text="Ten.", usage={"tokens_in": 3})
+
+
+@situation("job_work.material")
+def _(s: Scene) -> Call:
+    """What is attached is read in the name of who asked."""
+    return changed(s.by_remit(job=_held(s), epoch=1), keyed=False)
