@@ -2741,6 +2741,7 @@ ROWS = (
             "tests/test_command_path.py::test_one_key_for_two_requests_is_refused_and_does_nothing",
             "tests/test_command_path.py::test_the_same_key_of_different_callers_is_not_the_same_key",
             "tests/test_command_path.py::test_16_repeats_at_once_have_one_effect_and_one_answer",
+            "tests/test_linearizability.py::test_what_processes_did_at_once_could_have_been_done_one_after_the_other",
             "tests/test_command_path.py::test_a_refused_call_is_not_remembered_as_an_answer",
             "tests/test_command_path.py::test_a_key_is_1_to_255_printable_characters",
             "tests/test_command_path.py::test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone",
@@ -2753,6 +2754,7 @@ ROWS = (
         "BX-06",
         "killing any process loses and repeats nothing",
         tests=(
+            "tests/test_linearizability.py::test_what_processes_did_at_once_could_have_been_done_one_after_the_other",
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
