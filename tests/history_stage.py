@@ -45,8 +45,6 @@ class Part:
     files: list[str]
     approvals: list[str]
     agents: list[str]
-    #: By the clock of the histories.
-    until: int
     tasks: int = 2
     #: The history of who died before.
     heir_of: str | None = None
@@ -59,6 +57,8 @@ class Player:
         self.app = app
         self.part = part
         self.chance = random.Random(f"{part.seed} {name}")
+        #: Made when it is enough.
+        self.over = Path(part.history, "over")
         self.recorder = Recorder(Path(part.history, f"{name}.jsonl"), name, time.monotonic_ns)
         self.name = name
         self.board, self.asker = Caller(part.board), Caller(part.asker)
@@ -75,7 +75,7 @@ class Player:
         acts = [self.file, self.file, self.file, self.decide, self.decide, self.work, self.work]
         if self.part.heir_of is not None:
             await self.inherit(Path(self.part.heir_of))
-        while time.monotonic_ns() < self.part.until:
+        while not self.over.exists():
             await self.chance.choice(acts)()
 
     async def ask(self, key: str, name: str, given: Any, work: Awaitable[Any]) -> Any:
