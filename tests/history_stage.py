@@ -151,8 +151,11 @@ class Player:
             await self.work()
             return
         one = self.part.approvals[self.approval]
+        # Mostly what fits what was seen last, so that several try the same at once.
+        back = self.seen.get(one, [""])[0] == "revision_requested"
         name = self.chance.choices(
-            ["show", "revise", "resubmit", "approve", "reject", "cancel"], [4, 8, 8, 1, 1, 1]
+            ["show", "revise", "resubmit", "approve", "reject", "cancel"],
+            [3, 2, 9, 1, 1, 1] if back else [3, 9, 2, 1, 1, 1],
         )[0]
         given: dict[str, Any] = {}
         if name in ("revise", "approve", "reject") and self.chance.random() < 0.6:
@@ -163,7 +166,9 @@ class Player:
         if answer[0] == "is":
             self.seen[one] = answer[1:]
         elif answer[0] == "stale_revision":
-            self.seen[one] = ["", answer[1]]
+            self.seen[one] = ["pending", answer[1]]
+        elif answer[0] == "wrong_status":
+            self.seen[one] = [answer[1], self.seen.get(one, ["", 1])[1]]
         if answer[0] != "stale_revision" and answer[1] in ("approved", "rejected", "cancelled"):
             self.closed += 1
         if self.closed > 3:
@@ -192,16 +197,16 @@ class Player:
         agent = self.chance.choice(self.part.agents)
         mine = [one for one in self.begun if one[0] == agent][-3:]
         what = self.chance.random()
-        if what < 0.25 or not mine:
-            await self._begin(agent, by_hand=self.chance.random() < 0.2)
-        elif what < 0.4:
+        if what < 0.25:
             await self._look()
+        elif what < 0.45 or not mine:
+            await self._begin(agent, by_hand=self.chance.random() < 0.2)
         else:
             _, run, token, epoch = self.chance.choice(mine)
             if what < 0.6:
                 given: dict[str, Any] = {"epoch": epoch}
                 await self.ask(agent, "renew", given, self._renew(agent, epoch))
-            elif what < 0.85:
+            elif what < 0.8:
                 await self.ask(agent, "act", {"run": run}, self._act(token))
             else:
                 await self.ask(agent, "end", {"run": run}, self._end(run))
@@ -246,6 +251,18 @@ class Player:
         for run in silent:
             given = {"run": run, "until": held[run]}
             await self.ask(self.whose[run], "take", given, self._take(run, held[run]))
+        if self.chance.random() < 0.2:
+            await self._end_what_nobody_holds()
+
+    async def _end_what_nobody_holds(self) -> None:
+        """Who began a run by hand may have been killed, and nobody takes over from them."""
+        try:
+            live = await self.app.gate(as_system(), claiming.live)
+        except Unavailable:
+            return
+        for one in live:
+            if one["worker"] is None and one["agent_id"] in self.part.agents:
+                await self.ask(one["agent_id"], "end", {"run": one["id"]}, self._end(one["id"]))
 
     async def _whose(self, run: str) -> str:
         if run not in self.whose:

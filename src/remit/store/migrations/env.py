@@ -1,6 +1,7 @@
 """Runs the migrations on the connection that `remit.store.migrate` hands over.
 
-All of them in one transaction, also on SQLite: a start that is cut off leaves the old schema.
+All of them in one transaction, also on SQLite: a start that is cut off leaves the old schema. Who
+fills the tables in the same transaction commits it.
 """
 
 from alembic import context
@@ -22,4 +23,5 @@ else:
     connection.execute(text("SELECT pg_advisory_xact_lock(7236)"))
 with context.begin_transaction():
     context.run_migrations()
-connection.commit()
+if context.config.attributes.get("commit", True):
+    connection.commit()
