@@ -631,7 +631,10 @@ ROWS = (
     Row(
         "PC-80",
         "schema changes ship as migrations",
-        tests=("tests/test_store.py::test_the_migrations_make_the_tables_that_the_code_expects",),
+        tests=(
+            "tests/test_store.py::test_the_migrations_make_the_tables_that_the_code_expects",
+            "tests/test_upgrades.py::test_an_upgrade_keeps_every_row_and_the_company_works_on",
+        ),
     ),
     Row(
         "AG-01",
@@ -2754,6 +2757,7 @@ ROWS = (
         "BX-06",
         "killing any process loses and repeats nothing",
         tests=(
+            "tests/test_backup.py::test_a_restore_that_is_killed_at_any_step_leaves_no_instance_and_can_be_begun_anew",
             "tests/test_linearizability.py::test_what_processes_did_at_once_could_have_been_done_one_after_the_other",
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
@@ -2764,6 +2768,7 @@ ROWS = (
             "tests/test_runtime_kills.py::test_an_instance_is_killed_around_each_commit_of_a_run",
             "tests/test_runtime_kills.py::test_workers_and_agents_on_one_database_are_killed_at_random_moments",
             "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
+            "tests/test_upgrades.py::test_an_upgrade_that_is_killed_leaves_the_database_as_it_was_or_finished",
         ),
     ),
     Row(

@@ -196,6 +196,7 @@ def stage() -> Iterator[Stage]:
         yield found
 
 
+@pytest.mark.requirement("BX-06")
 def test_a_restore_that_is_killed_at_any_step_leaves_no_instance_and_can_be_begun_anew(
     taken: tuple[Path, list[str]],
     database_url: str,
