@@ -10,14 +10,16 @@ import itertools
 import os
 import sys
 import tarfile
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from remit.errors import AwaitsApproval, BadInput, Conflict, Unavailable
 from remit.services import events, grants
-from remit.store import backup
+from remit.store import backup, migrate
 from remit.store.blobs import open_blobs
 from remit.store.migrate import is_sqlite
 from tests import backup_stage, older, runtime_stage
@@ -27,6 +29,7 @@ from tests.older import rows
 from tests.organisation import problems
 from tests.postgres import Cluster
 from tests.runtime_stage import Stage
+from tests.s3_server import s3_server
 from tests.test_cli import MODULE, SOURCE
 
 WRITERS = 16
@@ -264,6 +267,55 @@ def test_nothing_is_overwritten(
     with pytest.raises(Conflict, match="There is an instance"):
         put_back(source, database_url, tmp_path / "home")
     assert rows(database_url) == before
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_of_two_restores_at_once_one_is_done_and_the_other_refused(
+    small: Path, kind: str, fresh: Callable[[str], tuple[str, Path]]
+) -> None:
+    url, home = fresh(kind)
+    together = threading.Barrier(2)
+
+    def attempt(_: int) -> str:
+        together.wait(30)
+        try:
+            return put_back(small, url, home).schema
+        except Conflict as error:
+            return error.reason
+
+    with ThreadPoolExecutor(2) as threads:
+        found = sorted(threads.map(attempt, range(2)))
+    assert found == [migrate.HEAD, "conflict"]
+    with opened(url, home) as company:
+        check_whole(company)
+
+
+def test_what_postgresql_does_not_keep_is_named_and_nothing_is_left(
+    tmp_path: Path, fresh: Callable[[str], tuple[str, Path]]
+) -> None:
+    source = f"sqlite:///{tmp_path}/home/remit.db"
+    with opened(source, tmp_path / "home") as company:
+        company.sql("UPDATE agents SET title = 'a' || char(0) || 'b'")
+    written(source, tmp_path / "home", tmp_path / "backup.tar")
+    url, home = fresh("postgresql")
+    with pytest.raises(BadInput, match="A row of agents has a character"):
+        put_back(tmp_path / "backup.tar", url, home)
+    assert rows(url) == {}
+
+
+def test_contents_can_move_to_a_bucket_and_back(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with s3_server() as server:
+        server.create_bucket("bucket")
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        home = tmp_path / "again"
+        bucket = open_blobs("s3://bucket/contents", home / "run")
+        url = f"sqlite:///{home}/remit.db"
+        found = backup.restore(small, home, url, lambda: bucket)
+        again = backup.create(url, lambda: bucket, tmp_path / "again.tar")
+        assert again == found
 
 
 @pytest.fixture

@@ -101,7 +101,8 @@ class Play:
         """Let them work, and see to it that not everything goes well."""
         for _ in range(PROCESSES):
             self.begin()
-        faults = itertools.cycle(self.chance.sample(["kill", "stop", "cut off"], 3))
+        kinds = ["kill", "stop"] if is_sqlite(self.url) else ["kill", "stop", "cut off"]
+        faults = itertools.cycle(self.chance.sample(kinds, len(kinds)))
         end_at = time.monotonic() + SECONDS
         while self._operations() < OPERATIONS and time.monotonic() < end_at:
             time.sleep(self.chance.uniform(0.1, 0.4))
@@ -117,7 +118,7 @@ class Play:
                 os.kill(self.born[name], signal.SIGSTOP)
                 time.sleep(self.chance.uniform(0.05, 0.3))
                 os.kill(self.born[name], signal.SIGCONT)
-            elif not is_sqlite(self.url):
+            else:
                 self._cut_off()
             self.faults[fault] += 1
         (self.folder / "over").touch()

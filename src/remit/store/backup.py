@@ -75,6 +75,8 @@ def restore(source: Path, home: Path, url: str, blobs: Callable[[], BlobStore]) 
             else:
                 with _postgres(url) as target:
                     copying.into_postgres(here / DATABASE, found.schema, target)
+    except FileExistsError:
+        raise _there_already(sqlite_path(url).parent) from None
     except OSError as error:
         raise storage_error(error) from error
     return found
@@ -125,10 +127,7 @@ def _refuse_instance(url: str) -> None:
     if is_sqlite(url):
         path = sqlite_path(url)
         if any(path.with_name(path.name + end).exists() for end in _BESIDE):
-            raise Conflict(
-                f"There is an instance in {path.parent} already.",
-                "Set REMIT_HOME to an empty folder.",
-            )
+            raise _there_already(path.parent)
         return
     with _postgres(url) as connection:
         found = revision(connection)
@@ -186,3 +185,9 @@ def _sync(path: Path) -> None:
 
 def _none_there() -> Conflict:
     return Conflict("There is no instance here.", "Set REMIT_HOME or REMIT_DATABASE_URL.")
+
+
+def _there_already(folder: Path) -> Conflict:
+    return Conflict(
+        f"There is an instance in {folder} already.", "Set REMIT_HOME to an empty folder."
+    )

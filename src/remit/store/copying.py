@@ -55,6 +55,7 @@ def into_file(source: Connection, schema: str, path: Path) -> None:
 
 def into_postgres(path: Path, schema: str, target: Connection) -> None:
     """Fill an empty PostgreSQL database from a SQLite file, in the transaction that is open."""
+    target.execute(text(migrate.TAKE_TURN))
     if inspect(target).get_table_names():
         raise Conflict(
             "The database has tables already.", "Point REMIT_DATABASE_URL to an empty database."

@@ -16,6 +16,8 @@ from remit.store.sqlite import connect
 #: The newest revision under `migrations/versions`; a test keeps it true.
 HEAD = "0007"
 _SQLITE = "sqlite:///"
+#: On PostgreSQL, those who make or change the tables at once wait for each other.
+TAKE_TURN = "SELECT pg_advisory_xact_lock(7236)"
 
 
 def is_sqlite(url: str) -> bool:

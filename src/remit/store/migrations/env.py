@@ -7,6 +7,7 @@ fills the tables in the same transaction commits it.
 from alembic import context
 from sqlalchemy import text
 
+from remit.store.migrate import TAKE_TURN
 from remit.store.tables import metadata
 
 connection = context.config.attributes["connection"]
@@ -20,7 +21,7 @@ if connection.dialect.name == "sqlite":
     connection.execute(text("BEGIN IMMEDIATE"))
 else:
     # Two processes that start at once take turns.
-    connection.execute(text("SELECT pg_advisory_xact_lock(7236)"))
+    connection.execute(text(TAKE_TURN))
 with context.begin_transaction():
     context.run_migrations()
 if context.config.attributes.get("commit", True):
