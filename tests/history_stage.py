@@ -122,7 +122,7 @@ class Player:
 
     async def _asks_to_write(self, given: dict[str, Any]) -> None:
         answer = await self.ask(given["file"], "write", given, self._write(given))
-        if answer is not None:
+        if answer is not None and answer[1] is not None:
             self.seen[given["file"]] = answer[1:]
 
     async def _read(self, file: str) -> Any:
@@ -206,10 +206,13 @@ class Player:
             if what < 0.6:
                 given: dict[str, Any] = {"epoch": epoch}
                 await self.ask(agent, "renew", given, self._renew(agent, epoch))
-            elif what < 0.8:
+            elif what < 0.75:
                 await self.ask(agent, "act", {"run": run}, self._act(token))
             else:
-                await self.ask(agent, "end", {"run": run}, self._end(run))
+                # Some calls of a run are under way while it is ended.
+                calls = [self.ask(agent, "act", {"run": run}, self._act(token)) for _ in range(2)]
+                ending = self.ask(agent, "end", {"run": run}, self._end(run))
+                await asyncio.gather(calls[0], ending, calls[1])
 
     async def _begin(self, agent: str, *, by_hand: bool) -> None:
         run = self.app.ids.new()

@@ -404,3 +404,10 @@ def test_what_processes_did_at_once_could_have_been_done_one_after_the_other(
     print(f"seed {seed}: {dict(counts)}, {dict(play.faults)}")
     with opened(database_url, tmp_path / "home") as company:
         assert problems(company) == []
+        # Which of two came first is not seen in their answers if both were under way.
+        late = company.sql(
+            "SELECT e.action, e.run_id FROM events e JOIN events f"
+            " ON f.company_id = e.company_id AND f.action = 'run.end'"
+            " AND f.resource = 'run:' || e.run_id WHERE e.seq > f.seq AND e.allowed"
+        )
+        assert late == [], "in the name of a run that was over"
