@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.organisation import work
 from tests.runtime_stage import Stage
 from tests.test_backup import check_whole, put_back, written
 from tests.test_cli import Home
-from tests.test_store import differences
+from tests.test_store import conditions, differences
 from tests.working import claim, end
 
 REVISIONS = older.revisions()
@@ -29,10 +30,21 @@ def ages(tmp_path_factory: pytest.TempPathFactory) -> Ages:
     return Ages(tmp_path_factory.mktemp("ages"))
 
 
+@pytest.fixture(scope="module")
+def fresh_conditions(
+    tmp_path_factory: pytest.TempPathFactory, postgres_url_factory: Callable[[str | None], str]
+) -> dict[bool, Any]:
+    """What the tables of a new database hold their rows to, on SQLite and not."""
+    urls = [f"sqlite:///{tmp_path_factory.mktemp('fresh')}/remit.db", postgres_url_factory(None)]
+    for url in urls:
+        migrate.migrate(url)
+    return {migrate.is_sqlite(url): conditions(url) for url in urls}
+
+
 @pytest.mark.requirement("PC-80")
 @pytest.mark.parametrize("name", REVISIONS)
 def test_an_upgrade_keeps_every_row_and_the_company_works_on(
-    ages: Ages, database_url: str, name: str
+    ages: Ages, database_url: str, name: str, fresh_conditions: dict[bool, Any]
 ) -> None:
     ages.make(name, database_url)
     columns = had(database_url)
@@ -41,6 +53,7 @@ def test_an_upgrade_keeps_every_row_and_the_company_works_on(
     assert migrate.migrate(database_url) == (None if name == migrate.HEAD else name)
     assert rows(database_url, columns) == before
     assert differences(database_url) == []
+    assert conditions(database_url) == fresh_conditions[migrate.is_sqlite(database_url)]
     with opened(database_url, ages.home) as company:
         check_whole(company)
         _work_on(company)
