@@ -631,7 +631,10 @@ ROWS = (
     Row(
         "PC-80",
         "schema changes ship as migrations",
-        tests=("tests/test_store.py::test_the_migrations_make_the_tables_that_the_code_expects",),
+        tests=(
+            "tests/test_store.py::test_the_migrations_make_the_tables_that_the_code_expects",
+            "tests/test_upgrades.py::test_an_upgrade_keeps_every_row_and_the_company_works_on",
+        ),
     ),
     Row(
         "AG-01",
@@ -2761,6 +2764,7 @@ ROWS = (
             "tests/test_command_path.py::test_one_key_for_two_requests_is_refused_and_does_nothing",
             "tests/test_command_path.py::test_the_same_key_of_different_callers_is_not_the_same_key",
             "tests/test_command_path.py::test_16_repeats_at_once_have_one_effect_and_one_answer",
+            "tests/test_linearizability.py::test_what_processes_did_at_once_could_have_been_done_one_after_the_other",
             "tests/test_command_path.py::test_a_refused_call_is_not_remembered_as_an_answer",
             "tests/test_command_path.py::test_a_key_is_1_to_255_printable_characters",
             "tests/test_command_path.py::test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone",
@@ -2775,6 +2779,8 @@ ROWS = (
         tests=(
             "tests/test_crash_matrix.py::test_a_call_that_is_killed_at_any_point_has_happened_once_or_not_at_all",
             "tests/test_crash_matrix.py::test_the_matrix_knows_every_verb_that_changes_something",
+            "tests/test_backup.py::test_a_restore_that_is_killed_at_any_step_leaves_no_instance_and_can_be_begun_anew",
+            "tests/test_linearizability.py::test_what_processes_did_at_once_could_have_been_done_one_after_the_other",
             "tests/test_runs.py::test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused",
             "tests/test_runtime_crash.py::test_a_stopped_worker_that_goes_on_has_lost_its_run",
             "tests/test_runtime_crash.py::test_several_workers_share_a_database_while_some_of_them_are_killed",
@@ -2784,6 +2790,7 @@ ROWS = (
             "tests/test_runtime_kills.py::test_an_instance_is_killed_around_each_commit_of_a_run",
             "tests/test_runtime_kills.py::test_workers_and_agents_on_one_database_are_killed_at_random_moments",
             "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
+            "tests/test_upgrades.py::test_an_upgrade_that_is_killed_leaves_the_database_as_it_was_or_finished",
         ),
     ),
     Row(

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
@@ -59,9 +59,9 @@ class Life:
 class Stage:
     """The process that forks the others, seen from the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "tests.runtime_stage") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.runtime_stage"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
             stdin=subprocess.PIPE,
@@ -71,7 +71,7 @@ class Stage:
         self._ready: set[int] = set()
         self._buffer = b""
 
-    def begin(self, life: Life, *, wait: bool = True) -> int:
+    def begin(self, life: Any, *, wait: bool = True) -> int:
         """Fork; answers the process, once it works if that is waited for."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(asdict(life)).encode() + b"\n")
@@ -115,8 +115,8 @@ class Stage:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[Stage]:
-    stage = Stage()
+def opened(module: str = "tests.runtime_stage") -> Iterator[Stage]:
+    stage = Stage(module)
     try:
         yield stage
     finally:
@@ -141,6 +141,11 @@ def _warm_up() -> None:
 
 def main() -> None:
     _warm_up()
+    fork_on_order(lambda order: _be(Life(**order)))
+
+
+def fork_on_order(be: Callable[[dict[str, Any]], None]) -> None:
+    """One process for each line that comes in; it is what the line says until it ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
     for order in sys.stdin:
         pid = os.fork()
@@ -150,7 +155,7 @@ def main() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         code = 1
         try:
-            _be(Life(**json.loads(order)))
+            be(json.loads(order))
             code = 0
         except BaseException:
             traceback.print_exc()

@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -388,13 +387,10 @@ def test_the_migrations_make_the_tables_that_the_code_expects(
 
 def migrate_to(url: str, revision: str) -> None:
     """Make a database as an older program left it."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    engine = migrate._engine(url)
+    engine = migrate.engine_of(url)
     try:
         with engine.connect() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
+            migrate.upgrade(connection, revision)
     finally:
         engine.dispose()
 

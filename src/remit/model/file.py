@@ -9,6 +9,8 @@ from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, FileId, RunId, UserId
 
 LONGEST_DESCRIPTION = 2_000
+#: Descriptions are short; this bounds what one of them puts into the index.
+MOST_INDEXED_WORDS = 400
 
 
 class FileKind(StrEnum):

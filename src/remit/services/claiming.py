@@ -137,8 +137,10 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> Answer:
     system_only(ctx)
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
-    lease = ctx.tx.one(statements.LEASE, agent=found.agent_id)
-    if lease is None or lease.epoch != found.epoch or lease.lease_until != until:
+    # Workers renew without waiting for their turn, so that looking first would not be enough.
+    if not ctx.tx.run(
+        statements.STILL_SILENT, agent=found.agent_id, epoch=found.epoch, until=until
+    ):
         raise Conflict("Its worker was heard of again.")
     known = {
         "exit_reason": "lost",

@@ -10,7 +10,14 @@ from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, is_id
 from remit.model.decision import Effect
-from remit.model.file import LONGEST_DESCRIPTION, Access, File, FileKind, Version
+from remit.model.file import (
+    LONGEST_DESCRIPTION,
+    MOST_INDEXED_WORDS,
+    Access,
+    File,
+    FileKind,
+    Version,
+)
 from remit.model.grant import Level, kb_file
 from remit.model.principal import ActorKind
 from remit.model.text import clean_text, relevance, search_words
@@ -22,8 +29,6 @@ from remit.store.statement import SQLITE, row
 MOST_WORDS = 16
 #: More matches than this are not all ranked; the newest are.
 MOST_RANKED = 200
-#: Descriptions are short; this bounds what one of them puts into the index.
-MOST_INDEXED_WORDS = 400
 END_OF_IDS = "g"
 LAST = (1 << 62) - 1
 

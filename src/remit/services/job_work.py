@@ -102,7 +102,11 @@ def take_over(ctx: Context, *, job: str, epoch: int, alone: bool = False) -> Ans
     found = _entered(ctx, job)
     if found.status is not JobStatus.RUNNING or found.epoch != epoch:
         raise Conflict("The job is over, or somebody else's.")
-    if not alone and (found.lease_until or 0) > ctx.now:
+    heard = not alone and (found.lease_until or 0) > ctx.now
+    # Workers renew without waiting for their turn, so that looking first would not be enough.
+    if heard or not ctx.tx.run(
+        statements.STILL_SILENT, job=job, epoch=epoch, until=found.lease_until
+    ):
         raise Conflict("Its worker was heard of again.")
     message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.message_id)
     assert message is not None

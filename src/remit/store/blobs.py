@@ -77,6 +77,10 @@ class BlobStore(Protocol):
         """Remove orphans and temporaries older than `min_age`. Run one sweep at a time."""
         ...
 
+    def old(self, trash: bool, before: Micros) -> Iterator[Pair]:
+        """What is there since before then, in its place or in the trash."""
+        ...
+
     def check(self) -> str:
         """Say where the blobs are and that they can be written; raises Unavailable."""
         ...

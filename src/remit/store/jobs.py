@@ -136,6 +136,10 @@ CLAIM = change(
     )
 )
 RENEW = change(update(jobs).where(_held).values(lease_until=bind("until")))
+#: Take hold of a lease that says what it said before; who renews it meanwhile comes too late.
+STILL_SILENT = change(
+    update(jobs).where(_held, jobs.c.lease_until == bind("until")).values(worker=jobs.c.worker)
+)
 #: Back in line, because its worker is gone.
 GIVE_BACK = change(
     update(jobs).where(_held).values(status="queued", worker=null(), lease_until=null())

@@ -16,6 +16,8 @@ from remit.store.sqlite import connect
 #: The newest revision under `migrations/versions`; a test keeps it true.
 HEAD = "0008"
 _SQLITE = "sqlite:///"
+#: On PostgreSQL, those who make or change the tables at once wait for each other.
+TAKE_TURN = "SELECT pg_advisory_xact_lock(7236)"
 
 
 def is_sqlite(url: str) -> bool:
@@ -35,19 +37,15 @@ def sqlite_path(url: str) -> Path:
 
 def migrate(url: str) -> str | None:
     """Migrate to the head; answers the revision it came from when something changed."""
-    engine = _engine(url)
+    engine = engine_of(url)
     try:
         with engine.connect() as connection:
             found = revision(connection)
             if found == HEAD:
                 return None
-            if found is not None and found > HEAD:
-                raise Unsupported(
-                    f"The database has schema {found}, which is newer than this program ({HEAD}).",
-                    "Run a newer Remit, or restore a backup made with this one.",
-                )
+            refuse_newer(found)
             connection.rollback()
-            _upgrade(connection)
+            upgrade(connection)
             return found or ""
     except OperationalError as error:
         raise Unavailable(
@@ -63,6 +61,15 @@ def migrate(url: str) -> str | None:
         engine.dispose()
 
 
+def refuse_newer(found: str | None, what: str = "The database") -> None:
+    """A program does not touch what a later one made: it would not know what it breaks."""
+    if found is not None and found > HEAD:
+        raise Unsupported(
+            f"{what} has schema {found}, which is newer than this program ({HEAD}).",
+            "Run a newer Remit, or restore a backup made with this one.",
+        )
+
+
 def revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
@@ -70,7 +77,8 @@ def revision(connection: Connection) -> str | None:
     return None if found is None else str(found)
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, to: str = "head", *, commit: bool = True) -> None:
+    """Bring an open database to a revision; without a commit, the caller goes on from there."""
     # Alembic takes a fifth of a second to import; a start that migrates nothing is spared it.
     from alembic import command
     from alembic.config import Config
@@ -78,10 +86,11 @@ def _upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    config.attributes["commit"] = commit
+    command.upgrade(config, to)
 
 
-def _engine(url: str) -> Engine:
+def engine_of(url: str) -> Engine:
     if is_sqlite(url):
         path = sqlite_path(url)
         options: dict[str, Any] = {"creator": lambda: connect(path)}

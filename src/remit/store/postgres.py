@@ -82,12 +82,11 @@ class PostgresDatabase(Database):
                 result = work(PostgresTransaction(connection, writable=writable))
                 connection.commit()
             except (pg.SerializationFailure, pg.DeadlockDetected):
-                connection.rollback()
+                _undo(connection)
                 if attempt == ATTEMPTS:
                     raise Unavailable("Too many changes at once.") from None
             except BaseException as error:
-                if not connection.closed:
-                    connection.rollback()
+                _undo(connection)
                 raise translate(error) from error
             else:
                 return result
@@ -111,6 +110,15 @@ class PostgresDatabase(Database):
             self._open = [known for known in self._open if not known.closed]
             self._open.append(connection)
         return connection
+
+
+def _undo(connection: psycopg.Connection[Any]) -> None:
+    """Nothing happened; a connection that is lost by now has undone it, too."""
+    try:
+        if not connection.closed:
+            connection.rollback()
+    except psycopg.Error:
+        connection.close()
 
 
 def _begin(connection: psycopg.Connection[Any], *, writable: bool) -> None:

@@ -273,6 +273,16 @@ RENEW = change(
     )
     .values(lease_until=bind("until"))
 )
+#: Take hold of a lease that says what it said before; who renews it meanwhile comes too late.
+STILL_SILENT = change(
+    update(agent_leases)
+    .where(
+        agent_leases.c.agent_id == bind("agent"),
+        agent_leases.c.epoch == bind("epoch"),
+        agent_leases.c.lease_until == bind("until"),
+    )
+    .values(worker=agent_leases.c.worker)
+)
 #: A run is over: nothing is to be done, unless `WAKE_AGAIN` says so in the same transaction.
 RELEASE = change(
     update(agent_leases)

@@ -3,6 +3,7 @@
 `ScriptedAgent` talks to a running instance the way an agent does. `Simulation` is a company in one
 thread, with agents that are functions, a virtual clock and crashes at every commit; `scenario`
 plays stories from files in it, or with real agents; `campaign` looks for stories that break it.
+`linearizability` tells whether what several processes saw of one thing fits together.
 """
 
 from __future__ import annotations

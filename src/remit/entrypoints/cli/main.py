@@ -76,7 +76,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Keeping": {
         "backup": Entry("backup", "Write the instance to a file, while it works."),
-        "restore": Entry("backup", "Put a backup into an empty home."),
+        "restore": Entry("backup", "Put a backup where there is no instance."),
     },
     "Trying out": {
         "simulate": Entry("simulate", "Play a scenario, or break companies on purpose."),

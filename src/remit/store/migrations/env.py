@@ -1,11 +1,13 @@
 """Runs the migrations on the connection that `remit.store.migrate` hands over.
 
-All of them in one transaction, also on SQLite: a start that is cut off leaves the old schema.
+All of them in one transaction, also on SQLite: a start that is cut off leaves the old schema. Who
+fills the tables in the same transaction commits it.
 """
 
 from alembic import context
 from sqlalchemy import text
 
+from remit.store.migrate import TAKE_TURN
 from remit.store.tables import metadata
 
 connection = context.config.attributes["connection"]
@@ -19,7 +21,8 @@ if connection.dialect.name == "sqlite":
     connection.execute(text("BEGIN IMMEDIATE"))
 else:
     # Two processes that start at once take turns.
-    connection.execute(text("SELECT pg_advisory_xact_lock(7236)"))
+    connection.execute(text(TAKE_TURN))
 with context.begin_transaction():
     context.run_migrations()
-connection.commit()
+if context.config.attributes.get("commit", True):
+    connection.commit()

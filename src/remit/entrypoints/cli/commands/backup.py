@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,11 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Command, Session, pass_session
-from remit.errors import Conflict, Unsupported
 from remit.settings import Settings, load
 
 if TYPE_CHECKING:
     from remit.store.backup import Contents
+    from remit.store.blobs import BlobStore
 
 
 @click.command("backup", cls=Command)
@@ -22,41 +23,36 @@ if TYPE_CHECKING:
 def backup(session: Session, file: Path) -> None:
     """Write the instance to a file, while it works.
 
-    It is the one in this home; whoever has FILE has everything.
+    It is the one in this home, and in its database. Whoever has FILE has everything.
     """
     from remit.store import backup as backups
-    from remit.store.blobs import open_blobs
-    from remit.store.migrate import sqlite_path
 
-    settings = _embedded()
-    database = sqlite_path(settings.database_url)
-    if not database.exists():
-        raise Conflict(f"There is no instance in {settings.home}.", "Set REMIT_HOME.")
-    blobs = open_blobs(settings.blob_url, settings.run_folder)
-    _tell(session, file, backups.create(database, blobs, file.absolute()))
+    settings = load()
+    found = backups.create(settings.database_url, _blobs(settings), file.absolute())
+    _tell(session, file, found)
 
 
 @click.command("restore", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @pass_session
 def restore(session: Session, file: Path) -> None:
-    """Put a backup into an empty home.
+    """Put a backup where there is no instance.
 
-    All of it is verified first. Then start it with `remit up`.
+    All of it is verified first, and the database may be of the other kind.
+    Then start it with `remit up`.
     """
     from remit.store import backup as backups
 
-    _tell(session, file, backups.restore(file, _embedded().home))
-
-
-def _embedded() -> Settings:
     settings = load()
-    if not settings.database_url.startswith("sqlite:"):
-        raise Unsupported(
-            "This is for instances on SQLite.",
-            "Use pg_dump for the database, and keep the versions of the object store.",
-        )
-    return settings
+    url = settings.database_url
+    _tell(session, file, backups.restore(file, settings.home, url, _blobs(settings)))
+
+
+def _blobs(settings: Settings) -> Callable[[], BlobStore]:
+    """Opened late: a folder that is not used is not made."""
+    from remit.store.blobs import open_blobs
+
+    return lambda: open_blobs(settings.blob_url, settings.run_folder)
 
 
 def _tell(session: Session, file: Path, found: Contents) -> None:

@@ -1,0 +1,256 @@
+"""Whether what several processes did at once could have been done one after the other.
+
+A history is what was asked and answered, with the times of both by one clock. It is linearizable if
+there is an order in which each operation takes effect at one moment between its call and its
+answer, and every answer is right in that order. The search is that of Wing and Gong with Lowe's
+memory of where it was before: each set of operations done and each state is looked at once. Keys
+are independent of each other and looked at one by one.
+
+An operation without an answer, because its process was killed or its connection lost, may have
+taken effect at any time after its call, or never.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+S = TypeVar("S", bound=Hashable)
+#: Far more than a history of thousands needs whose operations mostly have answers.
+MOST_PLACES = 2_000_000
+_LONGEST_LINE = 160
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Something that was asked of one key."""
+
+    key: str
+    name: str
+    given: Any
+    #: Whatever the model compares with; None if there was no answer.
+    answer: Any
+    began: int
+    #: When the answer came; None if it never did.
+    ended: int | None
+    by: str = ""
+
+    @property
+    def unknown(self) -> bool:
+        return self.ended is None
+
+
+class Model(Protocol[S]):
+    """What one key is when everything comes one after the other."""
+
+    def initial(self, key: str) -> S: ...
+
+    def step(self, state: S, operation: Operation) -> Iterable[S]:
+        """The states it may lead to with its answer; none if that answer is wrong here.
+
+        Without an answer (`operation.unknown`), the states it may lead to with any answer.
+        """
+        ...
+
+    def observes(self, operation: Operation) -> bool:
+        """Whether it changes nothing with its answer, whatever the state; it is then quicker."""
+        ...
+
+
+class Undecided(Exception):
+    """The search would take too long: too many operations have no answer."""
+
+
+@dataclass(frozen=True)
+class Violation(Generic[S]):
+    """A short history that no order explains."""
+
+    key: str
+    #: What the key may have been when this part of the history began.
+    before: tuple[S, ...]
+    operations: tuple[Operation, ...]
+
+    def __str__(self) -> str:
+        start = min(one.began for one in self.operations)
+        lines = [f"{self.key} was {' or '.join(map(str, self.before))}; then, in microseconds:"]
+        for one in self.operations:
+            until = "      …" if one.ended is None else f"{(one.ended - start) / 1000:7.0f}"
+            said = "no answer" if one.ended is None else one.answer
+            line = f"{(one.began - start) / 1000:7.0f} -{until}  {one.by}: {one.name} {one.given}"
+            lines.append(f"{line} → {said}"[:_LONGEST_LINE])
+        return "\n".join(lines)
+
+
+def check(
+    model: Model[S], history: Iterable[Operation], *, most: int = MOST_PLACES
+) -> list[Violation[S]]:
+    """One violation for each key whose history no order explains; none if all is well."""
+    by_key: dict[str, list[Operation]] = defaultdict(list)
+    for operation in history:
+        by_key[operation.key].append(operation)
+    return [
+        _shortest(model, key, operations, most)
+        for key, operations in sorted(by_key.items())
+        if not _Search(model, operations, most).ends({(0, model.initial(key))})
+    ]
+
+
+#: Which of the operations without an answer took effect, as bits; and the state.
+_Place = tuple[int, Any]
+
+
+class _Search(Generic[S]):
+    def __init__(self, model: Model[S], operations: Sequence[Operation], most: int) -> None:
+        self._model = model
+        self._most = most
+        ordered = sorted(operations, key=lambda one: one.began)
+        self.known = [(one.began, one.ended, one) for one in ordered if one.ended is not None]
+        self.loose = [one for one in ordered if one.ended is None]
+
+    def ends(self, starts: Iterable[_Place], *, every: bool = False) -> set[_Place]:
+        """Where it may end with every answer right: one such place, or all of them."""
+        # Done are all before `first`, and those after it whose bit is set.
+        stack = [(0, 0, *start) for start in starts]
+        seen = set(stack)
+        found: set[_Place] = set()
+        while stack:
+            if len(seen) > self._most:
+                raise Undecided(f"more than {self._most} places to look at")
+            first, done, taken, state = stack.pop()
+            if first == len(self.known):
+                found.add((taken, state))
+                if not every:
+                    return found
+            for place in self._next(first, done, taken, state):
+                if place not in seen:
+                    seen.add(place)
+                    stack.append(place)
+        return found
+
+    def _next(self, first: int, done: int, taken: int, state: S) -> list[tuple[int, int, int, Any]]:
+        """What may come next is whatever was called before the first of the others ended."""
+        candidates, end = [], None
+        for index in range(first, len(self.known)):
+            began, ended, operation = self.known[index]
+            if end is not None and began > end:
+                break
+            if not done >> (index - first) & 1:
+                candidates.append((ended, index, operation))
+                end = ended if end is None else min(end, ended)
+        places = []
+        for number, operation in enumerate(self.loose):
+            if end is not None and operation.began > end:
+                break
+            if not taken >> number & 1:
+                places += [
+                    (first, done, taken | 1 << number, new)
+                    for new in set(self._model.step(state, operation)) - {state}
+                ]
+        # The last is looked at first, and what ends first most likely came first.
+        for _, index, operation in sorted(candidates, key=lambda one: one[:2], reverse=True):
+            states = set(self._model.step(state, operation))
+            moved = _moved(first, done | 1 << (index - first))
+            if states and self._model.observes(operation):
+                # It is right here and changes nothing anywhere, so whatever works, works after it.
+                return [(*moved, taken, state)]
+            places += [(*moved, taken, new) for new in states]
+        return places
+
+
+def _moved(first: int, done: int) -> tuple[int, int]:
+    while done & 1:
+        first, done = first + 1, done >> 1
+    return first, done
+
+
+def _shortest(
+    model: Model[S], key: str, operations: Sequence[Operation], most: int
+) -> Violation[S]:
+    """Up to the first answer that cannot be, and from the last moment when nothing was going on."""
+    answers = sorted(one.ended for one in operations if one.ended is not None)
+    starts: set[_Place] = {(0, model.initial(key))}
+
+    def until(end: int) -> list[Operation]:
+        return [
+            one if one.ended is None or one.ended <= end else replace(one, answer=None, ended=None)
+            for one in operations
+            if one.began <= end
+        ]
+
+    wrong = bisect_left(
+        answers, True, key=lambda end: not _Search(model, until(end), most).ends(starts)
+    )
+    search = _Search(model, until(answers[wrong]), most)
+    cut, busy_until = 0, 0
+    for index, (began, ended, _) in enumerate(search.known):
+        if began > busy_until:
+            cut = index
+        busy_until = max(busy_until, ended)
+    quiet = search.known[cut][0]
+    earlier = [one for _, _, one in search.known[:cut]]
+    # Those without an answer that had begun by then may have happened before or may come after.
+    early = [one for one in search.loose if one.began < quiet]
+    places = _Search(model, [*earlier, *early], most).ends(starts, every=True)
+    open_still = [
+        one
+        for number, one in enumerate(search.loose)
+        if not all(taken >> number & 1 for taken, _ in places)
+    ]
+    rest = [one for _, _, one in search.known[cut:]] + open_still
+    rest.sort(key=lambda one: one.began)
+    before = {state for _, state in places}
+    return Violation(key, tuple(sorted(before, key=repr)), tuple(rest))
+
+
+class Recorder:
+    """Writes what a process asks and is answered, so that it is known also when it is killed.
+
+    `now` is a clock that all processes share, such as `time.monotonic_ns` on one machine.
+    """
+
+    def __init__(self, path: Path, by: str, now: Callable[[], int]) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._by = by
+        self._now = now
+        self._count = 0
+
+    def asked(self, key: str, name: str, given: Any) -> int:
+        self._count += 1
+        self._write([self._count, self._now(), self._by, key, name, given])
+        return self._count
+
+    def answered(self, number: int, answer: Any) -> None:
+        self._write([number, self._now(), answer])
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _write(self, line: Any) -> None:
+        os.write(self._file, json.dumps(line).encode() + b"\n")
+
+
+def recorded(paths: Iterable[Path]) -> list[Operation]:
+    """The history that recorders wrote."""
+    found: list[Operation] = []
+    for path in paths:
+        here: dict[int, Operation] = {}
+        for line in path.read_bytes().splitlines():
+            with suppress(ValueError):  # cut off when its process was killed
+                number, at, *rest = json.loads(line)
+                if len(rest) == 1:
+                    here[number] = replace(here[number], answer=rest[0], ended=at)
+                else:
+                    by, key, name, given = rest
+                    here[number] = Operation(key, name, given, None, at, None, by)
+        found += here.values()
+    return found
+
+
+__all__ = ["Model", "Operation", "Recorder", "Undecided", "Violation", "check", "recorded"]

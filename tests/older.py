@@ -1,0 +1,244 @@
+"""Databases as each released schema left them, with rows in every table that it had.
+
+One company grows through all releases: it first does what could be done in the first one, then what
+came with the second, and so on. After each it is kept as it is; its rows, with the columns of that
+schema, then make a database of that release.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, select
+
+from remit.services import (
+    agents,
+    approvals,
+    budgets,
+    claiming,
+    companies,
+    configuration,
+    delegation,
+    mcp_servers,
+    outcomes,
+    questions,
+    repos,
+    runs,
+    schedules,
+    secrets,
+)
+from remit.services.identity import Caller, as_system
+from remit.store import copying, migrate
+from remit.store.tables import metadata
+from tests import background, governance, mailing
+from tests.budgeting import set_budget, spend
+from tests.company import Company, Member, keyed, opened
+from tests.organisation import work
+from tests.working import claim, end
+
+MIGRATIONS = Path(migrate.__file__).parent / "migrations"
+
+
+def revisions() -> list[str]:
+    """All that were released, the oldest first."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    found = ScriptDirectory.from_config(config).walk_revisions()
+    return sorted(one.revision for one in found)
+
+
+def _0001(company: Company) -> None:
+    lead = company.agent("lead")
+    worker = company.agent("worker", boss="lead")
+    company.agent("helper", boss="worker", perpetual=True)
+    gone = company.agent("gone", boss="lead")
+    first = company.file(lead.caller, b"before", "From before")
+    linked = f"See kb://{first['id']}, Äöü".encode()
+    second = company.file(keyed(lead.caller, "once"), linked, "Linked, with a key")
+    company.write(lead.caller, second, linked + b" again")
+    company.give(lead.caller, worker, first, "read")
+    company.read(worker.caller, first["id"])
+    company.user("observer", role="observer")
+    test = work(company, lead.caller, lead.id, "Test", urgent=True)
+    work(company, lead.caller, lead.id, "Ship", blocked_by=[test], description="All of it")
+    done = work(company, lead.caller, lead.id, "Done")
+    found: Any = {"note": "It is", "evidence": [first["id"]]}
+    company.call(lead.caller, outcomes.complete, outcome=done, **found)
+    run = company.run(lead)
+    company.call(run.caller, agents.submit_log, summary="Half way")
+    company.call(as_system(), runs.end, run=run.id)
+    company.call(company.board, agents.terminate, agent=gone.id)
+
+
+def _0002(company: Company) -> None:
+    lead = member(company, "lead")
+    letter = mailing.send(company, company.board, "agent:lead", "Look", subject="At this")
+    mailing.send(company, company.board, "agent:lead", "And wait for this")
+    run = company.run(lead)
+    mailing.take(company, run, limit=1)
+    mailing.send(company, run.caller, "board", "I did", reply_to=letter["id"])
+    mailing.ack(company, run.caller, letter)
+    mailing.end(company, run)
+    asked = company.call(lead.caller, questions.ask, question="May I?", to="board")
+    company.call(company.board, questions.answer, question=asked["id"], answer="Yes")
+    company.call(lead.caller, questions.ask, question="And now?", to="board")
+    company.call(lead.caller, schedules.add, body="Stand up", cron="0 9 * * 1-5")
+    handed = work(company, lead.caller, lead.id, "Handed over")
+    company.call(lead.caller, delegation.delegate, outcome=handed, to="worker")
+
+
+def _0003(company: Company) -> None:
+    lead = member(company, "lead")
+    asked = governance.ask(company, lead.caller, "More room")
+    governance.send_back(company, asked, "How much?")
+    governance.resubmit(company, lead.caller, asked, size=3)
+    governance.approve(company, governance.ask(company, lead.caller, "Granted"))
+    governance.reject(company, governance.ask(company, lead.caller, "Denied"), note="No")
+    company.call(company.board, approvals.comment, approval=asked["id"], body="Hm")
+    setting: Any = {"require_board_approval_for_new_agents": True}
+    company.call(company.board, companies.change, company=company.id, **setting)
+    governance.hire(company, company.ceo.caller, "candidate")
+    company.call(company.board, configuration.change, agent="lead", changes={"title": "Boss"})
+
+
+def _0004(company: Company) -> None:
+    """One run that ended, with all that is known of it, and one under way."""
+    for name in ("first", "second"):
+        company.call(
+            company.board,
+            agents.create,
+            company=company.id,
+            name=name,
+            purpose="Run",
+            adapter_type="scripted",
+        )
+        run = claim(company, member(company, name))
+        piece = {"number": 1, "at": company.app.clock.now(), "stream": "stdout", "text": "Hello"}
+        company.call(as_system(), claiming.append_log, run=run.id, pieces=[piece])
+        kept: Any = {
+            "adapter_type": "scripted",
+            "session_id": "s",
+            "begun_at": 1,
+            "context_tokens": 5,
+        }
+        company.call(as_system(), claiming.keep_session, run=run.id, **kept)
+        if name == "first":
+            end(company, run, "failed", error="It broke", exit_reason="error")
+
+
+def _0005(company: Company) -> None:
+    here: Any = {"company": company.id}
+    company.call(company.board, secrets.put, **here, name="key", source="env", place="A_VARIABLE")
+    program = {"command": ["/bin/true"], "env": {"A": "b"}}
+    company.call(company.board, mcp_servers.add, **here, name="up", definition=program)
+    company.call(company.board, repos.add, **here, name="site", url="https://git.example/site.git")
+
+
+def _0006(company: Company) -> None:
+    background.ask(company, member(company, "first"), "Count.")
+
+
+def _0007(company: Company) -> None:
+    lead, worker = member(company, "lead"), member(company, "worker")
+    set_budget(company, company.ceo, cents=5_000, tokens=900_000)
+    set_budget(company, lead, cents=500, tokens=1_000)
+    part = work(company, lead.caller, lead.id, "Paid for")
+    asked: Any = {"outcome": part, "to": "worker", "budget": {"tokens": 100}}
+    company.call(lead.caller, delegation.delegate, **asked)
+    set_budget(company, worker, tokens=10)
+    run = company.run(worker)
+    spend(company, run, tokens=500)
+    company.call(as_system(), runs.end, run=run.id)
+    company.call(as_system(), budgets.hold, agent=worker.id)
+
+
+#: What came with each release; a release after these brought nothing that a row here shows.
+CHAPTERS: dict[str, Callable[[Company], None]] = {
+    "0001": _0001,
+    "0002": _0002,
+    "0003": _0003,
+    "0004": _0004,
+    "0005": _0005,
+    "0006": _0006,
+    "0007": _0007,
+}
+
+
+def member(company: Company, name: str) -> Member:
+    found = company.call(company.board, agents.show, agent=name)
+    key = company.call(company.board, agents.create_key, agent=found["id"])
+    return Member(found["id"], name, Caller(key["token"]))
+
+
+class Ages:
+    """The company as it was at the end of each release."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self._folder = folder
+        url = f"sqlite:///{folder}/grows.db"
+        for name in revisions():
+            with opened(url, self.home) as company:
+                if name in CHAPTERS:
+                    CHAPTERS[name](company)
+            shutil.copy(folder / "grows.db", self.at(name))
+
+    def at(self, name: str) -> Path:
+        return self._folder / f"{name}.db"
+
+    def make(self, name: str, url: str) -> None:
+        """A database as that release left it."""
+        if migrate.is_sqlite(url):
+            with _connected(f"sqlite:///{self.at(name)}") as source:
+                copying.into_file(source, name, migrate.sqlite_path(url))
+        else:
+            with _connected(url) as target:
+                copying.into_postgres(self.at(name), name, target)
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[Connection]:
+    engine = migrate.engine_of(url)
+    try:
+        with engine.connect() as connection, connection.begin():
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def rows(url: str, columns: Mapping[str, list[str]] | None = None) -> dict[str, list[str]]:
+    """Everything in a database, or these columns of it, but where its search has it."""
+    with _connected(url) as connection:
+        wanted = columns if columns is not None else columns_of(connection)
+        return {
+            name: sorted(
+                repr(tuple(row))
+                for row in connection.execute(
+                    select(*(metadata.tables[name].c[one] for one in names))
+                )
+            )
+            for name, names in wanted.items()
+        }
+
+
+def columns_of(connection: Connection) -> dict[str, list[str]]:
+    seen = inspect(connection)
+    there = set(seen.get_table_names())
+    return {
+        table.name: [
+            one["name"] for one in seen.get_columns(table.name) if one["name"] != "search_row"
+        ]
+        for table in metadata.sorted_tables
+        if table.name in there
+    }
+
+
+def had(url: str) -> dict[str, list[str]]:
+    with _connected(url) as connection:
+        return columns_of(connection)

@@ -1,0 +1,189 @@
+"""Upgrades from every released schema, with data in it; cut off, or of what is too new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.services import agents, outcomes
+from remit.store import migrate
+from tests import backup_stage, governance, mailing, older, runtime_stage
+from tests.backup_stage import Attempt, spread, steps_of
+from tests.company import Company, opened, run_sql
+from tests.older import Ages, had, rows
+from tests.organisation import work
+from tests.runtime_stage import Stage
+from tests.test_backup import check_whole, put_back, written
+from tests.test_cli import Home
+from tests.test_store import conditions, differences
+from tests.working import claim, end
+
+REVISIONS = older.revisions()
+
+
+@pytest.fixture(scope="module")
+def ages(tmp_path_factory: pytest.TempPathFactory) -> Ages:
+    return Ages(tmp_path_factory.mktemp("ages"))
+
+
+@pytest.fixture(scope="module")
+def fresh_conditions(
+    tmp_path_factory: pytest.TempPathFactory, postgres_url_factory: Callable[[str | None], str]
+) -> dict[bool, Any]:
+    """What the tables of a new database hold their rows to, on SQLite and not."""
+    urls = [f"sqlite:///{tmp_path_factory.mktemp('fresh')}/remit.db", postgres_url_factory(None)]
+    for url in urls:
+        migrate.migrate(url)
+    return {migrate.is_sqlite(url): conditions(url) for url in urls}
+
+
+@pytest.mark.requirement("PC-80")
+@pytest.mark.parametrize("name", REVISIONS)
+def test_an_upgrade_keeps_every_row_and_the_company_works_on(
+    ages: Ages, database_url: str, name: str, fresh_conditions: dict[bool, Any]
+) -> None:
+    ages.make(name, database_url)
+    columns = had(database_url)
+    before = rows(database_url, columns)
+    assert [table for table, found in before.items() if not found] == []
+    assert migrate.migrate(database_url) == (None if name == migrate.HEAD else name)
+    assert rows(database_url, columns) == before
+    assert differences(database_url) == []
+    assert conditions(database_url) == fresh_conditions[migrate.is_sqlite(database_url)]
+    with opened(database_url, ages.home) as company:
+        check_whole(company)
+        _work_on(company)
+        check_whole(company)
+
+
+def _work_on(company: Company) -> None:
+    """What people and agents do, of every release."""
+    lead = older.member(company, "lead")
+    (found,) = company.found(company.board, "from before")
+    seen, content = company.read(lead.caller, found)
+    assert content == b"before"
+    assert company.write(lead.caller, seen, b"after")["version"] == 2
+    mailing.send(company, company.board, "agent:lead", "Go on")
+    fresh = company.call(
+        company.board,
+        agents.create,
+        company=company.id,
+        name="fresh",
+        reports_to="lead",
+        purpose="Work",
+        adapter_type="scripted",
+    )
+    run = claim(company, older.member(company, "fresh"))
+    company.call(run.caller, agents.submit_log, summary="Here")
+    end(company, run)
+    part = work(company, lead.caller, lead.id, "Something new")
+    company.call(lead.caller, outcomes.complete, outcome=part, note="Done")
+    governance.approve(company, governance.ask(company, lead.caller, "One more"))
+    company.call(company.board, agents.terminate, agent=fresh["id"])
+
+
+# ── cut off ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with runtime_stage.opened(backup_stage.MODULE) as found:
+        yield found
+
+
+@pytest.mark.requirement("BX-06")
+def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was_or_finished(
+    ages: Ages,
+    database_url: str,
+    tmp_path: Path,
+    stage: Stage,
+    postgres_url_factory: Callable[[str | None], str],
+) -> None:
+    name = "0001"
+    ages.make(name, database_url)
+    columns = had(database_url)
+    before = rows(database_url, columns)
+    said = str(tmp_path / "said")
+    attempt = Attempt("migrate", database_url, str(tmp_path / "home"), "", said)
+    sqlite = migrate.is_sqlite(database_url)
+    beside = f"sqlite:///{tmp_path}/beside.db" if sqlite else postgres_url_factory(None)
+    ages.make(name, beside)
+    steps = steps_of(stage, replace(attempt, url=beside))
+    assert steps is not None
+    killed = 0
+    for step in spread(steps, 12 if sqlite else 8):
+        killed += steps_of(stage, replace(attempt, dies_at=step)) is None
+        found = run_sql(database_url, "SELECT version_num FROM alembic_version")
+        assert rows(database_url, columns) == before, step
+        if found == [(migrate.HEAD,)]:
+            break  # after the commit
+        assert found == [(name,)], step
+        assert had(database_url) == columns, step
+    assert killed >= 5
+    migrate.migrate(database_url)
+    assert rows(database_url, columns) == before
+    assert differences(database_url) == []
+    with opened(database_url, ages.home) as company:
+        check_whole(company)
+
+
+# ── what is too new, or too old ─────────────────────────────────────────────────────────────────
+
+
+def test_an_older_database_is_backed_up_as_it_is_and_put_back(
+    ages: Ages, database_url: str, tmp_path: Path
+) -> None:
+    """As before an upgrade; the program that made it could use what is put back."""
+    ages.make("0004", database_url)
+    before = rows(database_url, had(database_url))
+    found = written(database_url, ages.home, tmp_path / "backup.tar")
+    assert found.schema == "0004"
+    again = f"sqlite:///{tmp_path}/again/remit.db"
+    put_back(tmp_path / "backup.tar", again, tmp_path / "again")
+    assert rows(again, had(again)) == before
+    assert migrate.migrate(again) == "0004"
+
+
+def test_every_command_refuses_a_newer_database_with_a_clear_sentence(
+    database_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "home"
+    with opened(database_url, folder) as company:
+        company.file(company.board, b"text")
+    written(database_url, folder, tmp_path / "before.tar")
+    run_sql(database_url, "UPDATE alembic_version SET version_num = '9999'")
+    home = Home(folder, {"REMIT_DATABASE_URL": database_url})
+    sentence = f"schema 9999, which is newer than this program ({migrate.HEAD})"
+    for command in (("up", "--port", "0"), ("backup", str(tmp_path / "after.tar"))):
+        result = home(*command)
+        assert result.code != 0, command
+        assert sentence in result.err, command
+        assert "Run a newer Remit" in result.err, command
+        assert "Traceback" not in result.err, command
+    assert not (tmp_path / "after.tar").exists()
+    refused = home("restore", str(tmp_path / "before.tar"))
+    assert refused.code != 0
+    assert "There is an instance" in refused.err or sentence in refused.err
+    checked = home("doctor")
+    assert checked.code == 1
+    assert "schema 9999 is newer" in checked.out
+    assert run_sql(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
+
+
+def test_a_newer_backup_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/home/remit.db"
+    with opened(url, tmp_path / "home") as company:
+        company.file(company.board, b"text")
+    run_sql(url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.MonkeyPatch.context() as later:
+        later.setattr(migrate, "HEAD", "9999")
+        written(url, tmp_path / "home", tmp_path / "newer.tar")
+    again = Home(tmp_path / "again")
+    refused = again("restore", str(tmp_path / "newer.tar"))
+    assert refused.code != 0
+    assert "The backup has schema 9999, which is newer than this program" in refused.err
+    assert not list((tmp_path / "again").iterdir())
