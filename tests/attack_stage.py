@@ -83,6 +83,9 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
         "POST", f"{here}/agents", {"name": f"{word}-worker", "reportsTo": boss, **about}
     )["id"]
     board.must("PATCH", f"/api/agents/{boss}/permissions", {"canCreateAgents": True})
+    mover = board.must("POST", f"{here}/agents", {"name": f"{word}-mover", **about})["id"]
+    step = {"op": "move", "agent": mover, "to": boss}
+    moved = board.must("POST", f"{here}/reorganise", {"operations": [step]})
     key = board.must("POST", f"/api/agents/{boss}/keys", {"label": "first"})
     low = board.must("POST", f"/api/agents/{report}/keys", {"label": "second"})
     chief, worker = Client(site.url, key["token"]), Client(site.url, low["token"])
@@ -100,7 +103,10 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
         {"to": boss, "resource": f"kb_file:{files['file']}", "level": "write"},
     )["id"]
     part = board.must("POST", f"{here}/outcomes", {"parentId": report, "title": f"{word} part"})
-    own = board.must("POST", f"{here}/outcomes", {"parentId": boss, "title": f"{word} own"})
+    own, more = (
+        board.must("POST", f"{here}/outcomes", {"parentId": boss, "title": f"{word} {title}"})
+        for title in ("own", "more")
+    )
     board.must("PATCH", here, {"requireBoardApprovalForNewAgents": True})
     hired = chief.must("POST", f"{here}/agent-hires", {"name": f"{word}-hire", **about})
     board.must("PATCH", here, off)
@@ -131,6 +137,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "grant": grant,
             "outcome": part["id"],
             "own": own["id"],
+            "more": more["id"],
             "approval": asked,
             "comment": comment["id"],
             "message": message["id"],
@@ -139,6 +146,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "job": job["id"],
             "run": ended_run(site, report),
             "event": operator.must("GET", f"{here}/events?limit=1")[0]["id"],
+            "change": moved["eventId"],
             "key": key["id"],
             "token": token["id"],
             "user": user,

@@ -6,6 +6,7 @@ new route, tool or form is tried without anybody thinking of it.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,9 +16,16 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from remit.ids import Ids
-from tests.attack_stage import Estate, Stage, absent, estate, leaves, planted, same, staged
-from tests.http_client import Client
+from remit.errors import NotFound, Refused
+from remit.ids import random_name
+from remit.services import lookup
+from remit.testing import ScriptedAgent
+from tests.attack_stage import UUID, Estate, Stage, absent, estate, leaves, planted, same, staged
+from tests.http_client import Answer, Client
+from tests.web_attacks import OWN as OWN_ON_PAGES
+from tests.web_attacks import FoundForm, Pages, address, forms_of, web_routes
+
+PAGES = Path(__file__).parent.parent / "src" / "remit" / "entrypoints" / "web"
 
 #: Fields that refer to nothing: texts of people's own, times, and words from a fixed list.
 #: Whatever is not here is taken for a reference.
@@ -30,7 +38,16 @@ FREE = frozenset(
         *("chatLLMProvider", "chatLLMModel", "adapterType", "permissionLevel", "messaging"),
         *("at", "expiresAt", "deferredUntil", "deliverAt", "cron", "timezone", "expect"),
         *("level", "mode", "op", "status", "type", "source", "what", "action", "entityType"),
-        *("idempotency_key", "encoding", "hash", "dir", "after", "expires_at", "deferred_until"),
+        *(
+            "idempotency_key",
+            "encoding",
+            "hash",
+            "dir",
+            "path",
+            "after",
+            "expires_at",
+            "deferred_until",
+        ),
         *("deliver_at", "adapter"),
         "cursor",  # a place in an order, not a thing
     }
@@ -63,13 +80,19 @@ class Tried:
             self.count += 1
             if found != nowhere[form]:
                 self.told_apart.append(
-                    f"{where} with the {kind} of another company: {found} instead of "
-                    f"{nowhere[form]}"
+                    f"{where} with the {kind} of another company: {differing(found, nowhere[form])}"
                 )
 
 
+def differing(found: tuple[int, str], usual: tuple[int, str]) -> str:
+    """Where two answers part."""
+    pairs = enumerate(zip(found[1], usual[1], strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), 0)
+    part = slice(max(0, at - 60), at + 120)
+    return f"{found[0]} {found[1][part]!r} instead of {usual[0]} {usual[1][part]!r}"
+
+
 _NOBODY = absent()
-_IDS = Ids()
 
 
 def like(reference: str) -> str:
@@ -185,6 +208,7 @@ def bodies(ours: Estate) -> dict[str, Any]:
 def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
     """The rest of a body in which this place is looked at; None for the usual one."""
     given = {"resource": f"kb_file:{ours.ids['file']}", "level": "read"}
+    name = f"web-{random_name()}"
     wanted = {
         "POST /api/companies/{companyId}/messages fileId": {"to": ours.ids["report"]},
         "POST /api/companies/{companyId}/reorganise undo": {"dryRun": True},
@@ -192,25 +216,37 @@ def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
             "name": "more",
             "url": "https://git.example/more.git",
         },
-        "POST /api/companies/{companyId}/agent-hires grants": {"name": "x", "grants": [given]},
-        "POST /api/companies/{companyId}/agents grants": {"name": "x", "grants": [given]},
+        "POST /api/companies/{companyId}/agent-hires grants": {"name": name, "grants": [given]},
+        "POST /api/companies/{companyId}/agents grants": {"name": name, "grants": [given]},
         "POST /api/outcomes/{id}/delegate grants": {"to": ours.ids["report"], "grants": [given]},
-        "POST /api/outcomes/{id}/delegate hire": {"hire": {"name": "x"}},
+        "POST /api/outcomes/{id}/delegate hire": {"hire": {"name": name}},
     }
     return wanted.get(f"{operation} {place[0]}")
 
 
-#: What is not looked at: such a grant lasts as long as what is delegated.
-IGNORED = {"POST /api/outcomes/{id}/delegate grants.[].scope"}
+#: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`.
+IGNORED = {
+    "POST /api/outcomes/{id}/delegate grants.[].scope",
+    "POST /api/companies/{companyId}/questions to",
+}
 #: What an address has to say besides, for the rest of it to be looked at.
 ASKED = {"GET /api/companies/{companyId}/as-of": {"at": "2031-01-01T00:00:00Z", "what": "grants"}}
 
 #: Which of ours stands in a path, by the part before it.
 OWN = {
-    **{"agents": "report", "files": "file", "grants": "grant", "outcomes": "own"},
-    **{"approvals": "approval", "messages": "message", "questions": "question"},
-    **{"schedules": "schedule", "runs": "run", "jobs": "job", "events": "event"},
-    **{"secrets": "secret name", "mcp-servers": "server name"},
+    "agents": "report",
+    "files": "file",
+    "grants": "grant",
+    "outcomes": "own",
+    "approvals": "approval",
+    "messages": "message",
+    "questions": "question",
+    "schedules": "schedule",
+    "runs": "run",
+    "jobs": "job",
+    "events": "event",
+    "secrets": "secret name",
+    "mcp-servers": "server name",
 }
 
 
@@ -319,11 +355,11 @@ def test_no_route_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> 
     assert tried.told_apart == []
     assert len(tried.places) >= 170
     assert tried.count >= 5000
-    print(len(tried.places), tried.count)
 
 
 #: Places that nothing of one's own opens here: whoever calls would have to be the run itself.
-UNTRIED = {"POST /api/runs/{id}/report {}.id"}
+#: Or it would have to know how often an outcome was changed by then.
+UNTRIED = {"POST /api/runs/{id}/report {}.id", "PATCH /api/outcomes/{id} blockedBy.[]"}
 
 
 def test_whatever_was_tried_is_looked_at(stage: Stage) -> None:
@@ -331,14 +367,18 @@ def test_whatever_was_tried_is_looked_at(stage: Stage) -> None:
     spare = estate(stage.site, stage.operator, "Spare", "spare")
     document = stage.operator.must("GET", "/openapi.json")
     ending = ("DELETE", "terminate", "purge", "close", "complete", "cancel", "reject", "approve")
-    found = sorted(
-        operations(document), key=lambda one: any(word in str(one) for word in ending)
-    )
     dead = set()
-    for operation in found:
-        places = list(operation.places())
+    for operation in sorted(
+        operations(document),
+        key=lambda one: (
+            any(word in str(one) for word in ending),
+            one.method != "PATCH",  # takes the version that nothing else has changed yet
+            -len(one.template),
+        ),
+    ):
+        places = list(operation.places())[::-1]
         # What is ended by one place cannot be ended by another.
-        for place in places if operation.method != "DELETE" else places[-1:]:
+        for place in places if operation.method != "DELETE" else places[:1]:
             if not is_live(stage, spare, operation, place):
                 dead.add(f"{operation} {'.'.join(place)}")
     assert dead == UNTRIED
@@ -358,3 +398,242 @@ def is_live(stage: Stage, spare: Estate, operation: Operation, place: tuple[str,
             if answers[0] != answers[1] and answers[1][0] != 401:
                 return True
     return False
+
+
+def test_a_build_that_tells_foreign_ids_apart_is_noticed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = lookup._entered
+
+    def leaky(ctx: Any, statement: Any, what: str, **key: str) -> Any:
+        try:
+            return honest(ctx, statement, what, **key)
+        except NotFound:
+            if ctx.tx.one(statement, **key) is None:
+                raise
+            raise Refused(f"That {what} is not yours.") from None
+
+    monkeypatch.setattr(lookup, "_entered", leaky)
+    tried = Tried()
+    document = stage.operator.must("GET", "/openapi.json")
+    for operation in operations(document):
+        if operation.template in ("/api/agents/{id}", "/api/files/{id}/content"):
+            attack(stage, "board", operation, tried)
+    assert len(tried.told_apart) >= 4
+
+
+# ── MCP ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arguments(ours: Estate) -> dict[str, dict[str, Any]]:
+    """What each tool takes so that nothing but a reference can be wrong."""
+    ids, file = ours.ids, f"kb_file:{ours.ids['file']}"
+    name = f"web-{random_name()}"
+    return {
+        "kb_read": {"id": ids["file"]},
+        "kb_create": {"content": "c", "description": "d"},
+        "kb_write": {"id": ids["file"], "version": 1, "hash": "0" * 64, "content": "c"},
+        "outcome_create": {"parent_id": ids["agent"], "title": "t"},
+        "outcome_update": {"id": ids["own"], "version": 1},
+        "outcome_complete": {"id": ids["own"]},
+        "outcome_close": {"id": ids["own"], "rationale": "r"},
+        "outcome_reopen": {"id": ids["own"]},
+        "delegate": {"outcome_id": ids["more"], "to": ids["report"]},
+        "reclaim": {"outcome_id": ids["outcome"], "reason": "r"},
+        "log_submit": {"summary": "s"},
+        "mail_send": {"to": ids["report"], "body": "b"},
+        "mail_ack": {"ids": [ids["message"]]},
+        "capability_request": {"resource": file, "level": "read", "why": "w"},
+        "ask": {"question": "q"},
+        "remind": {"body": "b", "cron": "0 9 * * 1"},
+        "capability_grant": {"to": ids["report"], "resource": file, "level": "read"},
+        "hire_agent": {"name": name},
+        "approval_comment": {"id": ids["approval"], "body": "b"},
+        "approval_resubmit": {"id": ids["approval"]},
+        "propose_config": {"agent": ids["report"], "changes": {"title": "t"}},
+        "agent_control": {"agent": ids["report"], "action": "logs"},
+        "create_agent": {"name": name, "role": "r"},
+    }
+
+
+def given_to(tool: str, place: tuple[str, ...], ours: Estate) -> dict[str, Any]:
+    """The rest of the arguments, without what excludes this one."""
+    given = arguments(ours).get(tool, {})
+    if place[0] == "file_id":
+        return {name: value for name, value in given.items() if name != "body"}
+    if place[0] == "request":
+        return {}
+    if place[0] == "grants":
+        grant = {"resource": f"kb_file:{ours.ids['file']}", "level": "read"}
+        return {**given, "grants": [grant]}
+    return given
+
+
+def mcp_places(tool: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    schema = tool["inputSchema"]
+    found = {path for path in leaves(schema, schema) if path and not free(path)}
+    return sorted(found if tool["name"] != "ask" else found - {("to",)})  # boss or board
+
+
+def called(agent: ScriptedAgent, tool: str, given: dict[str, Any], value: str) -> tuple[int, str]:
+    result = agent._request("tools/call", {"name": tool, "arguments": given})
+    text = "\n".join(block.get("text", "") for block in result["content"])
+    return int(bool(result.get("isError"))), same(text, value)
+
+
+def test_no_tool_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> None:
+    tried = Tried()
+    with ScriptedAgent(stage.site.url, stage.ours.boss_key) as agent:
+        tools = agent._request("tools/list", {})["tools"]
+        for name, place in ((tool["name"], place) for tool in tools for place in mcp_places(tool)):
+
+            def put(one: str, name: str = name, place: tuple[str, ...] = place) -> tuple[int, str]:
+                given = given_to(name, place, stage.ours)
+                return called(agent, name, planted(given, place, one), one)
+
+            foreign = {**references(stage, "board"), **decorated(place[-1], stage)}
+            tried.compare(f"{name} {'.'.join(place)}", put, foreign)
+    assert tried.told_apart == []
+    assert len(tools) >= 35
+    assert len(tried.places) >= 45
+    assert tried.count >= 1500
+
+
+UNTRIED_TOOLS = {
+    # A person looks it up who reads the request.
+    "capability_request resource",
+    # It is looked up once a person said yes.
+    "create_agent nextAgent",
+    # An outcome of somebody who is not there yet.
+    "hire_agent grants.[].scope",
+    # By then it would have to know how often the outcome was changed.
+    "outcome_update blocked_by.[]",
+}
+
+
+def test_whatever_was_tried_of_tools_is_looked_at(stage: Stage) -> None:
+    spare = estate(stage.site, stage.operator, "Other", "other")
+    with ScriptedAgent(stage.site.url, spare.boss_key) as agent:
+        tools = agent._request("tools/list", {})["tools"]
+        dead = {
+            f"{tool['name']} {'.'.join(place)}"
+            for tool in tools
+            for place in mcp_places(tool)[::-1]
+            if not tool_looks(agent, spare, tool["name"], place)
+        }
+    assert dead == UNTRIED_TOOLS
+
+
+def tool_looks(agent: ScriptedAgent, spare: Estate, tool: str, place: tuple[str, ...]) -> bool:
+    own = {**spare.ids, **spare.names}
+    if place[-1] == "resource":
+        own = {"file": f"kb_file:{spare.ids['file']}"}
+    for one in own.values():
+        missing = like(one).replace("other", "absent").replace("Other", "Absent")
+        given = given_to(tool, place, spare)
+        answers = [
+            called(agent, tool, planted(given, place, value), value) for value in (missing, one)
+        ]
+        if answers[0] != answers[1]:
+            return True
+    return False
+
+
+# ── pages ───────────────────────────────────────────────────────────────────────────────────────
+
+#: Fields of forms that refer to nothing.
+FREE_ON_PAGES = FREE | {
+    *("key", "version", "unlisted", "crlf", "role", "do", "decision", "before", "quiet", "v"),
+    *("actionable", "live", "q", "refused", "show", "tab", "terminated", "view", "step", "verb"),
+    *("revision", "urgent", "important", "ends", "person", "grants"),
+}
+#: Beginnings of such fields: settings, and what something was or is to be called.
+_SETTINGS = ("was_", "c-", "new_", "can_", "chat_", "require_")
+
+
+def shown(answer: Answer, given: str) -> tuple[int, str]:
+    return answer.status, same(answer.body, given, quote(given), given[:60])
+
+
+def arguments_of_pages() -> list[str]:
+    """What the pages read from their address, besides its path."""
+    found: set[str] = set()
+    for path in sorted(PAGES.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and (node.func.attr == "argument" or ast.unparse(node.func).endswith("_params.get"))
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                found.add(str(node.args[0].value))
+    return sorted(found - FREE_ON_PAGES - (set(OWN_ON_PAGES) - {"agent"}))
+
+
+def test_no_page_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> None:
+    tried, ours = Tried(), stage.ours
+    pages, routes = Pages.of(ours.board), web_routes(stage.site.app)
+    foreign = {kind: stage.foreign()[kind] for kind in ("agent", "outcome")}
+    every = [path for method, path in routes if method == "GET" and path not in ("/live", "/login")]
+    for template in every:
+        for name in re.findall(r"\{(\w+)\}", template):
+
+            def go(one: str, name: str = name, to: str = template) -> tuple[int, str]:
+                return shown(pages.get(address(to, ours, **{name: one}) + "?quiet=1"), one)
+
+            tried.compare(f"GET {template} {name}", go, references(stage, "agent"))
+        for name in arguments_of_pages():
+
+            def look(one: str, name: str = name, to: str = template) -> tuple[int, str]:
+                asked = urlencode({name: one, "quiet": 1})
+                return shown(pages.get(f"{address(to, ours)}?{asked}"), one)
+
+            tried.compare(f"GET {template} ?{name}", look, foreign)
+    assert tried.told_apart == []
+    assert len(tried.places) >= 200
+
+
+def test_no_form_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> None:
+    tried, ours = Tried(), stage.ours
+    pages, routes = Pages.of(ours.board), web_routes(stage.site.app)
+    forms = forms_of_pages(pages, routes, ours)
+    assert len(forms) >= 20
+    posted = [path for method, path in routes if method == "POST"]
+    for template in sorted(set(posted) - {"/login", "/logout"}):
+        names = re.findall(r"\{(\w+)\}", template)
+        fields = forms.get(re.sub(r"\{\w+\}", "{}", template), FoundForm("")).fields
+        # Whatever the rest of an address says, the last part is what is changed.
+        for name in names[-1:]:
+
+            def go(
+                one: str, name: str = name, to: str = template, fields: Any = fields
+            ) -> tuple[int, str]:
+                return shown(pages.send(address(to, ours, **{name: one}), fields), one)
+
+            tried.compare(f"POST {template} {name}", go, references(stage, "agent"))
+    for action, form in forms.items():
+        for name in sorted(set(form.fields) - FREE_ON_PAGES):
+            if name.startswith(_SETTINGS):
+                continue
+
+            def send(one: str, name: str = name, form: FoundForm = form) -> tuple[int, str]:
+                return shown(pages.send(form.action, {**form.fields, name: one}), one)
+
+            tried.compare(f"POST {action} {name}=", send, references(stage, "agent"))
+    assert tried.told_apart == []
+    assert len(tried.places) >= 40
+
+
+def forms_of_pages(
+    pages: Pages, routes: list[tuple[str, str]], ours: Estate
+) -> dict[str, FoundForm]:
+    """Every form that the pages show, by where it goes."""
+    found: dict[str, FoundForm] = {}
+    for method, template in routes:
+        if method == "GET" and template != "/live":
+            for form in forms_of(pages.get(address(template, ours)).body):
+                known = found.setdefault(UUID.sub("{}", form.action), form)
+                known.fields.update(form.fields)
+    found.pop("/logout")
+    return found
