@@ -17,6 +17,12 @@ from remit.adapters.settings import Config, SecretName, Text
 
 _PATIENCE_SECONDS = 5
 _LARGEST_ANSWER = 1 << 20
+_OWN_HEADERS = frozenset(
+    {
+        *("connection", "content-length", "content-type", "expect", "host", "keep-alive"),
+        *("te", "trailer", "transfer-encoding", "upgrade", "accept", "accept-encoding"),
+    }
+)
 _REASONS = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
@@ -35,8 +41,19 @@ def _address(text: str) -> str:
     return text
 
 
-HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
-HeaderValue = Annotated[Text, Field(pattern=r"^[^\r\n]*$")]
+def _not_the_protocols(name: str) -> str:
+    """With these a request could be made to end elsewhere than it does, or to be another's."""
+    if name.lower() in _OWN_HEADERS:
+        raise ValueError("is set by HTTP itself; leave it out")
+    return name
+
+
+HeaderName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"),
+    AfterValidator(_not_the_protocols),
+]
+HeaderValue = Annotated[Text, Field(pattern=r"^[^\r\n\x00]*$")]
 Address = Annotated[str, Field(max_length=2000), AfterValidator(_address)]
 
 
@@ -165,7 +182,8 @@ async def _post(
     """To the configured address and nowhere else: nothing is followed, no proxy is taken."""
     import httpx2
 
-    headers = {**config.headers, "Accept": "application/json"}
+    # What is packed cannot be measured before it is unpacked.
+    headers = {**config.headers, "Accept": "application/json", "Accept-Encoding": "identity"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
     patience = httpx2.Timeout(config.timeout_seconds, connect=_PATIENCE_SECONDS * 2)
@@ -174,6 +192,8 @@ async def _post(
             httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=patience) as client,
             client.stream("POST", url, json=document, headers=headers) as response,
         ):
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise OSError("its answer is packed, which was not asked for")
             body = b""
             async for piece in response.aiter_bytes():
                 body += piece

@@ -109,9 +109,15 @@ def read(path: Path) -> Scenario:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise BadInput(f"{path} is larger than a scenario can be.", "Shorten it.")
-        found = yaml.safe_load(path.read_text())
+        text = path.read_text()
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            # A few lines of them stand for more than any memory holds.
+            raise BadInput(f"{path} refers to parts of itself.", "Write each part where it is.")
+        found = yaml.safe_load(text)
     except OSError as error:
         raise BadInput(f"{path} cannot be read ({error.strerror}).", "Check the path.") from error
+    except RecursionError:
+        raise BadInput(f"{path} is nested too deep.", "Correct the file.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         place = str(error).splitlines()[-1].strip()
         raise BadInput(f"{path} is not YAML ({place}).", "Correct the file.") from error
