@@ -168,14 +168,14 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
     )
 
 
-def ended_run(site: Site, agent: str) -> str:
+def ended_run(site: Site, agent: str, printed: str = "a line") -> str:
     """A run that printed something and is over."""
     from remit.runtime.runs import begin, finish
 
     async def work() -> str:
         app = site.app
         live = await begin(app.gate, app.ids, app.settings.workspaces, agent)
-        piece = {"number": 1, "at": 1, "stream": "stdout", "text": "a line\n"}
+        piece = {"number": 1, "at": 1, "stream": "stdout", "text": f"{printed}\n"}
         await app.gate(as_system(), claiming.append_log, run=live.id, pieces=[piece])
         await finish(app.gate, live)
         return live.id
