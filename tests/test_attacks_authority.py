@@ -211,8 +211,6 @@ class Elsewhere:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_GET = do_POST
-
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 return
 
@@ -251,11 +249,13 @@ def check_stays(provider: str, status: int) -> None:
             async with AsyncExitStack() as clients:
                 model = llm_loop._model(config, provider, "m", "sk-secret-key", clients)
                 said: Any = [{"role": "user", "content": "hello"}]
+                more = {"max_tokens": 9}
+                if provider == "anthropic":
+                    ask = model.client.messages.create
+                else:
+                    ask = model.client.chat.completions.create
                 with pytest.raises(Exception, match=str(status)):
-                    if provider == "anthropic":
-                        await model.client.messages.create(model="m", max_tokens=9, messages=said)
-                    else:
-                        await model.client.chat.completions.create(model="m", messages=said)
+                    await ask(model="m", messages=said, **more)
 
         asyncio.run(talk())
         assert outer.came
