@@ -551,6 +551,13 @@ FREE_ON_PAGES = FREE | {
 _SETTINGS = ("was_", "c-", "new_", "can_", "chat_", "require_")
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Where nobody has written yet what was tried, which pages would show."""
+    with staged(tmp_path_factory.mktemp("calm")) as found:
+        yield found
+
+
 def shown(answer: Answer, given: str) -> tuple[int, str]:
     return answer.status, same(answer.body, given, quote(given), given[:60])
 
@@ -571,10 +578,10 @@ def arguments_of_pages() -> list[str]:
     return sorted(found - FREE_ON_PAGES - (set(OWN_ON_PAGES) - {"agent"}))
 
 
-def test_no_page_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> None:
-    tried, ours = Tried(), stage.ours
-    pages, routes = Pages.of(ours.board), web_routes(stage.site.app)
-    foreign = {kind: stage.foreign()[kind] for kind in ("agent", "outcome")}
+def test_no_page_tells_what_is_foreign_from_what_is_not_there(calm: Stage) -> None:
+    tried, ours = Tried(), calm.ours
+    pages, routes = Pages.of(ours.board), web_routes(calm.site.app)
+    foreign = {kind: calm.foreign()[kind] for kind in ("agent", "outcome")}
     every = [path for method, path in routes if method == "GET" and path not in ("/live", "/login")]
     for template in every:
         for name in re.findall(r"\{(\w+)\}", template):
@@ -582,7 +589,7 @@ def test_no_page_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> N
             def go(one: str, name: str = name, to: str = template) -> tuple[int, str]:
                 return shown(pages.get(address(to, ours, **{name: one}) + "?quiet=1"), one)
 
-            tried.compare(f"GET {template} {name}", go, references(stage, "agent"))
+            tried.compare(f"GET {template} {name}", go, references(calm, "agent"))
         for name in arguments_of_pages():
 
             def look(one: str, name: str = name, to: str = template) -> tuple[int, str]:
@@ -594,9 +601,9 @@ def test_no_page_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> N
     assert len(tried.places) >= 200
 
 
-def test_no_form_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> None:
-    tried, ours = Tried(), stage.ours
-    pages, routes = Pages.of(ours.board), web_routes(stage.site.app)
+def test_no_form_tells_what_is_foreign_from_what_is_not_there(calm: Stage) -> None:
+    tried, ours = Tried(), calm.ours
+    pages, routes = Pages.of(ours.board), web_routes(calm.site.app)
     forms = forms_of_pages(pages, routes, ours)
     assert len(forms) >= 20
     posted = [path for method, path in routes if method == "POST"]
@@ -611,7 +618,7 @@ def test_no_form_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> N
             ) -> tuple[int, str]:
                 return shown(pages.send(address(to, ours, **{name: one}), fields), one)
 
-            tried.compare(f"POST {template} {name}", go, references(stage, "agent"))
+            tried.compare(f"POST {template} {name}", go, references(calm, "agent"))
     for action, form in forms.items():
         for name in sorted(set(form.fields) - FREE_ON_PAGES):
             if name.startswith(_SETTINGS):
@@ -620,7 +627,7 @@ def test_no_form_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> N
             def send(one: str, name: str = name, form: FoundForm = form) -> tuple[int, str]:
                 return shown(pages.send(form.action, {**form.fields, name: one}), one)
 
-            tried.compare(f"POST {action} {name}=", send, references(stage, "agent"))
+            tried.compare(f"POST {action} {name}=", send, references(calm, "agent"))
     assert tried.told_apart == []
     assert len(tried.places) >= 40
 
