@@ -28,6 +28,17 @@ def test_the_guarantees_name_proofs() -> None:
     assert len(re.findall(r"tests/\w+\.py::\w+", text)) >= 20
 
 
+def test_every_threat_names_the_attack_that_was_tried() -> None:
+    text = (REPOSITORY / "docs" / "security-model.md").read_text()
+    protected = text.partition("## What is protected")[2].partition("## What is NOT")[0]
+    rows = [line for line in protected.splitlines() if line.startswith("| ")]
+    threats = [row for row in rows if not row.startswith("| Threat ")]
+    assert len(threats) >= 55
+    for row in threats:
+        assert len(row.strip("|").split(" | ")) == 3, row
+        assert re.search(r"tests/\w+\.py::\w+", row), row
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):

@@ -28,7 +28,7 @@ _REASONS = (
     (re.compile(r"high demand|overloaded", re.IGNORECASE), "overloaded"),
     (re.compile(r"context window|maximum context", re.IGNORECASE), "context_full"),
 )
-_NO_SUCH_SESSION = re.compile(r"no rollout found|thread .* not found", re.IGNORECASE)
+_NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
 _RETRIED = re.compile(r"^Reconnecting\.\.\. \d+/\d+ \((.*)\)$", re.DOTALL)
 _LONGEST_TAIL = 256 * 1024

@@ -18,6 +18,12 @@ from remit.adapters.settings import Config, SecretName, Text
 
 _PATIENCE_SECONDS = 5
 _LARGEST_ANSWER = 1 << 20
+_OWN_HEADERS = frozenset(
+    {
+        *("connection", "content-length", "content-type", "expect", "host", "keep-alive"),
+        *("te", "trailer", "transfer-encoding", "upgrade", "accept", "accept-encoding"),
+    }
+)
 _REASONS = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
@@ -36,8 +42,19 @@ def _address(text: str) -> str:
     return text
 
 
-HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")]
-HeaderValue = Annotated[Text, Field(pattern=r"^[^\r\n]*$")]
+def _not_the_protocols(name: str) -> str:
+    """With these a request could be made to end elsewhere than it does, or to be another's."""
+    if name.lower() in _OWN_HEADERS:
+        raise ValueError("is set by HTTP itself; leave it out")
+    return name
+
+
+HeaderName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"),
+    AfterValidator(_not_the_protocols),
+]
+HeaderValue = Annotated[Text, Field(pattern=r"^[^\r\n\x00]*$")]
 Address = Annotated[str, Field(max_length=2000), AfterValidator(_address)]
 
 
@@ -163,6 +180,7 @@ def _announcement(context: RunContext) -> dict[str, Any]:
 async def _post(
     config: HttpConfig, url: str, document: dict[str, Any], key: str | None
 ) -> tuple[int, str]:
+    """To the configured address and nowhere else."""
     headers = {**config.headers, "Accept": "application/json", "Content-Type": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"

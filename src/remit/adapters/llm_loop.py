@@ -111,15 +111,19 @@ def _model(config: Any, provider: str, model: str, key: str | None, clients: Asy
         if config.base_url:
             given["base_url"] = config.base_url
         if name.startswith("openai"):
-            from openai import AsyncOpenAI
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-            client = AsyncOpenAI(max_retries=config.max_retries, **given)
+            # To the address that was configured: a redirect would take the key and the talk along.
+            plain = DefaultAsyncHttpxClient(follow_redirects=False)
+            client = AsyncOpenAI(max_retries=config.max_retries, http_client=plain, **given)
             clients.push_async_callback(client.close)
             return infer_provider_class(name)(openai_client=client)  # type: ignore[call-arg,unused-ignore]
         if name == "anthropic":
             from anthropic import AsyncAnthropic
+            from anthropic import DefaultAsyncHttpxClient as Plain
 
-            other = AsyncAnthropic(max_retries=config.max_retries, **given)
+            direct = Plain(follow_redirects=False)
+            other = AsyncAnthropic(max_retries=config.max_retries, http_client=direct, **given)
             clients.push_async_callback(other.close)
             return infer_provider_class(name)(anthropic_client=other)  # type: ignore[call-arg,unused-ignore]
         return infer_provider_class(name)(**given)

@@ -143,8 +143,9 @@ async def _post(
                 "POST", place, content=content, headers=dict(headers), extensions=extensions
             ) as response,
         ):
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise OSError("its answer is packed, which was not asked for")
             body = b""
-            # As it comes: what was packed is not unpacked, so it cannot grow.
             async for piece in response.aiter_raw():
                 body += piece
                 if len(body) > largest:

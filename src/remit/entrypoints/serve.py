@@ -18,6 +18,7 @@ from remit import __version__
 from remit.app import App, InstanceLock
 from remit.entrypoints.ability import WITHOUT_MODEL, best_adapter
 from remit.entrypoints.http.asgi import Instance, build_asgi
+from remit.entrypoints.http.connections import Impatient
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, RemitError, Unavailable
 from remit.runtime.jobs import Jobs
@@ -140,6 +141,7 @@ def _server(
     config = uvicorn.Config(
         instance,
         lifespan="on",
+        http=Impatient,
         access_log=False,
         log_config=None,
         proxy_headers=False,

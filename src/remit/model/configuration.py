@@ -70,11 +70,18 @@ def configuration_of(agent: Agent) -> dict[str, Any]:
     }
 
 
+#: Settings that name a secret, or an address that Remit itself calls: with the task and a token, or
+#: with the key of a model that the worker has and the agent does not see.
+_LENDING = frozenset(
+    {"secretRef", "secret_ref", "url", "cancelUrl", "cancel_url", "baseUrl", "base_url"}
+)
+
+
 def lends_secret(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
-    """Whether a configuration decides what becomes of a secret: it names one, for an adapter or
-    with settings that were not there before."""
+    """Whether a configuration decides what becomes of a secret: it names one, or where one is
+    sent, for an adapter or with settings that were not there before."""
     settings = new["adapterConfig"]
-    if not settings.get("secretRef") and not settings.get("secret_ref"):
+    if not any(settings.get(name) for name in _LENDING):
         return False
     return old is None or any(old[key] != new[key] for key in ("adapterType", "adapterConfig"))
 

@@ -201,7 +201,9 @@ def _may_hire(ctx: Context, post: posts.Post, boss: Agent | None, *, for_delegat
     ctx.accept(Action.AGENT_CREATE, f"agent:{post.name}", decision)
     settings = {"adapterConfig": json.loads(post.adapter_config)}
     if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
-        return True  # whatever the company says about hires, a person decides who gets a secret
+        # Whatever the company says about hires, a person decides who gets a secret, and where
+        # requests of ours go.
+        return True
     return company.require_board_approval_for_new_agents
 
 

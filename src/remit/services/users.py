@@ -173,11 +173,20 @@ def revoke_token(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"token:{token}")
     found = ctx.tx.one(people.TOKEN, token=token)
-    if found is None or found.user_id is None:
+    wanted = member(ctx, user).id if user is not None else None
+    if (
+        found is None
+        or found.user_id is None
+        or (wanted is not None and wanted != found.user_id)
+        or ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=found.user_id) is None
+    ):
         raise NotFound("There is no such token.")
-    owner = member(ctx, found.user_id)
-    if user is not None and member(ctx, user).id != owner.id:
-        raise NotFound("There is no such token.")
+    if _opens_more(ctx, _require(ctx, found.user_id)):
+        # Whoever is board here could otherwise shut others out of their own companies.
+        raise Conflict(
+            "The token also opens companies that are not yours to decide about.",
+            "Remove the person from this company, or let them end it themselves.",
+        )
     ctx.tx.run(people.REVOKE_TOKEN, token=found.id, now=ctx.now)
     ctx.record("token.revoke", f"token:{found.id}", {"user_id": found.user_id})
     return {"id": found.id, "revoked": True}
@@ -185,11 +194,13 @@ def revoke_token(
 
 @query
 def tokens(ctx: Context, *, company: str | None, user: str) -> list[dict[str, Any]]:
+    """Those of a person, as far as they are this company's to decide about."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_READ, on=f"user:{user}")
-    return [
-        views.token(found) for found in ctx.tx.all(people.USER_TOKENS, user=member(ctx, user).id)
-    ]
+    found = member(ctx, user)
+    if _opens_more(ctx, found):
+        return []
+    return [views.token(one) for one in ctx.tx.all(people.USER_TOKENS, user=found.id)]
 
 
 def issue(

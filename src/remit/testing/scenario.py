@@ -43,6 +43,8 @@ _SPAN = re.compile(r"(\d+)\s*(s|m|h|d)")
 _UNITS: Mapping[str, Micros] = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _REFERENCE = re.compile(r"\$(\w+)(?:\.(\w+))?")
 LARGEST_FILE = 1024 * 1024
+#: Nothing in a story is nested deeper.
+DEEPEST = 64
 
 
 class Failed(AssertionError):
@@ -109,13 +111,27 @@ def read(path: Path) -> Scenario:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise BadInput(f"{path} is larger than a scenario can be.", "Shorten it.")
-        found = yaml.safe_load(path.read_text())
+        text = path.read_text()
+        _check_plain(yaml.scan(text), path)
+        found = yaml.safe_load(text)
     except OSError as error:
         raise BadInput(f"{path} cannot be read ({error.strerror}).", "Check the path.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         place = str(error).splitlines()[-1].strip()
         raise BadInput(f"{path} is not YAML ({place}).", "Correct the file.") from error
     return parse(found)
+
+
+def _check_plain(tokens: Iterable[Any], path: Path) -> None:
+    """Before anything is made of it: a few lines can stand for more than any memory holds."""
+    depth = 0
+    for token in tokens:
+        kind = type(token).__name__
+        if kind == "AliasToken":
+            raise BadInput(f"{path} refers to parts of itself.", "Write each part where it is.")
+        depth += kind.endswith("StartToken") - kind.endswith("EndToken")
+        if depth > DEEPEST:
+            raise BadInput(f"{path} is nested deeper than {DEEPEST} levels.", "Correct the file.")
 
 
 def parse(document: object) -> Scenario:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 
@@ -61,6 +61,8 @@ async def on_remit_error(_: Request, error: Exception) -> Response:
 
 
 async def on_unexpected(_: Request, error: Exception) -> Response:
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=400)  # nobody is there to read it, and it is no defect of ours
     return internal(error)
 
 

@@ -23,6 +23,7 @@ from remit.errors import RemitError, TooLarge
 #: What a body may have besides the largest file: the JSON around it.
 ALLOWANCE: Final = 64 * 1024
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_NAMED: Final = frozenset("@/\\?# \t")
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  compared with, not bound
 _HEADERS: Final = (
     (
@@ -99,14 +100,16 @@ class Guard:
 
     def _admit(self, scope: Scope, receive: Receive) -> Receive:
         """How to receive the body, unless the request is refused outright."""
-        host, declared, chunked = "", "", False
+        host, declared, chunked, hosts = "", "", False, 0
         for name, value in scope["headers"]:
             if name == b"host":
-                host = value.decode("latin-1")
+                host, hosts = value.decode("latin-1"), hosts + 1
             elif name == b"content-length":
                 declared = value.decode("latin-1")
             elif name == b"transfer-encoding":
                 chunked = True
+        if hosts > 1:
+            raise WrongHost("The request names several hosts.")
         if not self._hosts.allows(host):
             raise WrongHost(f"This instance is not called {host_name(host)[:100]!r}.")
         if scope["path"] in ("/mcp", "/mcp/", "/api/companies/import"):
@@ -134,6 +137,8 @@ class Guard:
 
 def host_name(header: str) -> str:
     """The name in a Host header, without port and brackets."""
+    if not _NAMED.isdisjoint(header):
+        return ""  # an address, in which the name would not be where it seems
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:

@@ -16,10 +16,27 @@ _TOKEN = re.compile(r"(rmt_[a-z]+_)[A-Za-z0-9_-]+")
 
 
 class Redacting(logging.Formatter):
-    """Looks at the finished line, so that a traceback cannot carry a token out either."""
+    """Looks at the finished entry, so that a traceback cannot carry a token out either.
+
+    Whatever others wrote into it stays behind a margin, and steers no terminal: an entry of ours
+    begins a line, and nothing else does.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        first, *others = redact(super().format(record)).split("\n")
+        return "\n".join([harmless(first), *(f"  | {harmless(line)}" for line in others)])
+
+
+def harmless(line: str) -> str:
+    """Without control and direction characters, which are shown instead."""
+    if line.isprintable():
+        return line
+    return "".join(
+        char
+        if char == "\t" or char.isprintable()
+        else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in line
+    )
 
 
 def redact(text: str) -> str:

@@ -44,12 +44,12 @@ def read(file: str) -> dict[str, Any]:
     try:
         text = raw.decode()
         is_json = file.endswith(".json") or (file == "-" and text.lstrip().startswith("{"))
-        found = json.loads(text) if is_json else tomllib.loads(text)
+        found = _plain(json.loads(text) if is_json else tomllib.loads(text))
     except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as e:
         raise BadInput(f"{file} cannot be read ({e}).", "Correct the file.") from e
     if not isinstance(found, dict):
         raise BadInput(f"{file} must hold an object.", "Write sections such as [[agents]].")
-    return {name: _plain(value) for name, value in found.items()}
+    return found
 
 
 def _plain(value: Any) -> Any:
