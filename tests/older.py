@@ -26,6 +26,7 @@ from remit.services import (
     configuration,
     delegation,
     mcp_servers,
+    outbox,
     outcomes,
     questions,
     repos,
@@ -38,6 +39,7 @@ from remit.store import copying, migrate
 from remit.store.tables import metadata
 from tests import background, governance, mailing
 from tests.budgeting import set_budget, spend
+from tests.channel_stage import arrive, bind
 from tests.company import Company, Member, keyed, opened
 from tests.organisation import work
 from tests.working import claim, end
@@ -158,6 +160,17 @@ def _0007(company: Company) -> None:
     company.call(as_system(), budgets.hold, agent=worker.id)
 
 
+def _0008(company: Company) -> None:
+    """One message that went out, one in line, and one that came in."""
+    worker = member(company, "worker")
+    bound = bind(company, worker, "https://chat.example.org/in")
+    arrive(company, bound["token"])
+    went = mailing.send(company, worker.caller, "channel:webhook:room-7", "It went")
+    company.call(as_system(), outbox.claim, message=went["id"], worker="w")
+    company.call(as_system(), outbox.delivered, message=went["id"], epoch=1)
+    mailing.send(company, worker.caller, "channel:webhook:room-7", "It will go")
+
+
 #: What came with each release; a release after these brought nothing that a row here shows.
 CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0001": _0001,
@@ -167,6 +180,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0005": _0005,
     "0006": _0006,
     "0007": _0007,
+    "0008": _0008,
 }
 
 

@@ -13,6 +13,7 @@ from tests.company import Company, opened
 from tests.crashing import (  # noqa: F401  each of them adds its situations
     of_agents,
     of_approvals,
+    of_channels,
     of_connections,
     of_mail,
     of_people,
