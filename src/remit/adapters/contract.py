@@ -8,7 +8,6 @@ pydantic model `Config` whose fields are its documentation, and `check()`; it ma
 from __future__ import annotations
 
 import inspect
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,18 +16,14 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel
 
 from remit.adapters.documentation import configuration_doc
+from remit.adapters.fitting import fitting
 from remit.adapters.running import RunContext, RunResult
 
-_TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LONGEST_SENTENCE = 300
 
 Environment = Mapping[str, str]
 #: Inside the class, `type` is something else.
 _Model = type[BaseModel]
-
-
-class NotAnAdapter(Exception):
-    """Why a class cannot be used as an adapter."""
 
 
 @dataclass(frozen=True)
@@ -80,25 +75,8 @@ class Adapter(ABC):
 
 
 def adopt(candidate: object) -> Adapter:
-    """An adapter of a class that has what an adapter needs, whatever it derives from."""
-    if not isinstance(candidate, type):
-        raise NotAnAdapter("is not a class")
-    name = getattr(candidate, "type", None)
-    if not isinstance(name, str) or not _TYPE.fullmatch(name):
-        raise NotAnAdapter("has no `type` made of small letters, digits, - and _")
-    config = getattr(candidate, "Config", None)
-    if not isinstance(config, type) or not issubclass(config, BaseModel):
-        raise NotAnAdapter("has no `Config` that is a pydantic model")
-    for part in ("check", "run"):
-        if getattr(candidate, part, None) in (None, getattr(Adapter, part)):
-            raise NotAnAdapter(f"has no `{part}()`")
-    if not issubclass(candidate, Adapter):
-        doc = inspect.getdoc(candidate) or ""
-        more = {} if hasattr(candidate, "summary") else {"summary": doc.partition("\n")[0]}
-        candidate = type(candidate.__name__, (candidate, Adapter), more)
-    made = candidate()
-    assert isinstance(made, Adapter)
-    return made
+    """An adapter of a class that has what an adapter needs, or Unfit."""
+    return fitting(candidate, Adapter, r"[a-z][a-z0-9_-]{0,39}", ("check", "run"))()  # type: ignore[type-abstract]
 
 
 class Checking(Protocol):

@@ -8,7 +8,6 @@ may derive from `Channel`, which supplies the rest, or be taken in by `adopt`.
 from __future__ import annotations
 
 import inspect
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +17,11 @@ from pydantic import BaseModel
 
 from remit.adapters.contract import Check, Environment
 from remit.adapters.documentation import configuration_doc
+from remit.adapters.fitting import Unfit, fitting
 from remit.clock import Micros
 
-_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: Inside the class, `type` is something else.
 _Model = type[BaseModel]
-
-
-class NotAChannel(Exception):
-    """Why a class cannot be used as a channel."""
 
 
 class Undelivered(Exception):
@@ -113,24 +108,8 @@ class Channel(ABC):
 
 
 def adopt(candidate: object) -> Channel:
-    """A channel of a class that has what a channel needs, whatever it derives from."""
-    if not isinstance(candidate, type):
-        raise NotAChannel("is not a class")
-    name = getattr(candidate, "type", None)
-    if not isinstance(name, str) or not _TYPE.fullmatch(name):
-        raise NotAChannel("has no `type` made of small letters, digits and -")
-    config = getattr(candidate, "Config", None)
-    if not isinstance(config, type) or not issubclass(config, BaseModel):
-        raise NotAChannel("has no `Config` that is a pydantic model")
-    for part in ("check", "deliver"):
-        if getattr(candidate, part, None) in (None, getattr(Channel, part)):
-            raise NotAChannel(f"has no `{part}()`")
-    if not inspect.iscoroutinefunction(candidate.deliver):  # type: ignore[attr-defined]
-        raise NotAChannel("has a `deliver()` that is not asynchronous")
-    if not issubclass(candidate, Channel):
-        doc = inspect.getdoc(candidate) or ""
-        more = {} if hasattr(candidate, "summary") else {"summary": doc.partition("\n")[0]}
-        candidate = type(candidate.__name__, (candidate, Channel), more)
-    made = candidate()
-    assert isinstance(made, Channel)
-    return made
+    """A channel of a class that has what a channel needs, or Unfit."""
+    found = fitting(candidate, Channel, r"[a-z][a-z0-9-]{0,31}", ("check", "deliver"))  # type: ignore[type-abstract]
+    if not inspect.iscoroutinefunction(found.deliver):
+        raise Unfit("has a `deliver()` that is not asynchronous")
+    return found()

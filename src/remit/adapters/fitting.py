@@ -1,0 +1,38 @@
+"""Whether a class of a plugin has what is needed, whatever it derives from."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+B = TypeVar("B")
+
+
+class Unfit(Exception):
+    """Why a class cannot be used."""
+
+
+def fitting(candidate: object, base: type[B], pattern: str, parts: Sequence[str]) -> type[B]:
+    """A class with a `type`, a `Config` and all of `parts`, which is a `base` from now on."""
+    if not isinstance(candidate, type):
+        raise Unfit("is not a class")
+    name = getattr(candidate, "type", None)
+    if not isinstance(name, str) or not re.fullmatch(pattern, name):
+        raise Unfit(f"has no `type` like {pattern}")
+    config = getattr(candidate, "Config", None)
+    if not isinstance(config, type) or not issubclass(config, BaseModel):
+        raise Unfit("has no `Config` that is a pydantic model")
+    for part in parts:
+        if getattr(candidate, part, None) in (None, getattr(base, part)):
+            raise Unfit(f"has no `{part}()`")
+    if issubclass(candidate, base):
+        return candidate
+    doc = inspect.getdoc(candidate) or ""
+    more: dict[str, Any] = {}
+    if not hasattr(candidate, "summary"):
+        more["summary"] = doc.partition("\n")[0]
+    return type(candidate.__name__, (candidate, base), more)

@@ -1,0 +1,120 @@
+"""What is installed of one kind: ours, and what plugins bring along.
+
+Nothing is imported before it is asked for, because most commands ask for nothing. A plugin that
+cannot be loaded is reported by `problems()` and leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from remit.errors import NotFound, RemitError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from remit.adapters.contract import Check
+
+log = logging.getLogger(__name__)
+
+
+class Typed(Protocol):
+    type: ClassVar[str]
+
+
+P = TypeVar("P", bound=Typed)
+
+
+class Plugins(ABC, Generic[P]):
+    """Those of one entry point group, by their type."""
+
+    #: What one of them is called.
+    noun: ClassVar[str]
+    group: ClassVar[str]
+    #: Where each of ours is.
+    built_in: ClassVar[Mapping[str, str]]
+    #: What it is to name one that is not there.
+    missing: ClassVar[type[RemitError]] = NotFound
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._loaded: dict[str, P] = {}
+        self._plugins: dict[str, P] | None = None
+        self._problems: dict[str, str] = {}
+
+    @abstractmethod
+    def adopt(self, candidate: object) -> P:
+        """One of a class that has what it needs; raises with a reason, also if it cannot be
+        described."""
+
+    @abstractmethod
+    def read(self, type_: str, config: object) -> BaseModel:
+        """The settings as its own model, with its defaults; BadInput names the wrong field."""
+
+    def types(self) -> list[str]:
+        """Ours first, then plugins by name."""
+        return [*self.built_in, *sorted(self._found())]
+
+    def get(self, type_: str) -> P:
+        if type_ in self.built_in:
+            return self._built_in(type_)
+        found = self._found().get(type_)
+        if found is None:
+            raise self.missing(
+                f"There is no {self.noun} {type_[:40]!r} here.",
+                f"Known: {', '.join(self.types())}.",
+            )
+        return found
+
+    def all(self) -> list[P]:
+        return [self.get(type_) for type_ in self.types()]
+
+    def problems(self) -> dict[str, str]:
+        """Plugins that cannot be used, and why, in one sentence each."""
+        self._found()
+        return dict(self._problems)
+
+    def check(
+        self, type_: str, config: object = None, environment: Mapping[str, str] | None = None
+    ) -> Check:
+        """Look whether one can work here; may take seconds, so call it in a thread."""
+        from remit.adapters.contract import looked
+
+        one: Any = self.get(type_)
+        read = None if config is None else self.read(type_, config)
+        return looked(one, read, os.environ if environment is None else environment)
+
+    def _built_in(self, type_: str) -> P:
+        with self._lock:
+            if type_ not in self._loaded:
+                module, _, name = self.built_in[type_].partition(":")
+                self._loaded[type_] = getattr(importlib.import_module(module), name)()
+            return self._loaded[type_]
+
+    def _found(self) -> dict[str, P]:
+        with self._lock:
+            if self._plugins is None:
+                self._plugins = {}
+                for entry in sorted(entry_points(group=self.group), key=lambda one: one.name):
+                    self._load(entry, self._plugins)
+            return self._plugins
+
+    def _load(self, entry: EntryPoint, found: dict[str, P]) -> None:
+        try:
+            one = self.adopt(entry.load())
+            if one.type in self.built_in or one.type in found:
+                raise ValueError(f"calls itself {one.type}, as another {self.noun} does")
+        except (Exception, SystemExit) as error:
+            # Whatever a plugin does while it is imported is its own; the rest has to go on.
+            reason = f"{entry.value} cannot be used: {type(error).__name__}: {error}"
+            self._problems[entry.name] = " ".join(reason.split())[:300]
+            log.warning("%s plugin %s: %s", self.noun, entry.name, self._problems[entry.name])
+        else:
+            found[one.type] = one
