@@ -36,6 +36,8 @@ class Estate:
     board: Client
     #: An agent with a report, by a key.
     boss: Client
+    #: What is bound to that agent from outside.
+    outside: Client
 
     @property
     def boss_key(self) -> str:
@@ -124,6 +126,12 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
         "POST", f"{here}/mcp-servers", {"name": f"{word}-up", "command": ["true"]}
     )
     repo = operator.must("POST", f"{here}/repos", {"name": f"{word}-site", "url": "/srv/x.git"})
+    binding = board.must(
+        "POST",
+        f"{here}/bindings",
+        {"agent": boss, "adapterType": "webhook", "adapterConfig": {"url": "https://a.example/in"}},
+    )
+    sent = chief.must("POST", f"{here}/messages", {"to": "channel:webhook:room", "body": "Hello."})
     people = operator.must("GET", f"{here}/users")
     user = next(one["id"] for one in people if one["name"] == f"{word}-board")
     return Estate(
@@ -153,6 +161,8 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "secret": str(secret.get("id", "")) or f"{word}-secret",
             "server": str(server.get("id", "")) or f"{word}-up",
             "repo": str(repo.get("id", "")) or f"{word}-site",
+            "binding": binding["id"],
+            "sent": sent["id"],
         },
         {
             "agent name": f"{word}-boss",
@@ -165,6 +175,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
         },
         board,
         chief,
+        Client(site.url, binding["token"]),
     )
 
 

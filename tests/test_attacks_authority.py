@@ -270,7 +270,8 @@ def test_a_remote_agent_that_packs_its_answer_is_not_unpacked() -> None:
         config = HttpConfig(url=f"{remote.url}/run")
         with pytest.raises(OSError, match="packed"):
             asyncio.run(_post(config, config.url, {}, None))
-        assert remote.came[0][1]["Accept-Encoding"] == "identity"
+        headers = {name.lower(): value for name, value in remote.came[0][1].items()}
+        assert headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,16 @@ def bodies(ours: Estate) -> dict[str, Any]:
         "PATCH /api/agents/{id}/permission-level": {"permissionLevel": "boss"},
         "POST /api/approvals/{id}/comments": {"body": "Why?"},
         "POST /api/runs/{id}/report": {"ok": True},
+        "POST /api/companies/{companyId}/bindings": {
+            "agent": ids["report"],
+            "adapterType": "webhook",
+            "adapterConfig": {"url": "https://b.example/in"},
+        },
+        "POST /api/channels/{kind}": {
+            "id": random_name(),
+            "conversation": "room",
+            "body": "hello",
+        },
     }
 
 
@@ -224,8 +234,11 @@ def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
     return wanted.get(f"{operation} {place[0]}")
 
 
-#: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`.
+#: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`; what
+#: the outside calls its own.
 IGNORED = {
+    "POST /api/channels/{kind} id",
+    "POST /api/channels/{kind} conversation",
     "POST /api/outcomes/{id}/delegate grants.[].scope",
     "POST /api/companies/{companyId}/questions to",
 }
@@ -247,6 +260,7 @@ OWN = {
     "events": "event",
     "secrets": "secret name",
     "mcp-servers": "server name",
+    "bindings": "binding",
 }
 
 
@@ -261,7 +275,7 @@ class Operation:
     def places(self) -> Iterator[tuple[str, ...]]:
         """Where a reference may stand."""
         for name in re.findall(r"\{(\w+)\}", self.template):
-            if name not in ("adapterType", "revisionId"):
+            if name not in ("adapterType", "revisionId", "kind"):
                 yield ("{}", name)
         for name in self.query:
             yield ("?", name)
@@ -286,7 +300,7 @@ class Operation:
         own = {**ours.ids, **ours.names}
         named = {"companyId": ours.company, "user": own["user"], "tokenId": own["token"]}
         named |= {"keyId": own["key"], "name": own["repo name"], "revisionId": "1"}
-        named |= {"adapterType": "scripted"}
+        named |= {"adapterType": "scripted", "kind": "webhook"}
         parts = self.template.split("/")
         for number, part in enumerate(parts):
             wanted = re.fullmatch(r"\{(\w+)\}(\.txt)?", part)
@@ -334,7 +348,7 @@ def ask(client: Client, operation: Operation, path: str, body: Any, given: str) 
 
 def attack(stage: Stage, who: str, operation: Operation, tried: Tried) -> None:
     """Put each foreign reference into each place that takes one."""
-    client = stage.attackers[who]
+    client = stage.ours.outside if who == "outside" else stage.attackers[who]
     for place in operation.places():
 
         def put(one: str, place: tuple[str, ...] = place) -> tuple[int, str]:
@@ -350,7 +364,7 @@ def test_no_route_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> 
     document = stage.operator.must("GET", "/openapi.json")
     # The record first: it has what its own people tried, whatever that was.
     for operation in sorted(operations(document), key=lambda one: "/activity" not in str(one)):
-        for who in stage.attackers:
+        for who in ["outside"] if "/channels/" in operation.template else stage.attackers:
             attack(stage, who, operation, tried)
     assert tried.told_apart == []
     assert len(tried.places) >= 170
@@ -388,7 +402,7 @@ def is_live(stage: Stage, spare: Estate, operation: Operation, place: tuple[str,
     own = {**spare.ids, **spare.names}
     if place[-1] == "resource":
         own = {"file": f"kb_file:{spare.ids['file']}"}
-    for client in (stage.operator, spare.board, spare.boss):
+    for client in (stage.operator, spare.board, spare.boss, spare.outside):
         for one in own.values():
             missing = like(one).replace("spare", "absent").replace("Spare", "Absent")
             answers = [

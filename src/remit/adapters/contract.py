@@ -8,6 +8,7 @@ pydantic model `Config` whose fields are its documentation, and `check()`; it ma
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from remit.adapters.documentation import configuration_doc
 from remit.adapters.fitting import fitting
 from remit.adapters.running import RunContext, RunResult
 
+_TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LONGEST_SENTENCE = 300
 
 Environment = Mapping[str, str]
@@ -76,7 +78,7 @@ class Adapter(ABC):
 
 def adopt(candidate: object) -> Adapter:
     """An adapter of a class that has what an adapter needs, or Unfit."""
-    return fitting(candidate, Adapter, r"[a-z][a-z0-9_-]{0,39}", ("check", "run"))()  # type: ignore[type-abstract]
+    return fitting(candidate, Adapter, _TYPE, ("check", "run"))()  # type: ignore[type-abstract]
 
 
 class Checking(Protocol):

@@ -16,13 +16,15 @@ class Unfit(Exception):
     """Why a class cannot be used."""
 
 
-def fitting(candidate: object, base: type[B], pattern: str, parts: Sequence[str]) -> type[B]:
+def fitting(
+    candidate: object, base: type[B], types: re.Pattern[str], parts: Sequence[str]
+) -> type[B]:
     """A class with a `type`, a `Config` and all of `parts`, which is a `base` from now on."""
     if not isinstance(candidate, type):
         raise Unfit("is not a class")
     name = getattr(candidate, "type", None)
-    if not isinstance(name, str) or not re.fullmatch(pattern, name):
-        raise Unfit(f"has no `type` like {pattern}")
+    if not isinstance(name, str) or not types.fullmatch(name):
+        raise Unfit(f"has no `type` like {types.pattern}")
     config = getattr(candidate, "Config", None)
     if not isinstance(config, type) or not issubclass(config, BaseModel):
         raise Unfit("has no `Config` that is a pydantic model")

@@ -8,6 +8,7 @@ may derive from `Channel`, which supplies the rest, or be taken in by `adopt`.
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from remit.adapters.documentation import configuration_doc
 from remit.adapters.fitting import Unfit, fitting
 from remit.clock import Micros
 
+_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: Inside the class, `type` is something else.
 _Model = type[BaseModel]
 
@@ -109,7 +111,7 @@ class Channel(ABC):
 
 def adopt(candidate: object) -> Channel:
     """A channel of a class that has what a channel needs, or Unfit."""
-    found = fitting(candidate, Channel, r"[a-z][a-z0-9-]{0,31}", ("check", "deliver"))  # type: ignore[type-abstract]
+    found = fitting(candidate, Channel, _TYPE, ("check", "deliver"))  # type: ignore[type-abstract]
     if not inspect.iscoroutinefunction(found.deliver):
         raise Unfit("has a `deliver()` that is not asynchronous")
     return found()

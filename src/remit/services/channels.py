@@ -66,7 +66,7 @@ def receive(
     said = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
     before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
     if before is not None:
-        if before.digest != said:
+        if not hmac.compare_digest(before.digest, said):
             raise KeyReused(
                 "This id was used for a different message.", "Give every message its own id."
             )
