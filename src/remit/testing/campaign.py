@@ -24,7 +24,8 @@ SIZES = (4, 4, 8, 20, 60, LARGEST_COMPANY - 1)
 WEIGHTS = {
     "turn": 60, "hire": 4, "send": 6, "post": 14, "decide": 5, "answer": 3, "move": 2, "control": 3,
     "work": 4, "delegate": 2, "reclaim": 1, "grant": 2, "cancel": 1, "setting": 1, "time": 4,
-    "jump": 1, "crash": 3, "sweep": 1, "request": 4, "page": 2,
+    "jump": 1, "crash": 3, "sweep": 1, "request": 4, "page": 2, "bind": 2, "outside": 3,
+    "carry": 3,
 }  # fmt: skip
 
 

@@ -84,6 +84,15 @@ RULES: dict[str, str] = {
     "names are unique among those who work here": """
         SELECT company_id, name_key FROM agents WHERE status <> 'terminated'
         GROUP BY company_id, name_key HAVING count(*) > 1""",
+    "what is in line for a channel goes with its binding": """
+        SELECT d.message_id FROM channel_deliveries d
+        WHERE d.status IN ('queued', 'leased')
+          AND NOT EXISTS (SELECT 1 FROM agent_bindings b
+                          WHERE b.agent_id = d.agent_id AND b.adapter_type = d.adapter_type
+                            AND b.removed_at IS NULL)""",
+    "who is gone is bound to nothing": """
+        SELECT b.id, a.name FROM agent_bindings b JOIN agents a ON a.id = b.agent_id
+        WHERE a.status = 'terminated' AND b.removed_at IS NULL""",
     "nobody holds two leases of the future": """
         SELECT agent_id FROM agent_leases WHERE wake_seq < done_seq""",
 }

@@ -7,11 +7,12 @@ that something went wrong inside.
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 from remit.entrypoints.http.caller import COOKIE
 from remit.ids import random_name
 from remit.services import approvals, runs, sessions
-from remit.services.identity import as_system
+from remit.services.identity import Caller, as_system
 from remit.testing.door import Response
 from remit.testing.invariants import Broken
 from remit.testing.simulation import Simulation
@@ -24,6 +25,8 @@ class Outside:
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self._session: str | None = None
+        #: Of those who can be written to from outside, by name.
+        self.tokens: dict[str, str] = {}
 
     def ask(self, number: int, agent: str, other: str) -> None:
         """One of many requests, sometimes twice with the same key."""
@@ -37,6 +40,28 @@ class Outside:
             again = self.sim.request(method, f"/api{address}", body=body, headers=key)
             if first.status < 300 and again.body != first.body:
                 raise Broken("a repeated request has the first answer", (address, again.body[:500]))
+
+    def write(self, number: int, words: int) -> str | None:
+        """A message by a channel, sometimes again; its id, unless it is not taken any more."""
+        if not self.tokens:
+            return None
+        name = min(self.tokens, key=lambda one: crc32(f"{number} {one}".encode()))
+        body = {
+            "id": f"outside-{words % 64}",
+            "conversation": "room",
+            "body": f"Words {words % 64}",
+        }
+        address = "/api/channels/webhook"
+        answers = []
+        for _ in range(2 if words % 3 == 0 else 1):
+            told = self.sim.request("POST", address, caller=Caller(self.tokens[name]), body=body)
+            answers.append(self._sound(told, address))
+        if answers[0].status not in (200, 201):
+            return None
+        ids = {one.json()["id"] for one in answers}
+        if len(ids) > 1:
+            raise Broken("what comes from outside comes once", sorted(ids))
+        return str(ids.pop())
 
     def look(self, number: int, agent: str) -> None:
         """Open a page, signed in as a browser is."""

@@ -18,16 +18,18 @@ from remit.ids import random_name
 from remit.services import (
     agents,
     approvals,
+    bindings,
     companies,
     delegation,
     grants,
+    outbox,
     outcomes,
     questions,
     reorganise,
     waiting,
 )
 from remit.services.command import Verb
-from remit.services.identity import Caller
+from remit.services.identity import Caller, as_system
 from remit.store.database import Transaction
 from remit.testing.agent import ToolRefused
 from remit.testing.database import Crash, Moment
@@ -139,6 +141,7 @@ class World:
             lambda: self._agent_sends(turn, "board"),
             lambda: self._agents_answers(turn),
             lambda: self._agent_tells_all(turn),
+            lambda: self._agent_sends(turn, "channel:webhook:room"),
             lambda: turn.call("outcome_create", parent_id=turn.agent.id, title="A part"),
             lambda: self._finish_something(turn),
             lambda: turn.call("kb_create", description="Notes", content="Some notes."),
@@ -234,6 +237,45 @@ class World:
 
     def op_page(self, op: Op) -> None:
         self.outside.look(op.a, self._member(op.b).id)
+
+    def op_bind(self, op: Op) -> None:
+        """Let somebody be reached from outside, or no more."""
+        bound = self.sim.ask(bindings.listing, company=self.sim.company)
+        if bound and op.b % 3 == 0:
+            gone = bound[op.a % len(bound)]["id"]
+            self._board(bindings.remove, company=self.sim.company, binding=gone)
+            return
+        member = self._member(op.a)
+        wanted = {"kind": "webhook", "config": {"url": "https://outside.example/in"}}
+        made = self._board(
+            bindings.add, company=self.sim.company, agent=member.id, replace=True, **wanted
+        )
+        self.outside.tokens[member.name] = made["token"]
+
+    def op_outside(self, op: Op) -> None:
+        arrived = self.outside.write(op.a, op.b)
+        if arrived is not None:
+            self.sent.add(arrived)
+
+    def op_carry(self, _: Op) -> None:
+        """What is in line for the outside is carried there, with more or less luck."""
+        system = as_system()
+        for message, epoch in self.sim.ask(outbox.expired, system):
+            self.sim.do(outbox.take_over, system, message=message, epoch=epoch)
+        for message, _ in self.sim.ask(outbox.ready, system)[:4]:
+            held = self.sim.do(outbox.claim, system, message=message, worker="simulated")
+            if held is None:
+                continue
+            given = {"message": message, "epoch": held["epoch"]}
+            match self.chance.randrange(5):
+                case 0:
+                    self.sim.do(outbox.failed, system, why="nobody is there", **given)
+                case 1:
+                    self.sim.do(outbox.put_back, system, **given)
+                case 2:
+                    pass  # whoever carries it is not heard of any more
+                case _:
+                    self.sim.do(outbox.delivered, system, **given)
 
     def op_decide(self, op: Op) -> None:
         pending = self.sim.ask(
