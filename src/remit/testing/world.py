@@ -262,7 +262,7 @@ class World:
         system = as_system()
         for message, epoch in self.sim.ask(outbox.expired, system):
             self.sim.do(outbox.take_over, system, message=message, epoch=epoch)
-        for message, _ in self.sim.ask(outbox.ready, system)[:4]:
+        for message, _sender in self.sim.ask(outbox.ready, system)[:4]:
             held = self.sim.do(outbox.claim, system, message=message, worker="simulated")
             if held is None:
                 continue
