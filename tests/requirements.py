@@ -2869,6 +2869,7 @@ ROWS = (
         "BX-13",
         "a company can be simulated, with crashes, in seconds",
         tests=(
+            "tests/test_real_agents.py::test_one_scenario_file_is_played_by_scripts_and_by_real_agents",
             "tests/test_simulation.py::test_a_random_company_holds_through_crashes_repeats_and_clock_jumps",
             "tests/test_simulation.py::test_the_examples_play_as_they_say",
             "tests/test_simulation.py::test_time_is_nothing_and_crashes_at_every_commit_lose_nothing",

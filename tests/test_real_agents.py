@@ -21,6 +21,8 @@ from remit.clock import from_iso
 from remit.model.run import pause_after
 from remit.runtime import sandbox
 from remit.services import run_endings, threads
+from remit.testing import Simulation, scenario
+from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, ToolResult, Use
@@ -316,3 +318,40 @@ def test_codex_runs_commands_in_our_sandbox(tmp_path: Path) -> None:
             assert "remit-create-agent" in said_to(fake.requests[0])
 
     asyncio.run(story())
+
+
+SCENARIO = """
+name: A colour
+agents:
+  - name: ceo
+    script:
+      - on: mail
+        matching: grass
+        do:
+          - mail_send: {to: board, subject: Done, body: It is green.}
+board:
+  - send: {to: "agent:ceo", body: "What colour is grass?"}
+  - rest
+expect:
+  - mail: {to: board, contains: green}
+  - event: {action: message.send, at_least: 2}
+"""
+
+
+@pytest.mark.requirement("BX-13")
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_scenario_file_is_played_by_scripts_and_by_real_agents(
+    kind: str, tmp_path: Path
+) -> None:
+    command(kind)
+    file = tmp_path / "colour.yaml"
+    file.write_text(SCENARIO)
+    found = scenario.read(file)
+    with Simulation() as sim:
+        played = scenario.play(found, scenario.Simulated(sim))
+    with (
+        model(kind, story_of(kind, "It is green.")) as fake,
+        real_stage(kind, config(kind, fake), patience=90) as at,
+    ):
+        assert len(scenario.play(found, at)) == len(played) == 2
+        assert fake.requests
