@@ -175,7 +175,7 @@ def over(company: Company, member: Member, count: int = 1) -> Callable[[], bool]
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
