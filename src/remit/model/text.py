@@ -70,3 +70,8 @@ def relevance(words: Sequence[str], sought: Sequence[str]) -> float:
         2 if word == wanted else 1 for word in words for wanted in sought if word.startswith(wanted)
     )
     return hits / len(words)
+
+
+def plural(number: int, one: str, several: str | None = None) -> str:
+    """A number with its noun: `1 case`, `2 cases`."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

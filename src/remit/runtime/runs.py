@@ -10,6 +10,7 @@ from typing import Any
 
 from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
+from remit.model.text import plural
 from remit.runtime import cgroups
 from remit.runtime.kept import Kept
 from remit.runtime.processes import end_leftovers, runs_with_programs
@@ -80,7 +81,7 @@ async def recover(
     if workspaces is not None:
         await _tidy(gate, workspaces, kept)
     if lost:
-        log.warning("%d runs were cut off when the instance last stopped", len(lost))
+        log.warning("%s cut off when the instance last stopped", plural(len(lost), "run"))
     return len(lost)
 
 

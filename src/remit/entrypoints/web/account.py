@@ -7,7 +7,7 @@ from starlette.routing import Route
 
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
-from remit.entrypoints.web.words import plural
+from remit.model.text import plural
 from remit.services import sessions
 
 

@@ -28,6 +28,7 @@ from remit.entrypoints.web import words
 from remit.entrypoints.web.forms import Form, read_form
 from remit.errors import NotFound, RemitError, Unauthenticated
 from remit.ids import random_name
+from remit.model.text import plural
 from remit.services import companies, users, waiting
 from remit.services.command import Verb
 from remit.services.identity import Caller
@@ -168,9 +169,7 @@ def _templates(edition: str) -> Environment:
         lstrip_blocks=True,
     )
     found.filters.update(words.FILTERS)
-    found.globals.update(
-        edition=edition, new_key=lambda: f"web-{random_name()}", plural=words.plural
-    )
+    found.globals.update(edition=edition, new_key=lambda: f"web-{random_name()}", plural=plural)
     return found
 
 

@@ -182,10 +182,6 @@ def _lines(value: Any) -> list[str]:
     return text.splitlines()
 
 
-def plural(number: int, one: str, several: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
 FILTERS: Final = {
     "markdown": markdown,
     "status": status,

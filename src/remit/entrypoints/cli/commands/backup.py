@@ -10,6 +10,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.model.text import plural
 from remit.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def backup(session: Session, file: Path) -> None:
 
     settings = load()
     found = backups.create(settings.database_url, _blobs(settings), file.absolute())
-    _tell(session, file, found)
+    _tell(session, file, found, "")
 
 
 @click.command("restore", cls=Command)
@@ -45,7 +46,7 @@ def restore(session: Session, file: Path) -> None:
 
     settings = load()
     url = settings.database_url
-    _tell(session, file, backups.restore(file, settings.home, url, _blobs(settings)))
+    _tell(session, file, backups.restore(file, settings.home, url, _blobs(settings)), "Restored ")
 
 
 def _blobs(settings: Settings) -> Callable[[], BlobStore]:
@@ -55,13 +56,15 @@ def _blobs(settings: Settings) -> Callable[[], BlobStore]:
     return lambda: open_blobs(settings.blob_url, settings.run_folder)
 
 
-def _tell(session: Session, file: Path, found: Contents) -> None:
+def _tell(session: Session, file: Path, found: Contents, done: str) -> None:
     from dataclasses import asdict
 
     if session.as_json:
         output.say(output.as_json({"file": str(file), **asdict(found)}))
     else:
+        companies = plural(found.companies, "company", "companies")
+        events, contents = plural(found.events, "event"), plural(found.contents, "content")
         output.say(
-            f"{file}: {found.companies} companies, {found.events} events and {found.contents} "
-            f"contents ({output.size(found.bytes)}), all of them verified."
+            f"{done}{file}: {companies}, {events} and {contents} "
+            f"({output.size(found.bytes)}), all of them verified."
         )
