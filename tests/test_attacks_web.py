@@ -26,7 +26,8 @@ HOSTILE = (
     f"<https:javascript:window.hacked=5> <link rel=stylesheet href={ELSEWHERE}/s.css>"
     "\"' autofocus onfocus=window.hacked=6 x='</textarea></title></option></code></pre>"
     "<style>body{display:none}</style><base href=//evil.example/><meta http-equiv=refresh "
-    f"content=0;url={ELSEWHERE}/m> {{{{7*191}}}} ${{7*191}} <a href=//evil.example>x</a>"
+    f"content=0;url={ELSEWHERE}/m> {{{{7919*104729}}}} ${{7919*104729}} "
+    "<a href=//evil.example>x</a>"
 )
 
 
@@ -385,7 +386,7 @@ def test_no_text_runs_on_any_page(stage: Stage, pages: Pages, chromium: Browser)
         if found := watched.visit(path):
             told[path] = found
         shown += "window.hacked" in watched.page.content()
-        assert "1337" not in watched.page.content()
+        assert str(7919 * 104729) not in watched.page.content()
     assert told == {}
     assert shown >= 12, shown  # it was there to be seen, and was shown as what it is
     watched.context.close()
