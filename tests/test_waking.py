@@ -441,7 +441,7 @@ def test_of_each_company_those_come_first_that_wait_longest(
 
 def test_who_is_ready_is_found_by_an_index(tmp_path: Path) -> None:
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        from remit.store.runs import NEXT_DEFERRED, NEXT_READY, READY
+        from remit.store.leases import NEXT_DEFERRED, NEXT_READY, READY
         from remit.store.statement import SQLITE
 
         for statement, index in (

@@ -22,7 +22,7 @@ from remit.services import budgets, ledger, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import finish, release
 from remit.services.running import begin, entered, system_only
-from remit.store import people
+from remit.store import leases, people
 from remit.store import runs as statements
 
 #: How long a worker may be silent before others take over.
@@ -43,7 +43,7 @@ def ready(
     system_only(ctx)
     return [
         {"agent_id": one.agent_id, "company_id": one.company_id, "adapter_type": one.adapter_type}
-        for one in ctx.tx.all(statements.READY, now=ctx.now, each=each, limit=limit)
+        for one in ctx.tx.all(leases.READY, now=ctx.now, each=each, limit=limit)
     ]
 
 
@@ -52,8 +52,8 @@ def next_ready(ctx: Context) -> dict[str, Micros | None]:
     """When somebody is to be started next, and when the clock brings something back."""
     system_only(ctx)
     return {
-        "ready": ctx.tx.one(statements.NEXT_READY, now=ctx.now),
-        "deferred": ctx.tx.one(statements.NEXT_DEFERRED, now=ctx.now),
+        "ready": ctx.tx.one(leases.NEXT_READY, now=ctx.now),
+        "deferred": ctx.tx.one(leases.NEXT_DEFERRED, now=ctx.now),
     }
 
 
@@ -65,7 +65,7 @@ def claim(
     system_only(ctx)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
-    if ctx.tx.one(statements.HAS_WORK, agent=found.id, now=ctx.now) is None:
+    if ctx.tx.one(leases.HAS_WORK, agent=found.id, now=ctx.now) is None:
         raise Conflict(
             f"{found.name} has nothing to do any more.", "Let it sleep.", code=NOTHING_TO_DO
         )
@@ -77,11 +77,15 @@ def claim(
             code=NOTHING_LEFT,
         )
     if _cannot_start(found) or not ctx.tx.run(
-        statements.CLAIM, agent=found.id, now=ctx.now, until=ctx.now + lease, new_worker=worker
+        leases.CLAIM,
+        agent=found.id,
+        now=ctx.now,
+        until=ctx.now + lease,
+        new_worker=worker,
     ):
         raise Conflict(f"{found.name} has nothing to do, or is being seen to.")
     budgets.release(ctx, found.id)
-    held = ctx.tx.one(statements.LEASE, agent=found.id)
+    held = ctx.tx.one(leases.LEASE, agent=found.id)
     assert held is not None
     begun = begin(ctx, found, run, workspace, epoch=held.epoch, worker=worker, why=held.why)
     return {
@@ -104,8 +108,8 @@ def settle(ctx: Context, *, agent: str) -> None:
     system_only(ctx)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.take_turn()  # what gives it something to do takes a turn, too
-    if ctx.tx.one(statements.HAS_WORK, agent=found.id, now=ctx.now) is None:
-        ctx.tx.run(statements.SETTLE, agent=found.id, now=ctx.now)
+    if ctx.tx.one(leases.HAS_WORK, agent=found.id, now=ctx.now) is None:
+        ctx.tx.run(leases.SETTLE, agent=found.id, now=ctx.now)
 
 
 @logged
@@ -117,7 +121,7 @@ def renew(
     return [
         agent
         for agent, epoch in held
-        if not ctx.tx.run(statements.RENEW, agent=agent, epoch=epoch, until=ctx.now + lease)
+        if not ctx.tx.run(leases.RENEW, agent=agent, epoch=epoch, until=ctx.now + lease)
     ]
 
 
@@ -125,7 +129,7 @@ def renew(
 def held(ctx: Context) -> dict[str, Micros]:
     """The runs of all workers, and until when each is held; for Remit itself."""
     system_only(ctx)
-    return {one.run_id: one.lease_until for one in ctx.tx.all(statements.HELD_BY_WORKERS)}
+    return {one.run_id: one.lease_until for one in ctx.tx.all(leases.HELD_BY_WORKERS)}
 
 
 @command
@@ -138,9 +142,7 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> Answer:
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
     # Workers renew without waiting for their turn, so that looking first would not be enough.
-    if not ctx.tx.run(
-        statements.STILL_SILENT, agent=found.agent_id, epoch=found.epoch, until=until
-    ):
+    if not ctx.tx.run(leases.STILL_SILENT, agent=found.agent_id, epoch=found.epoch, until=until):
         raise Conflict("Its worker was heard of again.")
     known = {
         "exit_reason": "lost",
@@ -160,7 +162,7 @@ def sweep(ctx: Context, *, company: str) -> Answer:
     woken = [
         agent
         for agent in ctx.tx.all(
-            statements.FORGOTTEN_IN, now=ctx.now, company=company, limit=MOST_AT_ONCE
+            leases.FORGOTTEN_IN, now=ctx.now, company=company, limit=MOST_AT_ONCE
         )
         if waking.wake(ctx, agent, "there is something to do")
     ]
@@ -172,7 +174,7 @@ def sweep(ctx: Context, *, company: str) -> Answer:
 def forgotten(ctx: Context) -> list[str]:
     """Companies in which somebody should have been woken; for Remit itself."""
     system_only(ctx)
-    return ctx.tx.all(statements.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
+    return ctx.tx.all(leases.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
 
 
 @query
@@ -181,7 +183,7 @@ def misdated(ctx: Context) -> list[str]:
     system_only(ctx)
     return [
         lease.agent_id
-        for lease in ctx.tx.all(statements.WAITING, now=ctx.now)
+        for lease in ctx.tx.all(leases.WAITING, now=ctx.now)
         if lease.due_at > ctx.now + pause_after(lease.idle_runs, lease.failures)
     ]
 
@@ -192,10 +194,10 @@ def redate(ctx: Context, *, agent: str) -> None:
     system_only(ctx)
     lookup.agent_anywhere(ctx, agent)
     ctx.take_turn()
-    lease = ctx.tx.one(statements.LEASE, agent=agent)
+    lease = ctx.tx.one(leases.LEASE, agent=agent)
     if lease is not None and not lease.held:
         due = ctx.now + pause_after(lease.idle_runs, lease.failures)
-        ctx.tx.run(statements.REDATE, agent=agent, due=min(due, lease.due_at))
+        ctx.tx.run(leases.REDATE, agent=agent, due=min(due, lease.due_at))
 
 
 @query
@@ -246,7 +248,7 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
     assert agent is not None
     assert company is not None
     session = ctx.tx.one(statements.SESSION, agent=agent.id)
-    lease = ctx.tx.one(statements.LEASE, agent=agent.id)
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     return {
         "failures": lease.failures if lease else 0,
         "left": {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()},

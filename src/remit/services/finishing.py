@@ -30,8 +30,8 @@ from remit.services import (
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import grants as grant_statements
+from remit.store import leases, people
 from remit.store import outcomes as statements
-from remit.store import people
 from remit.store import runs as run_statements
 
 MOST_AT_ONCE = 100_000
@@ -228,7 +228,7 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
     )
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None, now=ctx.now)
     inbox.run_ended(ctx, live.id, agent.id, well=True)
-    ctx.tx.run(run_statements.LET_GO, agent=agent.id, now=ctx.now)
+    ctx.tx.run(leases.LET_GO, agent=agent.id, now=ctx.now)
     return live.id
 
 

@@ -13,7 +13,7 @@ from remit.model.run import (
 from remit.services import budgets, ledger, lookup, views
 from remit.services.command import Context, query
 from remit.services.running import require_look
-from remit.store import governance
+from remit.store import governance, leases
 from remit.store import outcomes as outcome_statements
 from remit.store import runs as statements
 
@@ -32,7 +32,7 @@ def why_idle(ctx: Context, *, agent: str) -> dict[str, Any]:
 
 def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     """One word and one sentence, for views that show it beside other things."""
-    lease = ctx.tx.one(statements.LEASE, agent=agent.id)
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
         return "running", "It is running."
     if agent.status is AgentStatus.PENDING_APPROVAL:
@@ -44,7 +44,7 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     if agent.status is AgentStatus.ERROR:
         told = lease.told if lease and lease.told else "it failed too often"
         return "stopped", f"It was stopped: {told}. Resume it when that is mended."
-    if ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is None:
+    if ctx.tx.one(leases.HAS_WORK, agent=agent.id, now=ctx.now) is None:
         return _nothing_to_do(ctx, agent)
     if agent.adapter_type == "human":
         return "person", "A person holds its seat."
@@ -97,7 +97,7 @@ def _why_backoff(lease: Lease) -> str:
 def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     if ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
         return "approval", "It waits for an approval that it asked for."
-    later = ctx.tx.one(statements.NEXT_DEFERRED_OF, agent=agent.id, now=ctx.now)
+    later = ctx.tx.one(leases.NEXT_DEFERRED_OF, agent=agent.id, now=ctx.now)
     if later is not None:
         return "deferred", f"What it could do was put off until {views.time(later)}."
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):

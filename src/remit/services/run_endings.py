@@ -27,7 +27,7 @@ from remit.model.run import (
 )
 from remit.services import approval_engine, budgets, inbox, ledger, lookup, toolset, tree, waking
 from remit.services.command import Context
-from remit.store import people
+from remit.store import leases, people
 from remit.store import runs as statements
 
 #: Nothing that a program reports about itself counts for more than this.
@@ -94,11 +94,11 @@ def release(
 ) -> None:
     """Let go of the agent, and say when to look at it again."""
     agent = lookup.agent_row(ctx, run.agent_id)
-    lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
+    lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
     assert agent is not None
     if ended is RunStatus.COMPLETED:
         toolset.go_on(ctx, run)
-        lease = ctx.tx.one(statements.LEASE, agent=run.agent_id)
+        lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
     if lease is None or lease.epoch != run.epoch:
         # It was begun by hand; whatever it left is to be seen to as ever.
         if ended is not RunStatus.CANCELLED:
@@ -110,7 +110,7 @@ def release(
     if over is not None and after.again:
         due = next_month(ctx.now)
     ctx.tx.run(
-        statements.RELEASE,
+        leases.RELEASE,
         agent=agent.id,
         epoch=lease.epoch,
         seen=lease.wake_seq,
@@ -122,7 +122,7 @@ def release(
     if after.again:
         newer = seen is not None and lease.wake_seq > seen
         ctx.tx.run(
-            statements.WAKE_AGAIN,
+            leases.WAKE_AGAIN,
             agent=agent.id,
             due=due,
             new_why=lease.why if newer else "something is left to do",
@@ -219,7 +219,7 @@ def _is_same(cause: str, told: str | None) -> bool:
 
 
 def _has_work(ctx: Context, agent: Agent) -> bool:
-    return ctx.tx.one(statements.HAS_WORK, agent=agent.id, now=ctx.now) is not None
+    return ctx.tx.one(leases.HAS_WORK, agent=agent.id, now=ctx.now) is not None
 
 
 def clean(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _stop(ctx: Context, agent: Agent, why: str) -> None:
     if now is None or now.status is not AgentStatus.IDLE:
         return
     tree.set_status(ctx, now, AgentStatus.ERROR)
-    ctx.tx.run(statements.TOLD, agent=agent.id, new_told=why)
+    ctx.tx.run(leases.TOLD, agent=agent.id, new_told=why)
     ctx.record("agent.stop", f"agent:{agent.id}", {"name": agent.name, "reason": why})
     _tell_boss(
         ctx, now, f"{agent.name} was stopped", f"{agent.name} was stopped: {why}. Resume it later."

@@ -15,6 +15,7 @@ from remit.model.mcp_server import SEPARATOR
 from remit.model.run import Run
 from remit.services import approval_engine
 from remit.services.command import Context
+from remit.store import leases
 from remit.store import mcp_servers as statements
 from remit.store import runs as run_statements
 
@@ -72,7 +73,7 @@ def server_changed(ctx: Context, name: str) -> None:
 def go_on(ctx: Context, run: Run) -> None:
     """Whoever ended because its tools changed, and dealt with all its mail, still has something to
     go on with: what it left to end."""
-    if ctx.tx.one(run_statements.HAS_WORK, agent=run.agent_id, now=ctx.now) is not None:
+    if ctx.tx.one(leases.HAS_WORK, agent=run.agent_id, now=ctx.now) is not None:
         return
     since = {"company": run.company_id, "agent": run.agent_id, "since": run.started_at}
     if ctx.tx.one(statements.CHANGED_SINCE, **since) is not None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from remit.services.command import Context
+from remit.store import leases
 from remit.store import outcomes as outcome_statements
-from remit.store import runs as statements
 
 
 def wake(ctx: Context, agent: str, why: str) -> bool:
     """Have an agent started as soon as may be, if there is something for it to do."""
-    if ctx.tx.one(statements.CAN_BE_WOKEN, agent=agent, now=ctx.now) is None:
+    if ctx.tx.one(leases.CAN_BE_WOKEN, agent=agent, now=ctx.now) is None:
         return False
-    ctx.tx.run(statements.WAKE, agent=agent, company=ctx.company, due=ctx.now, why=why)
+    ctx.tx.run(leases.WAKE, agent=agent, company=ctx.company, due=ctx.now, why=why)
     return True
 
 
@@ -37,10 +37,10 @@ def wake_dependents(ctx: Context, outcome: str) -> None:
 
 def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
     """The same, and what went wrong before does not make it wait."""
-    ctx.tx.run(statements.CALM, agent=agent, now=ctx.now)
+    ctx.tx.run(leases.CALM, agent=agent, now=ctx.now)
     return wake(ctx, agent, why)
 
 
 def hold(ctx: Context, agent: str) -> None:
     """It is not to be started until somebody says so."""
-    ctx.tx.run(statements.HOLD, agent=agent)
+    ctx.tx.run(leases.HOLD, agent=agent)

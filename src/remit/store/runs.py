@@ -1,4 +1,4 @@
-"""Statements about runs, leases, sessions and logs."""
+"""Statements about runs, their conversations and their logs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     Boolean,
-    and_,
-    case,
     exists,
     func,
     insert,
     literal,
-    literal_column,
-    not_,
-    null,
     or_,
     select,
     true,
@@ -24,16 +19,12 @@ from sqlalchemy import bindparam as bind
 from sqlalchemy.dialects import postgresql, sqlite
 
 from remit.clock import Micros
-from remit.ids import AgentId, CompanyId, RunId
-from remit.model.run import HELD, Lease, Run
-from remit.store.outcomes import PROMISED
+from remit.ids import AgentId, CompanyId
+from remit.model.run import Run
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
-    agent_leases,
     agent_sessions,
-    agents,
     events,
-    outcomes,
     run_logs,
     runs,
 )
@@ -125,314 +116,6 @@ CHANGES_BY = Statement(
         events.c.action.not_in(
             [literal("log.submit"), literal("approval.remind"), literal("repo.clone")]
         ),
-    ),
-    scalar,
-)
-
-# Leases
-
-_lease = columns(agent_leases, Lease)
-_awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
-_free = or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
-
-
-def _wake(dialect: object) -> object:
-    new = dialect.insert(agent_leases).values(  # type: ignore[attr-defined]
-        agent_id=bind("agent"),
-        company_id=bind("company"),
-        wake_seq=1,
-        done_seq=0,
-        epoch=0,
-        lease_until=null(),
-        worker=null(),
-        due_at=bind("due"),
-        why=bind("why"),
-        idle_runs=0,
-        failures=0,
-        told=null(),
-    )
-    return new.on_conflict_do_update(
-        index_elements=[agent_leases.c.agent_id],
-        set_={
-            "wake_seq": agent_leases.c.wake_seq + 1,
-            # Something new ends every pause but the one after a failure.
-            "due_at": case(
-                (
-                    and_(
-                        agent_leases.c.failures > 0,
-                        agent_leases.c.due_at > bind("due"),
-                        agent_leases.c.due_at < HELD,
-                    ),
-                    agent_leases.c.due_at,
-                ),
-                else_=bind("due"),
-            ),
-            "why": bind("why"),
-            "idle_runs": 0,
-        },
-    )
-
-
-WAKE = change(_wake(postgresql), sqlite=_wake(sqlite))  # type: ignore[arg-type]
-LEASE = Statement(select(*_lease).where(agent_leases.c.agent_id == bind("agent")), into(Lease))
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    agent_id: AgentId
-    company_id: CompanyId
-    adapter_type: str
-    due_at: Micros
-
-
-_may_start = and_(
-    agents.c.status == literal("idle"),
-    agents.c.adapter_type != literal("human"),
-)
-# Constants of an indexed condition must be written out, or SQLite does not see that they match.
-_actionable = and_(
-    outcomes.c.status == literal_column("'open'"),
-    outcomes.c.open_prereqs == literal_column("0"),
-    not_(outcomes.c.perpetual),
-    or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
-    not_(PROMISED),
-)
-#: How pressing the most pressing is that an agent could do: 0 urgent and important, 3 neither.
-_pressing = (
-    select(
-        case(
-            (and_(outcomes.c.urgent, outcomes.c.important), 0),
-            (outcomes.c.urgent, 1),
-            (outcomes.c.important, 2),
-            else_=3,
-        )
-    )
-    .where(outcomes.c.owner_id == agent_leases.c.agent_id, _actionable)
-    .order_by(outcomes.c.urgent.desc(), outcomes.c.important.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-_awaited = (
-    select(
-        agent_leases.c.agent_id,
-        agent_leases.c.company_id,
-        agents.c.adapter_type,
-        agent_leases.c.due_at,
-        func.coalesce(_pressing, 3).label("rank"),
-    )
-    .join(agents, agents.c.id == agent_leases.c.agent_id)
-    .where(_awake, agent_leases.c.due_at <= bind("now"), _free, _may_start)
-    .subquery()
-)
-_waiting = select(
-    _awaited,
-    func.row_number()
-    .over(
-        partition_by=_awaited.c.company_id,
-        order_by=(_awaited.c.rank, _awaited.c.due_at, _awaited.c.agent_id),
-    )
-    .label("place"),
-).subquery()
-#: Who has something to do and may do it now: of each company those with the most pressing work,
-#: and among these those that wait longest.
-READY = Statement(
-    select(_waiting.c.agent_id, _waiting.c.company_id, _waiting.c.adapter_type, _waiting.c.due_at)
-    .where(_waiting.c.place <= bind("each"))
-    .order_by(_waiting.c.place, _waiting.c.rank, _waiting.c.due_at)
-    .limit(bind("limit")),
-    into(Ready),
-)
-NEXT_READY = Statement(
-    select(agent_leases.c.due_at)
-    .join(agents, agents.c.id == agent_leases.c.agent_id)
-    .where(
-        _awake,
-        agent_leases.c.due_at > bind("now"),
-        agent_leases.c.due_at < HELD,
-        _may_start,
-    )
-    .order_by(agent_leases.c.due_at)
-    .limit(1),
-    scalar,
-)
-CLAIM = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"), _awake, _free)
-    .values(
-        epoch=agent_leases.c.epoch + 1,
-        lease_until=bind("until"),
-        worker=bind("new_worker"),
-    )
-)
-RENEW = change(
-    update(agent_leases)
-    .where(
-        agent_leases.c.agent_id == bind("agent"),
-        agent_leases.c.epoch == bind("epoch"),
-        agent_leases.c.lease_until.is_not(None),
-    )
-    .values(lease_until=bind("until"))
-)
-#: Take hold of a lease that says what it said before; who renews it meanwhile comes too late.
-STILL_SILENT = change(
-    update(agent_leases)
-    .where(
-        agent_leases.c.agent_id == bind("agent"),
-        agent_leases.c.epoch == bind("epoch"),
-        agent_leases.c.lease_until == bind("until"),
-    )
-    .values(worker=agent_leases.c.worker)
-)
-#: A run is over: nothing is to be done, unless `WAKE_AGAIN` says so in the same transaction.
-RELEASE = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"), agent_leases.c.epoch == bind("epoch"))
-    .values(
-        done_seq=bind("seen"),
-        lease_until=null(),
-        worker=null(),
-        due_at=bind("due"),
-        idle_runs=bind("new_idle_runs"),
-        failures=bind("new_failures"),
-        told=bind("new_told"),
-    )
-)
-WAKE_AGAIN = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"))
-    .values(wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"), why=bind("new_why"))
-)
-TOLD = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"))
-    .values(told=bind("new_told"))
-)
-#: Whoever stopped a run wants it to stand still until something new comes.
-LET_GO = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"))
-    .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null(), due_at=HELD)
-)
-#: There is nothing to do for it after all, and nobody is seeing to it.
-SETTLE = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"), _free)
-    .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null())
-)
-#: Not to be started until somebody says so.
-HOLD = change(
-    update(agent_leases).where(agent_leases.c.agent_id == bind("agent")).values(due_at=HELD)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRun:
-    run_id: RunId
-    lease_until: Micros
-
-
-#: What workers are at, or were when they were last heard of.
-HELD_BY_WORKERS = Statement(
-    select(runs.c.id.label("run_id"), agent_leases.c.lease_until)
-    .join(agent_leases, agent_leases.c.agent_id == runs.c.agent_id)
-    .where(
-        runs.c.status == literal("running"),
-        runs.c.epoch == agent_leases.c.epoch,
-        runs.c.worker.is_not(None),
-        agent_leases.c.lease_until.is_not(None),
-    ),
-    into(HeldRun),
-)
-#: Those that are to be started later.
-WAITING = Statement(
-    select(*_lease).where(
-        _awake, agent_leases.c.due_at > bind("now"), agent_leases.c.due_at < HELD
-    ),
-    into(Lease),
-)
-REDATE = change(
-    update(agent_leases)
-    .where(agent_leases.c.agent_id == bind("agent"), agent_leases.c.due_at < HELD)
-    .values(due_at=bind("due"))
-)
-#: What went wrong before is forgiven, unless somebody has to say so first.
-CALM = change(
-    update(agent_leases)
-    .where(
-        agent_leases.c.agent_id == bind("agent"),
-        exists().where(
-            agents.c.id == agent_leases.c.agent_id,
-            agents.c.status.in_([literal("idle"), literal("running")]),
-        ),
-    )
-    .values(idle_runs=0, failures=0, told=null(), due_at=bind("now"))
-)
-
-HAS_WORK = Statement(
-    select(literal(1)).where(exists().where(outcomes.c.owner_id == bind("agent"), _actionable)),
-    scalar,
-)
-#: The same, if it can be started for it or is at work already.
-CAN_BE_WOKEN = Statement(
-    select(literal(1)).where(
-        exists().where(
-            agents.c.id == bind("agent"),
-            agents.c.status.in_([literal("idle"), literal("running")]),
-            agents.c.adapter_type != literal("human"),
-        ),
-        exists().where(outcomes.c.owner_id == bind("agent"), _actionable),
-    ),
-    scalar,
-)
-_forgotten = and_(
-    _actionable,
-    _may_start,
-    or_(
-        agent_leases.c.agent_id.is_(None),
-        and_(
-            agent_leases.c.wake_seq == agent_leases.c.done_seq,
-            agent_leases.c.due_at <= bind("now"),
-        ),
-    ),
-)
-_with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
-    agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
-)
-#: Companies in which somebody has something to do and was not woken; what the sweep repairs.
-FORGOTTEN = Statement(
-    select(outcomes.c.company_id)
-    .select_from(_with_leases)
-    .where(_forgotten)
-    .distinct()
-    .limit(bind("limit")),
-    scalar,
-)
-FORGOTTEN_IN = Statement(
-    select(outcomes.c.owner_id)
-    .select_from(_with_leases)
-    .where(_forgotten, outcomes.c.company_id == bind("company"))
-    .distinct()
-    .limit(bind("limit")),
-    scalar,
-)
-#: When the next outcome that was put off is to be looked at.
-NEXT_DEFERRED = Statement(
-    select(outcomes.c.deferred_until)
-    .where(
-        outcomes.c.status == literal_column("'open'"),
-        outcomes.c.deferred_until.is_not(None),
-        outcomes.c.deferred_until > bind("now"),
-    )
-    .order_by(outcomes.c.deferred_until)
-    .limit(1),
-    scalar,
-)
-NEXT_DEFERRED_OF = Statement(
-    select(func.min(outcomes.c.deferred_until)).where(
-        outcomes.c.owner_id == bind("agent"),
-        outcomes.c.status == literal_column("'open'"),
-        outcomes.c.open_prereqs == literal_column("0"),
-        outcomes.c.deferred_until > bind("now"),
     ),
     scalar,
 )
