@@ -51,8 +51,8 @@ def postgres_url_factory(postgres_cluster: postgres.Cluster) -> Callable[[str | 
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a fresh, empty database; a test that asks for it runs once per engine."""
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database without tables; a test that asks for it runs once per engine."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/remit.db"
         return
@@ -60,6 +60,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     url = cluster.create_database()
     yield url
     cluster.drop_database(url)
+
+
+@pytest.fixture
+def database_url(empty_database_url: str) -> str:
+    return empty_database_url
 
 
 @pytest.fixture(scope="module")

@@ -209,15 +209,15 @@ class Ages:
     def make(self, name: str, url: str) -> None:
         """A database as that release left it."""
         if migrate.is_sqlite(url):
-            with _connected(f"sqlite:///{self.at(name)}") as source:
+            with connected(f"sqlite:///{self.at(name)}") as source:
                 copying.into_file(source, name, migrate.sqlite_path(url))
         else:
-            with _connected(url) as target:
+            with connected(url) as target:
                 copying.into_postgres(self.at(name), name, target)
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Connection]:
+def connected(url: str) -> Iterator[Connection]:
     engine = migrate.engine_of(url)
     try:
         with engine.connect() as connection, connection.begin():
@@ -228,7 +228,7 @@ def _connected(url: str) -> Iterator[Connection]:
 
 def rows(url: str, columns: Mapping[str, list[str]] | None = None) -> dict[str, list[str]]:
     """Everything in a database, or these columns of it, but where its search has it."""
-    with _connected(url) as connection:
+    with connected(url) as connection:
         wanted = columns if columns is not None else columns_of(connection)
         return {
             name: sorted(
@@ -254,5 +254,5 @@ def columns_of(connection: Connection) -> dict[str, list[str]]:
 
 
 def had(url: str) -> dict[str, list[str]]:
-    with _connected(url) as connection:
+    with connected(url) as connection:
         return columns_of(connection)

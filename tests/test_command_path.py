@@ -284,7 +284,7 @@ def _rename(ctx: Context, company: str, name: str) -> None:
     ctx.tx.run(people.CHANGE_COMPANY, **values, new_key=name)
 
 
-@command
+@command("test_command_path.quietly_rename")
 def quietly_rename(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     ctx.require(Action.COMPANY_CHANGE)
@@ -292,7 +292,7 @@ def quietly_rename(ctx: Context, *, company: str) -> Answer:
     return {}
 
 
-@command
+@command("test_command_path.rename_undecided")
 def rename_undecided(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     _rename(ctx, company, "rash")
@@ -300,7 +300,7 @@ def rename_undecided(ctx: Context, *, company: str) -> Answer:
     return {}
 
 
-@command
+@command("test_command_path.rename_then_ask")
 def rename_then_ask(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     ctx.require(Action.COMPANY_READ)
@@ -310,7 +310,7 @@ def rename_then_ask(ctx: Context, *, company: str) -> Answer:
     return {}
 
 
-@command
+@command("test_command_path.rename_then_fail")
 def rename_then_fail(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     ctx.require(Action.COMPANY_READ)

@@ -5,15 +5,12 @@ as if nothing had happened; and what lies about is taken away. In `tests/crashin
 names the points, `situations.py` has a row for each verb, and `matrix.py` says what must be true.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
-import remit.services
 from remit.services.context import Kind
-from remit.services.verbs import _VERBS
+from remit.services.verbs import all_verbs
 from tests.crashing.matrix import Matrix, Trial
 from tests.crashing.situations import SITUATIONS, verb_of
 
@@ -50,13 +47,7 @@ def test_a_call_that_is_killed_at_any_point_has_happened_once_or_not_at_all(
 
 @pytest.mark.requirement("BX-05", "BX-06")
 def test_the_matrix_knows_every_verb_that_changes_something() -> None:
-    for found in pkgutil.walk_packages(remit.services.__path__, "remit.services."):
-        importlib.import_module(found.name)
-    ours = {
-        verb.name
-        for verb in _VERBS.values()
-        if verb.kind is not Kind.QUERY and verb.body.__module__.startswith("remit.")
-    }
+    ours = {name for name, verb in all_verbs().items() if verb.kind is not Kind.QUERY}
     assert {verb_of(name) for name in SITUATIONS} == ours
 
 

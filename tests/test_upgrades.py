@@ -56,11 +56,11 @@ def test_an_upgrade_keeps_every_row_and_the_company_works_on(
     assert conditions(database_url) == fresh_conditions[migrate.is_sqlite(database_url)]
     with opened(database_url, ages.home) as company:
         check_whole(company)
-        _work_on(company)
+        work_on(company)
         check_whole(company)
 
 
-def _work_on(company: Company) -> None:
+def work_on(company: Company) -> None:
     """What people and agents do, of every release."""
     lead = older.member(company, "lead")
     (found,) = company.found(company.board, "from before")

@@ -311,7 +311,7 @@ def test_no_room_for_a_workspace_fails_the_run_and_nothing_else(
 def test_no_room_for_a_log_leaves_the_run_alone(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @logged
+    @logged("test_worker.full")
     def full(ctx: Context, *, run: str, pieces: object) -> None:
         raise StorageFull("There is no room left to record this.")
 

@@ -44,7 +44,7 @@ from remit.store import runs as run_statements
 from remit.store.statement import row
 
 
-@command
+@command("agents.create")
 def create(
     ctx: Context,
     *,
@@ -214,7 +214,7 @@ def _keep_books(ctx: Context, agent: Agent) -> None:
         documents.create(ctx, kind, f"{what} of {agent.name}", "", home=agent.id, file_id=file_id)
 
 
-@query
+@query("agents.listing")
 def listing(
     ctx: Context,
     *,
@@ -237,14 +237,14 @@ def listing(
     ]
 
 
-@query
+@query("agents.show")
 def show(ctx: Context, *, agent: str) -> dict[str, Any]:
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
     return views.agent(found)
 
 
-@query
+@query("agents.me")
 def me(ctx: Context) -> dict[str, Any]:
     """The agent that is calling."""
     found = _myself(ctx)
@@ -252,7 +252,7 @@ def me(ctx: Context) -> dict[str, Any]:
     return {**views.agent(found), "run_id": ctx.actor.run_id}
 
 
-@command
+@command("agents.terminate")
 def terminate(ctx: Context, *, agent: str) -> Answer:
     """End an agent softly: its mandate closes, its credentials die, its history stays."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -277,7 +277,7 @@ def terminate(ctx: Context, *, agent: str) -> Answer:
     return {**views.agent(found), "status": AgentStatus.TERMINATED.value}
 
 
-@command
+@command("agents.wake")
 def wake(ctx: Context, *, agent: str, reason: object = "") -> Answer:
     """Give an agent something to look at, so that it is started. Whoever may write to it may."""
     why = clean_text(reason, "reason", longest=10_000, empty_ok=True)
@@ -291,7 +291,7 @@ def wake(ctx: Context, *, agent: str, reason: object = "") -> Answer:
     return {**views.agent(found), "message_id": message.id}
 
 
-@command
+@command("agents.stop")
 def stop(ctx: Context, *, agent: str) -> Answer:
     """End what an agent is doing and keep it from being started."""
     found = _controlled(ctx, agent)
@@ -305,13 +305,13 @@ def stop(ctx: Context, *, agent: str) -> Answer:
     return {**views.agent(found), "status": AgentStatus.PAUSED.value}
 
 
-@command
+@command("agents.start")
 def start(ctx: Context, *, agent: str) -> Answer:
     """Let a stopped agent work again; it is started when there is something to do."""
     return _control(ctx, agent, AgentStatus.IDLE, "agent.start")
 
 
-@command
+@command("agents.restart")
 def restart(ctx: Context, *, agent: str) -> Answer:
     """End what an agent is doing, and begin anew at once."""
     found = _controlled(ctx, agent)
@@ -327,7 +327,7 @@ def restart(ctx: Context, *, agent: str) -> Answer:
     return views.agent(now)
 
 
-@command
+@command("agents.abort")
 def abort(ctx: Context, *, agent: str) -> Answer:
     """End the run that an agent has under way; it may be started again for something new."""
     found = _controlled(ctx, agent)
@@ -340,13 +340,13 @@ def abort(ctx: Context, *, agent: str) -> Answer:
     return views.agent(now)
 
 
-@command
+@command("agents.pause")
 def pause(ctx: Context, *, agent: str) -> Answer:
     """Keep an agent from being started, until somebody resumes it."""
     return _control(ctx, agent, AgentStatus.PAUSED, "agent.pause")
 
 
-@command
+@command("agents.resume")
 def resume(ctx: Context, *, agent: str) -> Answer:
     return _control(ctx, agent, AgentStatus.IDLE, "agent.resume")
 
@@ -382,7 +382,7 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answe
     return {**views.agent(found), "status": wanted.value}
 
 
-@command
+@command("agents.submit_log")
 def submit_log(ctx: Context, *, summary: object) -> Answer:
     """What a run did, in its own words; it becomes part of the agent's activity log."""
     text = clean_text(summary, "summary", longest=20_000)
@@ -392,7 +392,7 @@ def submit_log(ctx: Context, *, summary: object) -> Answer:
     return {"event_id": event, "log_file_id": me.log_file_id}
 
 
-@query
+@query("agents.read_log")
 def read_log(
     ctx: Context, *, agent: str | None = None, limit: int = 50, before: int | None = None
 ) -> dict[str, Any]:
@@ -408,7 +408,7 @@ def _myself(ctx: Context) -> Agent:
     return lookup.agent_anywhere(ctx, ctx.actor.agent_id)
 
 
-@command
+@command("agents.create_key")
 def create_key(
     ctx: Context, *, agent: str, label: object = "", expires_at: Micros | None = None
 ) -> Answer:
@@ -425,14 +425,14 @@ def create_key(
     return users.issue(ctx, TokenKind.AGENT, label, expires_at, agent=found.id)
 
 
-@query
+@query("agents.keys")
 def keys(ctx: Context, *, agent: str) -> list[dict[str, Any]]:
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.KEY_READ, on=f"agent:{found.id}", home=found.id)
     return [views.token(key) for key in ctx.tx.all(people.AGENT_KEYS, agent=found.id)]
 
 
-@command
+@command("agents.revoke_key")
 def revoke_key(ctx: Context, *, agent: str, key: str) -> Answer:
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(

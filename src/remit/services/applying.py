@@ -42,7 +42,7 @@ GRANT = ("agent", "resource", "level", "mode", "expiresAt", "scope")
 SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")
 
 
-@command
+@command("applying.apply")
 def apply(ctx: Context, *, company: str | None, document: object) -> Answer:
     """Make the company what the document says."""
     plan = _carry_out(ctx, company, document)
@@ -66,7 +66,7 @@ def apply(ctx: Context, *, company: str | None, document: object) -> Answer:
     }
 
 
-@logged
+@logged("applying.preview")
 def preview(ctx: Context, *, company: str | None, document: object) -> Answer:
     """Exactly what applying it would change, without changing it."""
     plan = _carry_out(ctx, company, document)

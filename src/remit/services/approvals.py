@@ -93,7 +93,7 @@ CONSEQUENCES: dict[ApprovalType, Consequence] = {
 }
 
 
-@command
+@command("approvals.request")
 def request(
     ctx: Context,
     *,
@@ -133,7 +133,7 @@ def request(
     return views.approval(made)
 
 
-@query
+@query("approvals.listing")
 def listing(
     ctx: Context,
     *,
@@ -169,7 +169,7 @@ def listing(
     return found[:limit]
 
 
-@query
+@query("approvals.show")
 def show(ctx: Context, *, approval: str) -> dict[str, Any]:
     """What is asked for, all its revisions, and the comments on it."""
     found = _seen(ctx, approval, Action.APPROVAL_READ)
@@ -183,7 +183,7 @@ def show(ctx: Context, *, approval: str) -> dict[str, Any]:
     }
 
 
-@command
+@command("approvals.approve")
 def approve(
     ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
 ) -> Answer:
@@ -197,7 +197,7 @@ def approve(
     return _view(ctx, _again(ctx, new.id))
 
 
-@command
+@command("approvals.reject")
 def reject(
     ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
 ) -> Answer:
@@ -210,7 +210,7 @@ def reject(
     return _view(ctx, _again(ctx, new.id))
 
 
-@command
+@command("approvals.request_revision")
 def request_revision(
     ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
 ) -> Answer:
@@ -231,7 +231,7 @@ def request_revision(
     return _view(ctx, _again(ctx, new.id))
 
 
-@command
+@command("approvals.resubmit")
 def resubmit(ctx: Context, *, approval: str, payload: Mapping[str, Any] | None = None) -> Answer:
     """Submit it again, changed or as it was, after a revision was requested."""
     found = _seen(ctx, approval, Action.APPROVAL_RESUBMIT)
@@ -251,7 +251,7 @@ def resubmit(ctx: Context, *, approval: str, payload: Mapping[str, Any] | None =
     return _view(ctx, _again(ctx, new.id))
 
 
-@command
+@command("approvals.cancel")
 def cancel(ctx: Context, *, approval: str, note: object = None) -> Answer:
     """Withdraw what one asked for, or what somebody below asked for."""
     said = _note(note)
@@ -265,7 +265,7 @@ def cancel(ctx: Context, *, approval: str, note: object = None) -> Answer:
     return _view(ctx, _again(ctx, new.id))
 
 
-@command
+@command("approvals.comment")
 def comment(ctx: Context, *, approval: str, body: object, reply_to: str | None = None) -> Answer:
     """Say something about it; what was said stays."""
     text = clean_text(body, "body", longest=LONGEST_COMMENT)
@@ -322,7 +322,7 @@ def _keep_note(ctx: Context, approval: Approval) -> None:
         _add_comment(ctx, approval, approval.decision_note)
 
 
-@query
+@query("approvals.comments")
 def comments(
     ctx: Context, *, approval: str, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -330,7 +330,7 @@ def comments(
     return _comments(ctx, found, after, limit)
 
 
-@query
+@query("approvals.history")
 def history(ctx: Context, *, approval: str, limit: int = 200) -> list[dict[str, Any]]:
     """What happened to it, oldest first; the newest of it when that is very much."""
     found = _seen(ctx, approval, Action.APPROVAL_READ)
@@ -340,7 +340,7 @@ def history(ctx: Context, *, approval: str, limit: int = 200) -> list[dict[str, 
     return [views.happening(event) for event in reversed(newest) if event.allowed]
 
 
-@command
+@command("approvals.delete_agent")
 def delete_agent(ctx: Context, *, approval: str) -> Answer:
     """Delete an agent that was not taken on. The approval and what was said about it stay."""
     found = _seen(ctx, approval, Action.APPROVAL_READ)
@@ -360,14 +360,14 @@ def delete_agent(ctx: Context, *, approval: str) -> Answer:
     return {"id": agent.id, "deleted": True, "approval_id": found.id}
 
 
-@query
+@query("approvals.due")
 def due(ctx: Context) -> list[str]:
     """Approvals that nobody decided in time; for Remit itself."""
     _system_only(ctx)
     return ctx.tx.all(statements.DUE, now=ctx.now, limit=MOST_DUE)
 
 
-@command
+@command("approvals.expire")
 def expire(ctx: Context, *, approval: str) -> Answer:
     """Give up an approval that nobody decided in time; who asked is told."""
     _system_only(ctx)

@@ -24,7 +24,7 @@ from remit.store import channels as statements
 from remit.store.statement import row
 
 
-@command
+@command("bindings.add")
 def add(
     ctx: Context,
     *,
@@ -94,7 +94,7 @@ def settings(ctx: Context, kind: str, config: Mapping[str, Any]) -> str:
     return text
 
 
-@query
+@query("bindings.channels")
 def channels(ctx: Context, *, company: str | None) -> list[dict[str, Any]]:
     """The kinds of channels that there are here, and how a binding to each is configured."""
     lookup.company_of_caller(ctx, company)
@@ -114,7 +114,7 @@ def channels(ctx: Context, *, company: str | None) -> list[dict[str, Any]]:
     ]
 
 
-@query
+@query("bindings.listing")
 def listing(
     ctx: Context,
     *,
@@ -140,7 +140,7 @@ def listing(
     return [view(ctx, one) for one in found]
 
 
-@command
+@command("bindings.remove")
 def remove(ctx: Context, *, company: str | None, binding: str) -> Answer:
     """End a binding: nothing comes in by its token any more, and what has not gone out is dead."""
     lookup.company_of_caller(ctx, company)

@@ -14,13 +14,13 @@ FIRST_COMPANY = "My company"
 PURPOSE = "Help the people of this company accomplish their work"
 
 
-@query
+@query("bootstrap.is_empty")
 def is_empty(ctx: Context) -> bool:
     """Whether nobody has ever used this database."""
     return ctx.tx.one(people.ANY_USER) is None
 
 
-@command
+@command("bootstrap.first_start")
 def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
     """Set up an empty database; whoever holds the token is the board from then on."""
     assert ctx.actor.kind is ActorKind.SYSTEM
@@ -42,7 +42,7 @@ def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
     return {"company": company, "agent": root, "user": board.name}
 
 
-@command
+@command("bootstrap.renew_board_token")
 def renew_board_token(ctx: Context, *, token: str) -> Answer:
     """Whoever owns the instance's home folder owns the instance: let them in again."""
     assert ctx.actor.kind is ActorKind.SYSTEM

@@ -28,7 +28,7 @@ OVER = "budget"
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
 
 
-@logged
+@logged("budgets.spend")
 def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, Any]:
     """What a run has taken so far, kept whatever becomes of it; answers what is left then."""
     system_only(ctx)
@@ -42,7 +42,7 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, Any]
     }
 
 
-@command
+@command("budgets.hold")
 def hold(ctx: Context, *, agent: str) -> Answer:
     """Keep an agent from being looked at that has nothing left to spend; for Remit itself."""
     system_only(ctx)
@@ -115,7 +115,7 @@ def _details(over: Means) -> dict[str, Any]:
 # ── looking ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@query
+@query("budgets.show")
 def show(ctx: Context, *, agent: str) -> dict[str, Any]:
     """What an agent may spend this month, what became of it, and what is left."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -123,7 +123,7 @@ def show(ctx: Context, *, agent: str) -> dict[str, Any]:
     return overview(ctx, found)
 
 
-@query
+@query("budgets.mine")
 def mine(ctx: Context) -> dict[str, Any]:
     """The same of the calling agent."""
     lookup.company_of_caller(ctx, None)
@@ -191,7 +191,7 @@ def _reservation(one: Reservation) -> dict[str, Any]:
     }
 
 
-@query
+@query("budgets.listing")
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:

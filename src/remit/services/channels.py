@@ -29,14 +29,14 @@ from remit.store.statement import row
 MOST_WAITING = 1000
 
 
-@query
+@query("channels.admit")
 def admit(ctx: Context, *, kind: str, digest: str) -> None:
     """Whether a token is bound, asked before anything is read of what its bearer sends."""
     system_only(ctx)
     _bound(ctx, kind, digest)
 
 
-@logged
+@logged("channels.receive")
 def receive(
     ctx: Context,
     *,

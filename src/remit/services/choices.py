@@ -22,7 +22,7 @@ MOST_REPORTS = 200
 MOST_HOLDERS = 100
 
 
-@query
+@query("choices.outcome")
 def outcome(ctx: Context, *, outcome: str) -> dict[str, Any]:
     """With an outcome: each verb that would be carried out, and to whom it could be handed."""
     found = lookup.outcome_anywhere(ctx, outcome)
@@ -58,7 +58,7 @@ def outcome(ctx: Context, *, outcome: str) -> dict[str, Any]:
     }
 
 
-@query
+@query("choices.file")
 def file(ctx: Context, *, file: str) -> dict[str, Any]:
     """With a file: read, write, and look at who read it."""
     found = lookup.file(ctx, file, Action.FILE_SEE)
@@ -75,7 +75,7 @@ def file(ctx: Context, *, file: str) -> dict[str, Any]:
     }
 
 
-@query
+@query("choices.holders")
 def holders(ctx: Context, *, file: str) -> dict[str, Any]:
     """Who was given something on a file, for those who may know who read it."""
     found = lookup.file(ctx, file, Action.FILE_AUDIT)

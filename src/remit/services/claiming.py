@@ -35,7 +35,7 @@ NOTHING_TO_DO = "nothing_to_do"
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
 
 
-@query
+@query("claiming.ready")
 def ready(
     ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE
 ) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def ready(
     ]
 
 
-@query
+@query("claiming.next_ready")
 def next_ready(ctx: Context) -> dict[str, Micros | None]:
     """When somebody is to be started next, and when the clock brings something back."""
     system_only(ctx)
@@ -57,7 +57,7 @@ def next_ready(ctx: Context) -> dict[str, Micros | None]:
     }
 
 
-@command
+@command("claiming.claim")
 def claim(
     ctx: Context, *, agent: str, run: str, workspace: str, worker: str, lease: Micros = LEASE_TIME
 ) -> Answer:
@@ -102,7 +102,7 @@ def _cannot_start(agent: Agent) -> bool:
     return agent.status is not AgentStatus.IDLE or agent.adapter_type == "human"
 
 
-@logged
+@logged("claiming.settle")
 def settle(ctx: Context, *, agent: str) -> None:
     """Let an agent sleep that was woken and has nothing to do after all; for Remit itself."""
     system_only(ctx)
@@ -112,7 +112,7 @@ def settle(ctx: Context, *, agent: str) -> None:
         ctx.tx.run(leases.SETTLE, agent=found.id, now=ctx.now)
 
 
-@logged
+@logged("claiming.renew")
 def renew(
     ctx: Context, *, held: Sequence[tuple[str, int]], lease: Micros = LEASE_TIME
 ) -> list[str]:
@@ -125,14 +125,14 @@ def renew(
     ]
 
 
-@query
+@query("claiming.held")
 def held(ctx: Context) -> dict[str, Micros]:
     """The runs of all workers, and until when each is held; for Remit itself."""
     system_only(ctx)
     return {one.run_id: one.lease_until for one in ctx.tx.all(leases.HELD_BY_WORKERS)}
 
 
-@command
+@command("claiming.take_over")
 def take_over(ctx: Context, *, run: str, until: Micros) -> Answer:
     """Give up a run whose worker is silent: it is lost, and its agent can be started again.
 
@@ -153,7 +153,7 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> Answer:
     return {"id": run, "status": RunStatus.LOST.value}
 
 
-@command
+@command("claiming.sweep")
 def sweep(ctx: Context, *, company: str) -> Answer:
     """Wake those in a company who have something to do and were not woken for it."""
     system_only(ctx)
@@ -170,14 +170,14 @@ def sweep(ctx: Context, *, company: str) -> Answer:
     return {"woken": woken}
 
 
-@query
+@query("claiming.forgotten")
 def forgotten(ctx: Context) -> list[str]:
     """Companies in which somebody should have been woken; for Remit itself."""
     system_only(ctx)
     return ctx.tx.all(leases.FORGOTTEN, now=ctx.now, limit=MOST_AT_ONCE)
 
 
-@query
+@query("claiming.misdated")
 def misdated(ctx: Context) -> list[str]:
     """Agents that wait longer than any pause of theirs lasts: the clock was set back meanwhile."""
     system_only(ctx)
@@ -188,7 +188,7 @@ def misdated(ctx: Context) -> list[str]:
     ]
 
 
-@logged
+@logged("claiming.redate")
 def redate(ctx: Context, *, agent: str) -> None:
     """Let the pause of an agent begin now, if it would end later otherwise; for Remit itself."""
     system_only(ctx)
@@ -200,7 +200,7 @@ def redate(ctx: Context, *, agent: str) -> None:
         ctx.tx.run(leases.REDATE, agent=agent, due=min(due, lease.due_at))
 
 
-@query
+@query("claiming.over")
 def over(ctx: Context, *, runs: Sequence[str]) -> list[str]:
     """Which of these runs are known and over; for their worker."""
     system_only(ctx)
@@ -208,7 +208,7 @@ def over(ctx: Context, *, runs: Sequence[str]) -> list[str]:
     return [run.id for run in found if run is not None and run.status is not RunStatus.RUNNING]
 
 
-@query
+@query("claiming.live")
 def live(ctx: Context) -> list[dict[str, Any]]:
     """All runs that are thought to be alive; for Remit itself after a restart."""
     if not ctx.decide(Action.RUN_CHANGE).allowed or ctx.actor.id:
@@ -225,7 +225,7 @@ def live(ctx: Context) -> list[dict[str, Any]]:
     ]
 
 
-@logged
+@logged("claiming.append_log")
 def append_log(ctx: Context, *, run: str, pieces: Sequence[Mapping[str, Any]]) -> None:
     """Keep what a run printed; for its worker, unless the run was lost to another."""
     system_only(ctx)
@@ -238,7 +238,7 @@ def append_log(ctx: Context, *, run: str, pieces: Sequence[Mapping[str, Any]]) -
     ctx.tx.run(statements.COUNT_LOG, run=run, more=size)
 
 
-@query
+@query("claiming.briefing")
 def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
     """What a worker has to know to carry a run out; for Remit itself."""
     system_only(ctx)
@@ -274,7 +274,7 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
     }
 
 
-@logged
+@logged("claiming.keep_session")
 def keep_session(
     ctx: Context,
     *,

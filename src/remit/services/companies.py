@@ -21,7 +21,7 @@ from remit.store import people
 from remit.store.statement import row
 
 
-@command
+@command("companies.create")
 def create(ctx: Context, *, name: object) -> Answer:
     """A company of which the creator is the board."""
     name = company_name(name)
@@ -63,7 +63,7 @@ def add_member(
     return membership
 
 
-@query
+@query("companies.listing")
 def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
     """The companies the caller has a part in, and which part that is."""
     if ctx.actor.company_id is not None:
@@ -73,12 +73,12 @@ def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[dict[str
     return [_with_part(ctx, company) for company in mine]
 
 
-@query
+@query("companies.show")
 def show(ctx: Context, *, company: str | None = None) -> dict[str, Any]:
     return _with_part(ctx, _entered(ctx, company, Action.COMPANY_READ))
 
 
-@query
+@query("companies.positions")
 def positions(ctx: Context) -> dict[str, int]:
     """How far the record of each of the caller's companies has come; tells that, not what."""
     if ctx.actor.kind is not ActorKind.USER:
@@ -98,7 +98,7 @@ def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
     }
 
 
-@command
+@command("companies.change")
 def change(
     ctx: Context,
     *,

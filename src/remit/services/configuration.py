@@ -36,7 +36,7 @@ from remit.store.statement import row
 MOST_SEARCHED = 200
 
 
-@query
+@query("configuration.show")
 def show(ctx: Context, *, agent: str) -> dict[str, Any]:
     """One agent's configuration without its secrets."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -44,7 +44,7 @@ def show(ctx: Context, *, agent: str) -> dict[str, Any]:
     return _shown(found)
 
 
-@query
+@query("configuration.listing")
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def listing(
     return [_shown(agent) for agent in found]
 
 
-@query
+@query("configuration.related")
 def related(
     ctx: Context, *, company: str | None, role: str, adapter_type: str, limit: int = 5
 ) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def related(
     return [_shown(one) for one in found if scope is None or scope in ctx.place(one.id)][:limit]
 
 
-@query
+@query("configuration.may_read")
 def may_read(ctx: Context, *, company: str | None = None) -> None:
     """Whether the caller may know how agents are configured."""
     lookup.company_of_caller(ctx, company)
@@ -99,7 +99,7 @@ def _readable(ctx: Context) -> bool:
     return ctx.decide(Action.CONFIG_READ, HIRING, **hiring_facts(ctx)).allowed
 
 
-@command
+@command("configuration.change")
 def change(
     ctx: Context,
     *,
@@ -115,7 +115,7 @@ def change(
     return {**views.agent(new), **_shown(new)}
 
 
-@command
+@command("configuration.propose")
 def propose(
     ctx: Context,
     *,
@@ -148,7 +148,7 @@ def propose(
     return {"agent": views.agent(found), "approval": as_seen(ctx, views.approval(approval))}
 
 
-@query
+@query("configuration.revisions")
 def revisions(
     ctx: Context, *, agent: str, before: int = 1 << 30, limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def revisions(
     return [_revision(now, was) for now, was in zip(rows, older, strict=True)][:limit]
 
 
-@query
+@query("configuration.compare")
 def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[dict[str, Any]]:
     """What differs between two revisions; also that a secret does, and not what it was or is."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -174,7 +174,7 @@ def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[dict[st
     return difference(json.loads(was.config), json.loads(now.config))
 
 
-@command
+@command("configuration.rollback")
 def rollback(ctx: Context, *, agent: str, revision: str) -> Answer:
     """Make an earlier configuration the current one again, as a new revision."""
     found = lookup.agent_anywhere(ctx, agent)

@@ -39,7 +39,7 @@ from remit.store import outcomes as statements
 MOST_GRANTS = 100
 
 
-@command
+@command("delegation.delegate")
 def delegate(
     ctx: Context,
     *,
@@ -83,7 +83,7 @@ def delegate(
     }
 
 
-@command
+@command("delegation.reclaim")
 def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
     """Take a delegated outcome back, with everything below it."""
     why = clean_text(reason, "reason", longest=10_000)

@@ -21,7 +21,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 LONGEST_WALK = 100
 
 
-@query
+@query("events.listing")
 def listing(
     ctx: Context,
     *,
@@ -42,7 +42,7 @@ def listing(
     return [views.event(event) for event in found]
 
 
-@query
+@query("events.verify")
 def verify(ctx: Context, *, company: str | None, expect: str | None = None) -> dict[str, Any]:
     """Whether the company's record is whole; if not, which event shows it.
 
@@ -65,7 +65,7 @@ def verify(ctx: Context, *, company: str | None, expect: str | None = None) -> d
     }
 
 
-@query
+@query("events.why")
 def why(ctx: Context, *, event: str) -> dict[str, Any]:
     """The steps from an event back to the person who made it possible."""
     found = _find(ctx, event)

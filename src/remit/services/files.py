@@ -33,7 +33,7 @@ END_OF_IDS = "g"
 LAST = (1 << 62) - 1
 
 
-@command
+@command("files.create")
 def create(
     ctx: Context,
     *,
@@ -77,7 +77,7 @@ def create(
     return views.file(new)
 
 
-@query
+@query("files.may_write")
 def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> str:
     """Refuse early what would be refused late, before any bytes are stored. Answers the id."""
     # Where a person has to be asked, it is the write that asks; there is no harm in storing bytes.
@@ -87,13 +87,13 @@ def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> st
     return found.id
 
 
-@query
+@query("files.may_create")
 def may_create(ctx: Context, *, company: str | None) -> None:
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FILE_CREATE, on="kb_file", home=_home(ctx))
 
 
-@command
+@command("files.write")
 def write(
     ctx: Context,
     *,
@@ -140,7 +140,7 @@ def write(
     return views.file(new)
 
 
-@command
+@command("files.describe")
 def describe(
     ctx: Context, *, file: str, description: object = None, unlisted: bool | None = None
 ) -> Answer:
@@ -167,7 +167,7 @@ def describe(
     return {**views.file(found), "description": new_description, "unlisted": hidden}
 
 
-@logged
+@logged("files.read")
 def read(
     ctx: Context, *, file: str, version: object = None, access: str = "read"
 ) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def read(
     }
 
 
-@query
+@query("files.show")
 def show(ctx: Context, *, file: str) -> dict[str, Any]:
     """What may be known about a file; what it links to only by those who may read it."""
     found = lookup.file(ctx, file, Action.FILE_SEE)
@@ -203,7 +203,7 @@ def show(ctx: Context, *, file: str) -> dict[str, Any]:
     return view
 
 
-@query
+@query("files.history")
 def history(
     ctx: Context, *, file: str, before: int = LAST, limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -216,7 +216,7 @@ def history(
     ]
 
 
-@query
+@query("files.accesses")
 def accesses(
     ctx: Context, *, file: str, before: int = LAST, limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -228,7 +228,7 @@ def accesses(
     ]
 
 
-@query
+@query("files.listing")
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -270,7 +270,7 @@ def _own_books(ctx: Context) -> list[dict[str, Any]]:
     return [views.file(book, level(ctx, book)) for book in books if book is not None]
 
 
-@query
+@query("files.browse")
 def browse(
     ctx: Context,
     *,

@@ -28,7 +28,7 @@ MOST_SEARCHED = 500
 _NEWEST = "g"
 
 
-@query
+@query("glance.roots")
 def roots(ctx: Context, *, company: str | None) -> list[dict[str, Any]]:
     """The agents at the top of what the caller has a say in."""
     _enter(ctx, company)
@@ -40,7 +40,7 @@ def roots(ctx: Context, *, company: str | None) -> list[dict[str, Any]]:
     return [views.agent(one) for one in tops]
 
 
-@query
+@query("glance.at_work")
 def at_work(
     ctx: Context, *, company: str | None, subjects: bool = False, limit: int = MOST_AT_WORK
 ) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def at_work(
     ]
 
 
-@query
+@query("glance.newest_runs")
 def newest_runs(
     ctx: Context, *, company: str | None, failed: bool = False, limit: int = 10
 ) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ from remit.store import grants as statements
 from remit.store import outcomes as outcome_statements
 
 
-@command
+@command("grants.give")
 def give(
     ctx: Context,
     *,
@@ -201,7 +201,7 @@ def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = Tru
     return grant
 
 
-@command
+@command("grants.revoke")
 def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     """Take a grant back, with everything that was passed on from it."""
     found = _grant(ctx, grant, company)
@@ -215,7 +215,7 @@ def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     return {"id": found.id, "revoked": sorted(gone)}
 
 
-@query
+@query("grants.listing")
 def listing(
     ctx: Context,
     *,

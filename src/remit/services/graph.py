@@ -24,7 +24,7 @@ DEEPEST = 100
 MOST_PARTS = 50
 
 
-@query
+@query("graph.ancestors")
 def ancestors(ctx: Context, *, outcome: str) -> dict[str, Any]:
     """Every reason for an outcome: the graph above it, and the chains to a root as lists of ids."""
     found = lookup.outcome_anywhere(ctx, outcome)
@@ -65,7 +65,7 @@ def _chains(start: str, parents: dict[str, list[str]]) -> tuple[list[list[str]],
     return chains, False
 
 
-@query
+@query("graph.subtree")
 def subtree(ctx: Context, *, outcome: str, depth: int | None = None) -> dict[str, Any]:
     """An outcome and what it consists of. What hangs in several places is unfolded in the first."""
     if depth is not None and not 0 <= depth <= DEEPEST:
@@ -87,7 +87,7 @@ def subtree(ctx: Context, *, outcome: str, depth: int | None = None) -> dict[str
     }
 
 
-@query
+@query("graph.outline")
 def outline(ctx: Context, *, outcome: str, depth: int = 3, most: int = 200) -> list[dict[str, Any]]:
     """The parts of an outcome as a list, each with how deep it is; at most so many.
 

@@ -14,7 +14,7 @@ from remit.store import grants as statements
 from remit.store import people
 
 
-@logged
+@logged("hire_preview.preview")
 def preview(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The agent as it would be once somebody said yes, with its boss and its rights."""
     lookup.company_of_caller(ctx, company)

@@ -55,7 +55,7 @@ class Hired:
     moved: int = 0
 
 
-@command
+@command("hiring.hire")
 def hire(
     ctx: Context,
     *,
@@ -400,7 +400,7 @@ def _limbo(ctx: Context, approval: Approval) -> Agent:
 # ── create_agent ────────────────────────────────────────────────────────────────────────────────
 
 
-@command
+@command("hiring.create_agent")
 def create_agent(
     ctx: Context,
     *,

@@ -14,7 +14,7 @@ from remit.store import files as file_statements
 from remit.store import grants as grant_statements
 
 
-@query
+@query("history.grants_at")
 def grants_at(
     ctx: Context,
     *,
@@ -40,7 +40,7 @@ def grants_at(
     return [views.grant(grant) for grant in found]
 
 
-@query
+@query("history.org_at")
 def org_at(ctx: Context, *, company: str | None, at: str) -> list[dict[str, Any]]:
     """Who reported to whom at a time."""
     lookup.company_of_caller(ctx, company)
@@ -62,7 +62,7 @@ def org_at(ctx: Context, *, company: str | None, at: str) -> list[dict[str, Any]
     return found
 
 
-@query
+@query("history.version_at")
 def version_at(ctx: Context, *, file: str, at: str) -> int:
     """The number of the version that a file had at a time."""
     found = lookup.file(ctx, file, Action.FILE_READ)

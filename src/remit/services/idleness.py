@@ -21,7 +21,7 @@ from remit.store import runs as statements
 _UNUSABLE = frozenset({"unsupported", "no_adapter"})
 
 
-@query
+@query("idleness.why_idle")
 def why_idle(ctx: Context, *, agent: str) -> dict[str, Any]:
     """Why an agent is not running, in one word and one sentence."""
     found = lookup.agent_anywhere(ctx, agent)

@@ -70,7 +70,7 @@ def deliver(
         update_inbox_outcome(ctx, agent, arrived=True)
 
 
-@logged
+@logged("inbox.take")
 def take(ctx: Context, *, limit: int = MOST_PER_TURN) -> dict[str, Any]:
     """The caller's mail, oldest first. A run takes it up; another caller only looks."""
     me = _me(ctx)
@@ -105,7 +105,7 @@ def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
         ctx.tx.run(run_statements.TOOK_UP, run=run, new_message_ids=json.dumps(taken))
 
 
-@logged
+@logged("inbox.turn")
 def turn(ctx: Context) -> dict[str, Any]:
     """The text that begins a turn of the calling run, with the mail that it takes up."""
     me = _me(ctx)
@@ -118,7 +118,7 @@ def turn(ctx: Context) -> dict[str, Any]:
     }
 
 
-@command
+@command("inbox.acknowledge")
 def acknowledge(ctx: Context, *, ids: list[str]) -> Answer:
     """Say that messages were dealt with; they do not come again."""
     if not 1 <= len(ids) <= 100:

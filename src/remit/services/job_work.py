@@ -30,21 +30,21 @@ from remit.store import mail as mail_statements
 Held = tuple[str, int]
 
 
-@query
+@query("job_work.ready")
 def ready(ctx: Context, *, limit: int = MOST_AT_ONCE) -> list[str]:
     """Jobs that can be started, those first whose sender has least under way."""
     system_only(ctx)
     return [one.id for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)]
 
 
-@query
+@query("job_work.next_due")
 def next_due(ctx: Context) -> Micros | None:
     """When a job becomes due that has to wait for its time."""
     system_only(ctx)
     return ctx.tx.one(statements.NEXT_DUE, now=ctx.now)
 
 
-@command
+@command("job_work.claim")
 def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) -> Answer:
     """Take a job on; for one worker, the others are refused."""
     found = _entered(ctx, job)
@@ -60,7 +60,7 @@ def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) ->
     return {"id": job, "epoch": epoch, "agent_id": found.agent_id, "company_id": found.company_id}
 
 
-@logged
+@logged("job_work.renew")
 def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> list[Held]:
     """Go on holding these jobs; answers those that are over or somebody else's."""
     system_only(ctx)
@@ -71,14 +71,14 @@ def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> 
     ]
 
 
-@query
+@query("job_work.lost")
 def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
     """The same without going on."""
     system_only(ctx)
     return [one for one in held if not _is_held(ctx, *one)]
 
 
-@query
+@query("job_work.expired")
 def expired(ctx: Context) -> list[Held]:
     """Jobs of workers that have not been heard of."""
     system_only(ctx)
@@ -86,14 +86,14 @@ def expired(ctx: Context) -> list[Held]:
     return [(job.id, job.epoch) for job in found]
 
 
-@query
+@query("job_work.running")
 def running(ctx: Context) -> list[Held]:
     """All jobs that are thought to be under way."""
     system_only(ctx)
     return [(job.id, job.epoch) for job in ctx.tx.all(statements.RUNNING)]
 
 
-@command
+@command("job_work.take_over")
 def take_over(ctx: Context, *, job: str, epoch: int, alone: bool = False) -> Answer:
     """Give up what a silent worker held: it is run again, or ended if that happened too often.
 
@@ -119,7 +119,7 @@ def take_over(ctx: Context, *, job: str, epoch: int, alone: bool = False) -> Ans
     return {"id": job, "status": JobStatus.QUEUED.value}
 
 
-@command
+@command("job_work.put_back")
 def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) -> Answer:
     """Its worker is being stopped; somebody else does it, as if it had not been begun."""
     found = _entered(ctx, job)
@@ -130,7 +130,7 @@ def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) ->
     return {"id": job, "status": JobStatus.QUEUED.value}
 
 
-@command
+@command("job_work.end")
 def end(
     ctx: Context,
     *,
@@ -149,7 +149,7 @@ def end(
     return {"id": job, "status": (JobStatus.COMPLETED if ok else JobStatus.FAILED).value}
 
 
-@logged
+@logged("job_work.material")
 def material(ctx: Context, *, job: str, epoch: int) -> dict[str, Any]:
     """What a worker has to know to carry a job out; what is read for it is read by its sender."""
     found = _entered(ctx, job)

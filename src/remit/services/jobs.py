@@ -31,7 +31,7 @@ _CUT = "\n[… cut here …]"
 _SUBJECT = "Background job"
 
 
-@query
+@query("jobs.listing")
 def listing(
     ctx: Context,
     *,
@@ -59,14 +59,14 @@ def listing(
     ]
 
 
-@query
+@query("jobs.show")
 def show(ctx: Context, *, job: str) -> dict[str, Any]:
     found = lookup.job(ctx, job, lambda one: may_end(ctx, one))
     require_look(ctx, found.agent_id, f"job:{found.id}")
     return views.job(found)
 
 
-@command
+@command("jobs.cancel")
 def cancel(ctx: Context, *, job: str, reason: object = "") -> Answer:
     """End a job: by who asked for it, or by somebody above."""
     found = lookup.job(ctx, job, lambda one: may_end(ctx, one))

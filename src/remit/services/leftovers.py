@@ -14,7 +14,7 @@ from remit.store import agents as agent_statements
 from remit.store import runs as statements
 
 
-@query
+@query("leftovers.of_runs")
 def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[dict[str, Any]]:
     """Those of the runs that there are, and how and when they ended; for Remit itself."""
     system_only(ctx)
@@ -31,7 +31,7 @@ def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-@query
+@query("leftovers.purged")
 def purged(ctx: Context, *, agents: Sequence[str]) -> list[str]:
     """Those of the agents that are gone for good; for Remit itself."""
     system_only(ctx)

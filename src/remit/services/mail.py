@@ -66,7 +66,7 @@ class Receivers:
     decision: Decision
 
 
-@command
+@command("mail.send")
 def send(
     ctx: Context,
     *,
@@ -199,7 +199,7 @@ def post(
     return message
 
 
-@command
+@command("mail.request_capability")
 def request_capability(ctx: Context, *, resource: object, level: object, why: object) -> Answer:
     """Ask one's boss for a capability; the boss can give it by naming the message."""
     wanted = parse_resource(resource)
@@ -222,7 +222,7 @@ def request_capability(ctx: Context, *, resource: object, level: object, why: ob
     return {**views.message(message), "request": request}
 
 
-@command
+@command("mail.grant_request")
 def grant_request(ctx: Context, *, request: str) -> Answer:
     """Give what a message asked for, as it was asked for, once; and tell who asked."""
     message = letters.seen(ctx, request)

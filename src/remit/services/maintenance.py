@@ -9,7 +9,7 @@ from remit.services.command import Context, logged
 from remit.store import events
 
 
-@logged
+@logged("maintenance.forget_answers")
 def forget_answers(ctx: Context, *, before: Micros) -> int:
     """Drop stored answers nobody will ask for again. They are not part of the record."""
     if ctx.actor.kind is not ActorKind.SYSTEM:

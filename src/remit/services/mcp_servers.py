@@ -45,7 +45,7 @@ class Seat:
 # ── what operators do ───────────────────────────────────────────────────────────────────────────
 
 
-@command
+@command("mcp_servers.add")
 def add(
     ctx: Context,
     *,
@@ -106,7 +106,7 @@ def _store(ctx: Context, name: str, wanted: Definition, found: McpServer | None)
     return made
 
 
-@query
+@query("mcp_servers.listing")
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def listing(
     return [view(ctx, one) for one in found]
 
 
-@command
+@command("mcp_servers.remove")
 def remove(ctx: Context, *, company: str | None, name: object) -> Answer:
     """Take a server away, and every right to use it; prohibitions stay."""
     called = server_name(name)
@@ -135,7 +135,7 @@ def remove(ctx: Context, *, company: str | None, name: object) -> Answer:
     return {"name": called, "removed": True, "revoked": revoked}
 
 
-@command
+@command("mcp_servers.try_out")
 def try_out(ctx: Context, *, company: str | None, name: object) -> Answer:
     """That an operator has a server started to see its tools; recorded, because it runs it."""
     called = server_name(name)
@@ -183,7 +183,7 @@ def view(ctx: Context, server: McpServer) -> dict[str, Any]:
 # ── what agents do ──────────────────────────────────────────────────────────────────────────────
 
 
-@query
+@query("mcp_servers.usable")
 def usable(ctx: Context) -> list[Seat]:
     """The servers that the calling agent may use, also those for which it has to ask each time."""
     me = ctx.actor.agent_id
@@ -197,7 +197,7 @@ def usable(ctx: Context) -> list[Seat]:
     ]
 
 
-@logged
+@logged("mcp_servers.use")
 def use(ctx: Context, *, server: str, tool: str, arguments: Mapping[str, Any]) -> Seat:
     """Decide about one call of one tool, and leave in the record that it is made.
 
@@ -220,7 +220,7 @@ def _seat(ctx: Context, server: McpServer) -> Seat:
 # ── for the process that talks to them ──────────────────────────────────────────────────────────
 
 
-@query
+@query("mcp_servers.find")
 def find(ctx: Context, *, company: str, name: str) -> McpServer:
     """One server as it is; for Remit itself."""
     system_only(ctx)
@@ -228,7 +228,7 @@ def find(ctx: Context, *, company: str, name: str) -> McpServer:
     return _named(ctx, name)
 
 
-@query
+@query("mcp_servers.vacated")
 def vacated(ctx: Context, *, seats: Sequence[Seat]) -> list[Seat]:
     """Which of these are of no use any more: the run is over, the right gone, the server another;
     for Remit itself."""
@@ -248,7 +248,7 @@ def _still(ctx: Context, seat: Seat) -> bool:
     return holding(held, Level.USE, ctx.now).effect is not Effect.DENY
 
 
-@query
+@query("mcp_servers.injected")
 def injected(ctx: Context, *, company: str, agent: str) -> list[McpServer]:
     """The servers whose variables an agent's own programs get; for Remit itself.
 

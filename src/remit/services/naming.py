@@ -15,7 +15,7 @@ from remit.store import people
 MOST = 2000
 
 
-@query
+@query("naming.names")
 def names(ctx: Context, *, company: str | None, ids: Iterable[str]) -> dict[str, str]:
     """Agents of the company and people, by id; whoever is not known is left out."""
     lookup.company_of_caller(ctx, company)
@@ -35,7 +35,7 @@ def names(ctx: Context, *, company: str | None, ids: Iterable[str]) -> dict[str,
     return found
 
 
-@query
+@query("naming.titles")
 def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
     """What `outcome:…` and `kb_file:…` are called, as far as the caller may know."""
     lookup.company_of_caller(ctx, company)

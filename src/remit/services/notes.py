@@ -15,7 +15,7 @@ MOST_DAYS = 30
 _NAME = re.compile(r"memories/(\d{4}-\d\d-\d\d)\.md")
 
 
-@query
+@query("notes.recent")
 def recent(ctx: Context, *, days: int) -> list[tuple[str, str]]:
     """The caller's own notes of the last days that have any: the day and the file, latest first."""
     lookup.company_of_caller(ctx, None)

@@ -76,7 +76,7 @@ def put(ctx: Context, message: Message, kind: str, body: File, due: Micros) -> N
 # ── for the process that delivers ───────────────────────────────────────────────────────────────
 
 
-@query
+@query("outbox.ready")
 def ready(ctx: Context) -> list[tuple[str, Sender]]:
     """Messages that can go out now, each with who sends it and through what."""
     system_only(ctx)
@@ -84,14 +84,14 @@ def ready(ctx: Context) -> list[tuple[str, Sender]]:
     return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
 
 
-@query
+@query("outbox.next_due")
 def next_due(ctx: Context) -> Micros | None:
     """When a message becomes due that has to wait for its time."""
     system_only(ctx)
     return ctx.tx.one(statements.NEXT_DUE, now=ctx.now)
 
 
-@query
+@query("outbox.expired")
 def expired(ctx: Context) -> list[tuple[str, int]]:
     """What somebody set out to deliver who has not been heard of."""
     system_only(ctx)
@@ -99,14 +99,14 @@ def expired(ctx: Context) -> list[tuple[str, int]]:
     return [(one.message_id, one.epoch) for one in found]
 
 
-@query
+@query("outbox.under_way")
 def under_way(ctx: Context) -> list[tuple[str, int]]:
     """All that is thought to be on its way."""
     system_only(ctx)
     return [(one.message_id, one.epoch) for one in ctx.tx.all(statements.LEASED)]
 
 
-@logged
+@logged("outbox.claim")
 def claim(
     ctx: Context, *, message: str, worker: str, lease: Micros = LEASE_TIME
 ) -> dict[str, Any] | None:
@@ -144,7 +144,7 @@ def claim(
     }
 
 
-@command
+@command("outbox.delivered")
 def delivered(ctx: Context, *, message: str, epoch: int) -> Answer:
     """The outside has it."""
     found = _entered(ctx, message)
@@ -153,7 +153,7 @@ def delivered(ctx: Context, *, message: str, epoch: int) -> Answer:
     return {"id": message, "status": DeliveryStatus.DONE.value}
 
 
-@command
+@command("outbox.failed")
 def failed(
     ctx: Context,
     *,
@@ -183,7 +183,7 @@ def failed(
     return {"id": message, "status": status.value}
 
 
-@command
+@command("outbox.take_over")
 def take_over(ctx: Context, *, message: str, epoch: int, alone: bool = False) -> Answer:
     """Whoever set out to deliver it is silent; it may have got through, so the id stays the same.
 
@@ -196,7 +196,7 @@ def take_over(ctx: Context, *, message: str, epoch: int, alone: bool = False) ->
     return failed.body(ctx, message=message, epoch=epoch, why=why, backoff=(0,))
 
 
-@command
+@command("outbox.put_back")
 def put_back(ctx: Context, *, message: str, epoch: int) -> Answer:
     """Its process is being stopped; somebody else delivers it."""
     found = _entered(ctx, message)

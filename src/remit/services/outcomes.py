@@ -30,7 +30,7 @@ MOST_CHILDREN_MOVED = 100_000
 MOST_HISTORY_SHOWN = 200
 
 
-@command
+@command("outcomes.create")
 def create(
     ctx: Context,
     *,
@@ -83,7 +83,7 @@ def create(
     return views.outcome(require(ctx, outcome.id), ctx.now)
 
 
-@command
+@command("outcomes.change")
 def change(
     ctx: Context,
     *,
@@ -143,7 +143,7 @@ def change(
     return views.outcome(require(ctx, found.id), ctx.now)
 
 
-@command
+@command("outcomes.complete")
 def complete(
     ctx: Context, *, outcome: str, evidence: Sequence[str] = (), note: object = ""
 ) -> Answer:
@@ -169,7 +169,7 @@ def complete(
     return views.outcome(require(ctx, found.id), ctx.now)
 
 
-@command
+@command("outcomes.close")
 def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
     """Give an outcome up, and say why; the reason stays in its document."""
     text = clean_text(rationale, "rationale", longest=10_000)
@@ -179,7 +179,7 @@ def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
     return views.outcome(require(ctx, found.id), ctx.now)
 
 
-@command
+@command("outcomes.reopen")
 def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
     """Take a judgement back; whoever could make it can do that."""
     text = clean_text(note, "note", longest=10_000, empty_ok=True)
@@ -195,7 +195,7 @@ def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
     return views.outcome(require(ctx, found.id), ctx.now)
 
 
-@query
+@query("outcomes.show")
 def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
     """An outcome with what it is for, what it consists of, and what happened to it."""
     found = lookup.outcome_anywhere(ctx, outcome)
@@ -223,7 +223,7 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
     }
 
 
-@query
+@query("outcomes.history")
 def history(ctx: Context, *, outcome: str, before: int, limit: int = 100) -> list[dict[str, Any]]:
     """What happened to an outcome, newest first."""
     found = lookup.outcome_anywhere(ctx, outcome)
@@ -239,7 +239,7 @@ def history(ctx: Context, *, outcome: str, before: int, limit: int = 100) -> lis
     return [{**views.happening(event), "seq": event.seq} for event in happened]
 
 
-@query
+@query("outcomes.listing")
 def listing(
     ctx: Context,
     *,

@@ -32,7 +32,7 @@ _CONFIGURED = frozenset(
 )
 
 
-@query
+@query("overview.agent")
 def agent(ctx: Context, *, agent: str) -> dict[str, Any]:
     """An agent; how it is configured only for those who may know."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -40,7 +40,7 @@ def agent(ctx: Context, *, agent: str) -> dict[str, Any]:
     return _with_configuration(found) if _readable(ctx, found) else _public(found)
 
 
-@query
+@query("overview.agents")
 def agents(
     ctx: Context,
     *,
@@ -64,7 +64,7 @@ def agents(
     return [shown(one) for one in found]
 
 
-@query
+@query("overview.me")
 def me(ctx: Context) -> dict[str, Any]:
     """The calling agent, and what it is permitted."""
     if ctx.actor.agent_id is None:
@@ -75,7 +75,7 @@ def me(ctx: Context) -> dict[str, Any]:
     return {**shown, "run_id": ctx.actor.run_id}
 
 
-@query
+@query("overview.dashboard")
 def dashboard(ctx: Context, *, company: str | None) -> dict[str, Any]:
     """A company in numbers: all of them for whoever sees all of it, otherwise one's own."""
     lookup.company_of_caller(ctx, company)
@@ -105,7 +105,7 @@ def dashboard(ctx: Context, *, company: str | None) -> dict[str, Any]:
     return numbers
 
 
-@query
+@query("overview.happened_to")
 def happened_to(
     ctx: Context, *, company: str | None, resource: str, before: int, limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -123,14 +123,14 @@ def happened_to(
     return [views.event(event) for event in found]
 
 
-@query
+@query("overview.may_test")
 def may_test(ctx: Context, *, company: str | None) -> None:
     """Whether the caller may try adapters out here, which starts the programs they name."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.CONFIG_CHANGE, on="adapters")
 
 
-@query
+@query("overview.offered")
 def offered(ctx: Context) -> frozenset[str]:
     """What there is a use for in the hands of the calling agent, so that it is told of it."""
     me = ctx.actor.agent_id

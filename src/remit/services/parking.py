@@ -25,6 +25,7 @@ from remit.services.command import (
     Denied,
     Kind,
     Ticket,
+    Verb,
     approved,
     verb_named,
 )
@@ -42,8 +43,8 @@ class CallsAwaitingApproval:
 
     def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
         action, on, decision = denied
-        digest = _digest(call)
-        before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
+        digest = _digest(call.verb, call.given)
+        before = _asked_before(ctx, call, digest)
         ctx.accept_rule(_ASKING)
         answer = _answer_that_holds(ctx, before, decision) if before is not None else None
         if answer is not None:
@@ -60,6 +61,7 @@ class CallsAwaitingApproval:
                 "basis": decision.basis,
                 "options": ["yes", "no"],
                 "verb": call.verb.name,
+                "version": call.verb.version,
                 "arguments": _plain(call.given, prepared=False),
                 "prepared": _plain(call.given, prepared=True),
             },
@@ -76,6 +78,34 @@ class CallsAwaitingApproval:
             raise Conflict("That approval was used already.", "Ask again.")
         ctx.tx.run(statements.COLLECT_RESULT, approval=ticket.approval, now=ctx.now)
         ctx.record("approval.use", f"approval:{ticket.approval}", None, approved(ticket.approval))
+
+
+def _asked_before(ctx: Context, call: Call, digest: str) -> Approval | None:
+    """The last approval that was asked for the same call, also by an older version of the verb."""
+    before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
+    if before is not None or call.verb.version == 1:
+        return before
+    since = ctx.now - ANSWER_HOLDS
+    older = ctx.tx.all(statements.CALLS_THAT_HOLD, agent=ctx.actor.id, since=since)
+    return next((one for one in older if _is_older_form_of(call.verb, digest, one)), None)
+
+
+def _is_older_form_of(verb: Verb[..., Any], digest: str, approval: Approval) -> bool:
+    if json.loads(approval.payload)["verb"] != verb.name:
+        return False
+    try:
+        return _digest(*_stored_call(approval)) == digest
+    except Conflict:
+        return False
+
+
+def _stored_call(approval: Approval) -> tuple[Verb[..., Any], dict[str, Any]]:
+    """The verb that is waiting, and its arguments as they are named now."""
+    payload = json.loads(approval.payload)
+    verb = verb_named(payload["verb"])
+    stored = {**payload["arguments"], **payload["prepared"]}
+    # What was stored before versions were counted is of the first one.
+    return verb, verb.carry_over(stored, payload.get("version", 1))
 
 
 def _answer_that_holds(
@@ -101,11 +131,9 @@ def _answer_that_holds(
 
 def take_effect(ctx: Context, approval: Approval) -> Any:
     """Carry the parked call out, as who asked; answers what it answered."""
-    payload = json.loads(approval.payload)
-    verb = verb_named(payload["verb"])
+    verb, given = _stored_call(approval)
     if verb.kind is not Kind.COMMAND:
         return None
-    given = {**payload["arguments"], **payload["prepared"]}
     with approval_engine.in_their_name(ctx, approval, "Reject it, and say why."):
         answer = verb.body(ctx, **given)
     used = ctx.tx.run(
@@ -165,10 +193,10 @@ def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, Any]:
     return plain
 
 
-def _digest(call: Call) -> str:
+def _digest(verb: Verb[..., Any], given: Mapping[str, Any]) -> str:
     """The same for the same request, whichever ids our side picked for it."""
-    asked = {name: value for name, value in call.given.items() if name != "new_id"}
-    return hashlib.sha256(canonical([call.verb.name, asked]).encode()).hexdigest()
+    asked = {name: value for name, value in given.items() if name != "new_id"}
+    return hashlib.sha256(canonical([verb.name, asked]).encode()).hexdigest()
 
 
 def _blob(given: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -24,7 +24,7 @@ from remit.store import governance as statements
 HIRING = Resource(ResourceKind.ACTION, AGENT_CREATE)
 
 
-@command
+@command("permissions.change")
 def change(ctx: Context, *, agent: str, can_create: object = None, level: object = None) -> Answer:
     """Let an agent create agents, or not; or give it one of the four levels, as the board."""
     if (can_create is None) == (level is None):

@@ -20,7 +20,7 @@ MOST_AROUND = 12
 _PAGE = 500
 
 
-@query
+@query("picture.show")
 def show(
     ctx: Context,
     *,
@@ -67,7 +67,7 @@ def show(
     return _drawing(ctx, nodes, parts, blockers, cut_off)
 
 
-@query
+@query("picture.around")
 def around(ctx: Context, *, outcome: str) -> dict[str, Any]:
     """One outcome with what it is for, what it consists of, and what waits for what."""
     found = lookup.outcome_anywhere(ctx, outcome)

@@ -49,7 +49,7 @@ _DEEDS = {
 }
 
 
-@query
+@query("portrait.show")
 def show(ctx: Context, *, agent: str) -> dict[str, Any]:
     """Who it is, whom it works for and with, what it does, and what the caller may."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -124,7 +124,7 @@ def _hire_of(ctx: Context, agent: Agent) -> str | None:
     return None
 
 
-@query
+@query("portrait.overview")
 def overview(ctx: Context, *, agent: str) -> dict[str, Any]:
     """What it is there for, and how its last run went."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -149,7 +149,7 @@ def overview(ctx: Context, *, agent: str) -> dict[str, Any]:
     }
 
 
-@query
+@query("portrait.run_totals")
 def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
     """What all runs of an agent came to."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -157,7 +157,7 @@ def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
     return ctx.tx.one(statements.RUN_TOTALS, agent=found.id) or {}
 
 
-@query
+@query("portrait.correspondence")
 def correspondence(
     ctx: Context, *, agent: str, before: str = lookup.AFTER, limit: int = 50
 ) -> list[dict[str, Any]]:
@@ -175,7 +175,7 @@ def correspondence(
     return [{**views.message(one), "readable": letters.sees(ctx, one)} for one in sent]
 
 
-@query
+@query("portrait.roster")
 def roster(ctx: Context, *, company: str | None, limit: int = MOST_NAMED) -> list[dict[str, Any]]:
     """Who works in the company, briefly, in the order of their names."""
     lookup.company_of_caller(ctx, company)
@@ -183,7 +183,7 @@ def roster(ctx: Context, *, company: str | None, limit: int = MOST_NAMED) -> lis
     return ctx.tx.all(statements.ROSTER, company=ctx.company, limit=limit)
 
 
-@query
+@query("portrait.resources")
 def resources(
     ctx: Context, *, company: str | None, named: Iterable[str]
 ) -> dict[str, dict[str, str]]:

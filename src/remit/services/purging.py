@@ -26,7 +26,7 @@ from remit.store import runs as run_statements
 _GONE = "Removed when the agent was purged.\n"
 
 
-@command
+@command("purging.purge")
 def purge(ctx: Context, *, agent: str) -> Answer:
     """Take out for good what a terminated agent left."""
     found = _named(ctx, agent)

@@ -19,7 +19,7 @@ from remit.store import mail as statements
 from remit.store.statement import row
 
 
-@command
+@command("questions.ask")
 def ask(
     ctx: Context,
     *,
@@ -69,7 +69,7 @@ def ask(
     return views.question(asked)
 
 
-@command
+@command("questions.answer")
 def answer(ctx: Context, *, question: str, answer: object, company: str | None = None) -> Answer:
     """Answer a question; the asker gets it as mail, which wakes it."""
     text = clean_text(answer, "answer", longest=LONGEST_QUESTION)
@@ -88,7 +88,7 @@ def answer(ctx: Context, *, question: str, answer: object, company: str | None =
     return views.question(ended)
 
 
-@query
+@query("questions.listing")
 def listing(
     ctx: Context,
     *,

@@ -36,7 +36,7 @@ from remit.store import outcomes as outcome_statements
 MOST_OPERATIONS = 100
 
 
-@command
+@command("reorganise.reorganise")
 def reorganise(
     ctx: Context, *, company: str | None, operations: Sequence[Mapping[str, Any]]
 ) -> Answer:
@@ -45,7 +45,7 @@ def reorganise(
     return _carry_out(ctx, operations)
 
 
-@logged
+@logged("reorganise.preview")
 def preview(
     ctx: Context, *, company: str | None, operations: Sequence[Mapping[str, Any]]
 ) -> Answer:
@@ -56,14 +56,14 @@ def preview(
     return {**answer, "event_id": None, "dry_run": True}
 
 
-@command
+@command("reorganise.undo")
 def undo(ctx: Context, *, company: str | None, event: str) -> Answer:
     """Take a reorganisation back, provided that nothing it touched was changed since."""
     lookup.company_of_caller(ctx, company)
     return _take_back(ctx, event)
 
 
-@logged
+@logged("reorganise.preview_undo")
 def preview_undo(ctx: Context, *, company: str | None, event: str) -> Answer:
     """Exactly what undoing would change, without changing it."""
     lookup.company_of_caller(ctx, company)

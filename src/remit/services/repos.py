@@ -67,7 +67,7 @@ def wanted(
 CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
 
 
-@command
+@command("repos.add")
 def add(
     ctx: Context,
     *,
@@ -87,7 +87,7 @@ def add(
     return view(insert(ctx, new))
 
 
-@query
+@query("repos.listing")
 def listing(
     ctx: Context, *, company: str | None = None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def listing(
     ][:limit]
 
 
-@command
+@command("repos.remove")
 def remove(ctx: Context, *, company: str | None, name: str) -> Answer:
     """Forget a repository, and every right to it: its name may come to mean another."""
     lookup.company_of_caller(ctx, company)
@@ -134,7 +134,7 @@ def remove(ctx: Context, *, company: str | None, name: str) -> Answer:
     return {"name": found.name, "company_id": found.company_id, "revoked": sorted(gone)}
 
 
-@logged
+@logged("repos.sync")
 def sync(ctx: Context, *, company: str | None, name: str) -> Answer:
     """Have it fetched now. Answers all that this takes, for our own side."""
     lookup.company_of_caller(ctx, company)
@@ -144,7 +144,7 @@ def sync(ctx: Context, *, company: str | None, name: str) -> Answer:
     return row(found)
 
 
-@logged
+@logged("repos.use")
 def use(ctx: Context, *, name: str, ref: str | None = None, place: str | None = None) -> Answer:
     """Have a copy of it in one's workspace. Answers all that this takes, for our own side.
 
@@ -163,7 +163,7 @@ def use(ctx: Context, *, name: str, ref: str | None = None, place: str | None = 
     return {**row(found), "workspace": ctx.actor.workspace}
 
 
-@query
+@query("repos.still_there")
 def still_there(ctx: Context, *, company: str, names: Sequence[str]) -> list[str]:
     """Which of these a company still has; for Remit itself."""
     system_only(ctx)

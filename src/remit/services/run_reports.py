@@ -21,7 +21,7 @@ MOST = 1 << 53
 FAILED = "reported"
 
 
-@command
+@command("run_reports.submit")
 def submit(
     ctx: Context,
     *,
@@ -68,7 +68,7 @@ def submit(
     return {"id": found.id, "ok": ok}
 
 
-@query
+@query("run_reports.read")
 def read(ctx: Context, *, run: str) -> dict[str, Any] | None:
     """What was reported, for the worker that waits; None as long as nothing was."""
     if ctx.actor.kind is not ActorKind.SYSTEM:

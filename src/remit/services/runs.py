@@ -18,7 +18,7 @@ from remit.store import runs as statements
 END_OF_IDS = "g"
 
 
-@command
+@command("runs.start")
 def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answer:
     """Begin a run by hand. The database lets an agent have one at a time."""
     found = lookup.agent_anywhere(ctx, agent)
@@ -31,7 +31,7 @@ def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answe
     return begin(ctx, found, run, workspace, epoch=0, worker=None, why="by hand")
 
 
-@command
+@command("runs.end")
 def end(
     ctx: Context,
     *,
@@ -56,7 +56,7 @@ def end(
     return {"id": run, "status": ended.value}
 
 
-@command
+@command("runs.cancel")
 def cancel(ctx: Context, *, run: str, reason: object = "") -> Answer:
     """Stop a run. What it took up is not given to another; it ended because somebody said so."""
     found = entered(ctx, run)
@@ -73,7 +73,7 @@ def cancel(ctx: Context, *, run: str, reason: object = "") -> Answer:
     return {"id": found.id, "status": RunStatus.CANCELLED.value}
 
 
-@query
+@query("runs.listing")
 def listing(
     ctx: Context,
     *,
@@ -101,14 +101,14 @@ def listing(
     ]
 
 
-@query
+@query("runs.show")
 def show(ctx: Context, *, run: str) -> dict[str, Any]:
     found = entered(ctx, run)
     require_look(ctx, found.agent_id, f"run:{found.id}")
     return views.run(found)
 
 
-@query
+@query("runs.log")
 def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
     """What a run printed, from a place on; and whether there may be more to come."""
     found = entered(ctx, run)
@@ -125,7 +125,7 @@ def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> dict[st
     }
 
 
-@query
+@query("runs.workspace")
 def workspace(ctx: Context) -> str | None:
     """The folder of the run that is calling, if it is one."""
     return ctx.actor.workspace

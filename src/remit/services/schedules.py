@@ -31,7 +31,7 @@ BATCH = 100
 _SYSTEM = Decision(Effect.ALLOW, "system", "Its time has come.", "rule:system")
 
 
-@command
+@command("schedules.add")
 def add(
     ctx: Context,
     *,
@@ -92,7 +92,7 @@ def destination(ctx: Context, whose: Agent, to: object) -> str:
     return mail.written(address, _as(ctx, whose, lambda: mail.receivers_of(ctx, address)))
 
 
-@query
+@query("schedules.listing")
 def listing(
     ctx: Context,
     *,
@@ -124,7 +124,7 @@ def cancel(ctx: Context, found: Schedule) -> Answer:
     return {"id": found.id, "status": "cancelled"}
 
 
-@query
+@query("schedules.next_due")
 def next_due(ctx: Context) -> Micros | None:
     """When something has to be done next; for Remit itself."""
     times = [ctx.tx.one(statements.NEXT_DUE), ctx.tx.one(statements.NEXT_SCHEDULE)]
@@ -132,7 +132,7 @@ def next_due(ctx: Context) -> Micros | None:
     return min(known) if known and ctx.actor.kind is ActorKind.SYSTEM else None
 
 
-@query
+@query("schedules.companies_due")
 def companies_due(ctx: Context) -> list[str]:
     """Where something has come due; for Remit itself."""
     if ctx.actor.kind is not ActorKind.SYSTEM:
@@ -142,7 +142,7 @@ def companies_due(ctx: Context) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@command
+@command("schedules.run_due")
 def run_due(ctx: Context, *, company: str) -> Answer:
     """Deliver what has come due in a company, in order, each once."""
     assert ctx.actor.kind is ActorKind.SYSTEM

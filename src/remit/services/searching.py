@@ -24,7 +24,7 @@ _NEWEST = 1 << 62
 _REMIT = frozenset({"remit", "system"})
 
 
-@query
+@query("searching.outcomes")
 def outcomes(
     ctx: Context,
     *,
@@ -72,7 +72,7 @@ def outcomes(
     return [views.outcome(one, ctx.now) for one in found]
 
 
-@query
+@query("searching.events")
 def events(
     ctx: Context,
     *,

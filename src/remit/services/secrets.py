@@ -30,7 +30,7 @@ from remit.store.statement import row
 MOST = 10_000
 
 
-@query
+@query("secrets.may_change")
 def may_change(ctx: Context, *, company: str | None, name: object) -> dict[str, Any]:
     """Whether the caller may set this secret, asked before its value is stored anywhere."""
     called = secret_name(name)
@@ -39,7 +39,7 @@ def may_change(ctx: Context, *, company: str | None, name: object) -> dict[str, 
     return {"company_id": ctx.company, "name": called}
 
 
-@command
+@command("secrets.put")
 def put(
     ctx: Context,
     *,
@@ -78,7 +78,7 @@ def put(
     return {**view(now), "replaced": None if found is None else found.place}
 
 
-@query
+@query("secrets.listing")
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[Secret]:
@@ -88,7 +88,7 @@ def listing(
     return ctx.tx.all(statements.SECRETS, company=ctx.company, after=after, limit=limit)
 
 
-@command
+@command("secrets.remove")
 def remove(ctx: Context, *, company: str | None, name: object) -> Answer:
     """Forget where a secret is found, unless something needs it."""
     called = secret_name(name)
@@ -149,14 +149,14 @@ def view(secret: Secret) -> dict[str, Any]:
 # ── for the process that looks them up ──────────────────────────────────────────────────────────
 
 
-@query
+@query("secrets.registered")
 def registered(ctx: Context) -> list[Secret]:
     """Of all companies; for Remit itself when it starts."""
     system_only(ctx)
     return ctx.tx.all(statements.EVERY_SECRET, limit=MOST)
 
 
-@query
+@query("secrets.places")
 def places(ctx: Context, *, companies: Iterable[str]) -> dict[str, list[str]]:
     """Where those of the companies that there are have their secrets; for Remit itself."""
     system_only(ctx)
@@ -170,7 +170,7 @@ def places(ctx: Context, *, companies: Iterable[str]) -> dict[str, list[str]]:
     }
 
 
-@query
+@query("secrets.find")
 def find(ctx: Context, *, company: str, name: str) -> Secret | None:
     """Where one is found now; for Remit itself."""
     system_only(ctx)

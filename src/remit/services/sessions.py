@@ -20,14 +20,14 @@ MOST_LISTED = 100
 _OWN = Decision(Effect.ALLOW, "self", "It is your own session.", "rule:self")
 
 
-@command
+@command("sessions.create_link")
 def create_link(ctx: Context) -> Answer:
     """A token that opens one session, once, for the user who asks."""
     _own_company(ctx)
     return users.issue(ctx, TokenKind.LOGIN, "login link", ctx.now + LINK_LASTS, user=ctx.actor.id)
 
 
-@command
+@command("sessions.redeem")
 def redeem(ctx: Context, *, link: str) -> Answer:
     """Exchange a link for a session; whoever holds the link is its user, once."""
     found = ctx.tx.one(people.LOGIN_BY_DIGEST, digest=token_digest(link))
@@ -48,7 +48,7 @@ def redeem(ctx: Context, *, link: str) -> Answer:
     return users.issue(ctx, TokenKind.SESSION, "web", ctx.now + SESSION_LASTS, user=ctx.actor.id)
 
 
-@command
+@command("sessions.end")
 def end(ctx: Context, *, session: str) -> Answer:
     """End the session that the caller is using."""
     found = ctx.tx.one(people.IDENTITY, digest=token_digest(session))
@@ -60,7 +60,7 @@ def end(ctx: Context, *, session: str) -> Answer:
     return {"ended": True}
 
 
-@query
+@query("sessions.mine")
 def mine(ctx: Context) -> list[dict[str, Any]]:
     """The calling person's sessions that are still good, newest first."""
     _person(ctx)
@@ -73,7 +73,7 @@ def mine(ctx: Context) -> list[dict[str, Any]]:
     ]
 
 
-@command
+@command("sessions.end_one")
 def end_one(ctx: Context, *, session: str) -> Answer:
     """End one of one's own sessions, wherever it is open; what it has open is told so."""
     _own_company(ctx)
@@ -89,7 +89,7 @@ def end_one(ctx: Context, *, session: str) -> Answer:
     return {"id": found.id, "ended": True}
 
 
-@command
+@command("sessions.end_others")
 def end_others(ctx: Context) -> Answer:
     """End every session of the caller but the one that asks, and links that were not used yet."""
     _own_company(ctx)

@@ -23,7 +23,7 @@ _AT_A_TIME = 200
 _UNREAD = (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
 
 
-@query
+@query("threads.own_inbox")
 def own_inbox(
     ctx: Context,
     *,
@@ -51,7 +51,7 @@ def own_inbox(
     return [_received(ctx, delivery) for delivery in found]
 
 
-@query
+@query("threads.inbox_of")
 def inbox_of(
     ctx: Context,
     *,
@@ -74,7 +74,7 @@ def _inbox_of(
     return [_received(ctx, delivery) for delivery in found]
 
 
-@query
+@query("threads.listing")
 def listing(
     ctx: Context, *, company: str | None = None, before: str = lookup.AFTER, limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def listing(
     return shown
 
 
-@logged
+@logged("threads.show")
 def show(ctx: Context, *, message: str) -> dict[str, Any]:
     """A message, and of its thread what the caller may see, oldest first."""
     found = letters.seen(ctx, message)

@@ -19,7 +19,7 @@ from remit.store.people import Member
 _ALL = 100_000
 
 
-@command
+@command("users.add")
 def add(
     ctx: Context, *, company: str, name: object, role: object = "board", scope: str | None = None
 ) -> Answer:
@@ -47,7 +47,7 @@ def add(
     )
 
 
-@command
+@command("users.invite")
 def invite(
     ctx: Context, *, company: str, name: object, role: object = "board", scope: str | None = None
 ) -> Answer:
@@ -99,7 +99,7 @@ def new_user(ctx: Context, name: str, *, operator: bool) -> User:
     return user
 
 
-@query
+@query("users.listing")
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ def listing(
     ]
 
 
-@query
+@query("users.me")
 def me(ctx: Context) -> dict[str, Any]:
     """Who the token says the caller is."""
     return {
@@ -124,7 +124,7 @@ def me(ctx: Context) -> dict[str, Any]:
     }
 
 
-@command
+@command("users.remove")
 def remove(ctx: Context, *, company: str | None, user: str) -> Answer:
     """Take away a person's part in the company, and their tokens when it was the last."""
     lookup.company_of_caller(ctx, company)
@@ -144,7 +144,7 @@ def remove(ctx: Context, *, company: str | None, user: str) -> Answer:
     return {"id": found.id, "removed": True}
 
 
-@command
+@command("users.create_token")
 def create_token(
     ctx: Context, *, company: str | None, user: str, label: object = "", expires_at: Micros | None
 ) -> Answer:
@@ -165,7 +165,7 @@ def create_token(
     return issue(ctx, TokenKind.USER, label, expires_at, user=found.id)
 
 
-@command
+@command("users.revoke_token")
 def revoke_token(
     ctx: Context, *, company: str | None, token: str, user: str | None = None
 ) -> Answer:
@@ -192,7 +192,7 @@ def revoke_token(
     return {"id": found.id, "revoked": True}
 
 
-@query
+@query("users.tokens")
 def tokens(ctx: Context, *, company: str | None, user: str) -> list[dict[str, Any]]:
     """Those of a person, as far as they are this company's to decide about."""
     lookup.company_of_caller(ctx, company)

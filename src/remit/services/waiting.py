@@ -43,7 +43,7 @@ from remit.store.statement import Statement
 MOST = 500
 
 
-@query
+@query("waiting.needs_you")
 def needs_you(ctx: Context, *, company: str | None = None) -> list[dict[str, Any]]:
     """Everything that awaits the calling person, oldest first."""
     if ctx.actor.kind is not ActorKind.USER:
@@ -178,7 +178,7 @@ def _about_agent(
     }
 
 
-@query
+@query("waiting.loose_ends")
 def loose_ends(
     ctx: Context, *, agent: str | None = None, company: str | None = None
 ) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def loose_ends(
     return {"loose_ends": ends}
 
 
-@query
+@query("waiting.has_loose_ends")
 def has_loose_ends(ctx: Context) -> bool:
     """Whether the calling agent has reports, or something of its own that it could cancel."""
     me = ctx.actor.agent_id
@@ -240,7 +240,7 @@ def has_loose_ends(ctx: Context) -> bool:
     )
 
 
-@command
+@command("waiting.cancel")
 def cancel(ctx: Context, *, thread: str) -> Answer:
     """Cancel a question, a schedule, a job or a deferred message: by its owner, or from above."""
     with contextlib.suppress(NotFound):
@@ -255,7 +255,7 @@ def cancel(ctx: Context, *, thread: str) -> Answer:
     return _take_back(ctx, thread)
 
 
-@command
+@command("waiting.cancel_message")
 def cancel_message(ctx: Context, *, message: str) -> Answer:
     return _take_back(ctx, message)
 
@@ -303,7 +303,7 @@ def _under_way(ctx: Context, message: Message) -> list[Job]:
     ]
 
 
-@command
+@command("waiting.cancel_question")
 def cancel_question(ctx: Context, *, question: str, company: str | None = None) -> Answer:
     if company is not None:
         lookup.company_of_caller(ctx, company)
@@ -311,7 +311,7 @@ def cancel_question(ctx: Context, *, question: str, company: str | None = None) 
     return questions.cancel(ctx, asked)
 
 
-@command
+@command("waiting.cancel_schedule")
 def cancel_schedule(ctx: Context, *, schedule: str, company: str | None = None) -> Answer:
     if company is not None:
         lookup.company_of_caller(ctx, company)
@@ -319,7 +319,7 @@ def cancel_schedule(ctx: Context, *, schedule: str, company: str | None = None) 
     return schedules.cancel(ctx, planned)
 
 
-@command
+@command("waiting.revive")
 def revive(ctx: Context, *, message: str) -> Answer:
     """Put a dead letter back in line, after somebody looked at it."""
     found, dead = _dead_letter(ctx, message)
@@ -332,7 +332,7 @@ def revive(ctx: Context, *, message: str) -> Answer:
     return {"id": found.id, "status": "queued"}
 
 
-@command
+@command("waiting.discard")
 def discard(ctx: Context, *, message: str) -> Answer:
     """A person has seen a dead letter and lets it rest."""
     found, dead = _dead_letter(ctx, message)

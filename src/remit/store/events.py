@@ -113,13 +113,14 @@ COUNT_EVENTS = Statement(select(func.count()).where(events.c.company_id == bind(
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
     verb: str
+    version: int
     digest: str
     answer: str
 
 
 INSERT_ANSWER = change(insert(answers))
 ANSWER = Statement(
-    select(answers.c.verb, answers.c.digest, answers.c.answer).where(
+    select(answers.c.verb, answers.c.version, answers.c.digest, answers.c.answer).where(
         answers.c.actor == bind("actor"), answers.c.key == bind("key")
     ),
     into(StoredAnswer),

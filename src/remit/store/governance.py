@@ -103,6 +103,17 @@ OF_CALL = Statement(
     .limit(1),
     into(Approval),
 )
+#: An agent's calls that wait for approval, or were decided not long ago: newest first.
+CALLS_THAT_HOLD = Statement(
+    select(*_all)
+    .where(
+        approvals.c.requested_by_agent_id == bind("agent"),
+        approvals.c.call_digest.is_not(None),
+        or_(_undecided, approvals.c.decided_at >= bind("since")),
+    )
+    .order_by(approvals.c.id.desc()),
+    into(Approval),
+)
 UNDECIDED_OF_AGENT = Statement(
     select(*_all).where(
         _undecided,

@@ -39,7 +39,7 @@ _LENGTH = struct.Struct(">Q")
 _EVENTS_AT_ONCE = 1_000
 
 
-@command
+@command("exporting.begin")
 def begin(ctx: Context, *, company: str) -> Answer:
     """Leave to take a whole company along; that it was taken is part of its record."""
     lookup.company_of_caller(ctx, company)
@@ -48,7 +48,7 @@ def begin(ctx: Context, *, company: str) -> Answer:
     return {"id": ctx.company}
 
 
-@query
+@query("exporting.write_outline")
 def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     """Everything that is true of the company now, in the order of the archive."""
     outline = new_outline.afresh()

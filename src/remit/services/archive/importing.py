@@ -40,20 +40,20 @@ class Known(NamedTuple):
 Contents = Mapping[tuple[FileId, str], Known]
 
 
-@query
+@query("importing.may_import")
 def may_import(ctx: Context) -> str:
     """Leave to make a company, before anything is received. Answers who will be its board."""
     return _importer(ctx)
 
 
-@query
+@query("importing.check_free")
 def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
     """Refuse early what would be refused late, before any bytes are stored."""
     _importer(ctx)
     _check_free(ctx, new_plan, name)
 
 
-@command
+@command("importing.create")
 def create(
     ctx: Context, *, sha256: str, name: object = None, new_plan: Plan, new_contents: Contents
 ) -> Answer:

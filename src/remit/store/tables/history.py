@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text, text
 
 from remit.store.tables.base import Id, Time, metadata, one_of
 
@@ -50,6 +50,8 @@ answers = Table(
     Column("actor", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("verb", Text, nullable=False),
+    # Of the verb's arguments: only digests of one version can be compared.
+    Column("version", Integer, nullable=False, server_default="1"),
     Column("digest", Text, nullable=False),
     Column("answer", Text, nullable=False),
     Column("created_at", Time, nullable=False),
