@@ -429,7 +429,7 @@ def test_only_remit_itself_gives_up_and_only_what_is_due(company: Company) -> No
 # ── what follows ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("PC-23", "PC-33")
+@pytest.mark.requirement("PC-23")
 def test_a_strategy_is_approved_without_further_effect(company: Company) -> None:
     made = company.call(
         company.ceo.caller,

@@ -353,7 +353,6 @@ def test_what_is_decided_stays_decided(world: World) -> None:
             assert (again.status, again.code) == (409, "wrong_status"), (first, verb)
 
 
-@pytest.mark.requirement("PC-78")
 def test_of_two_board_members_one_decides_and_the_other_is_told(world: World) -> None:
     people = [world.board, world.person("second")]
     for number in range(5):

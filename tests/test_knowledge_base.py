@@ -348,7 +348,6 @@ def test_many_readers_at_once_all_read_and_are_all_on_record(
     assert [entry["access"] for entry in log].count("read") == 100
 
 
-@pytest.mark.requirement("AG-11")
 def test_two_changes_of_a_description_at_once_lose_nothing(company: Company) -> None:
     for _ in range(5):
         file = company.file(company.ceo.caller, b"x", "before")
