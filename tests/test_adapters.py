@@ -73,6 +73,7 @@ def test_the_model_and_its_effort_can_be_left_to_the_provider(type_: str) -> Non
         registry.validate(type_, {"reasoningEffort": "extreme"})
 
 
+@pytest.mark.requirement("HB-56")
 @pytest.mark.parametrize("type_", WITH_MODEL)
 def test_a_session_policy_says_when_a_conversation_ends(type_: str) -> None:
     policy = {

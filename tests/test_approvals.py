@@ -70,7 +70,7 @@ VERBS: dict[str, Any] = {
 }
 
 
-@pytest.mark.requirement("PC-24", "PC-25", "PC-26", "PC-27", "PC-32")
+@pytest.mark.requirement("PC-24", "PC-25", "PC-26", "PC-27", "PC-32", "PC-22", "PC-78")
 def test_every_edge_of_the_table_is_walked_or_refused(company: Company) -> None:
     for status, way in WAYS_THERE.items():
         for name, verb in VERBS.items():
@@ -149,7 +149,7 @@ def test_notes_stay_among_the_comments_after_a_resubmission(company: Company) ->
 # ── who decides ─────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("BX-10", "HB-10")
+@pytest.mark.requirement("BX-10", "HB-10", "BX-18")
 def test_it_is_routed_to_the_first_above_who_may_decide(company: Company) -> None:
     lead = company.agent("lead")
     company.agent("worker", "lead")
@@ -259,6 +259,7 @@ def test_an_approval_is_unknown_to_those_it_does_not_concern(company: Company) -
         assert seen(company, made["id"][:20], who.caller)["id"] == made["id"]
 
 
+@pytest.mark.requirement("AG-91")
 def test_board_members_of_a_part_decide_about_that_part(company: Company) -> None:
     lead, peer = company.agent("lead"), company.agent("peer")
     worker = company.agent("worker", "lead")
@@ -428,7 +429,7 @@ def test_only_remit_itself_gives_up_and_only_what_is_due(company: Company) -> No
 # ── what follows ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("PC-23", "PC-33")
+@pytest.mark.requirement("PC-23")
 def test_a_strategy_is_approved_without_further_effect(company: Company) -> None:
     made = company.call(
         company.ceo.caller,

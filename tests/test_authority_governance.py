@@ -84,7 +84,7 @@ def may_hire(modes: tuple[str, ...], said: bool | None, ceo: bool, delegating: b
     return "allow" if said or ceo or "allow" in modes or delegating else "deny"
 
 
-@pytest.mark.requirement("PC-06", "PC-10", "PC-12", "PC-13", "PC-52")
+@pytest.mark.requirement("PC-06", "PC-10", "PC-12", "PC-13", "PC-52", "HH-31", "PC-78")
 def test_hiring_permitting_and_reading_follow_the_rules_in_every_case() -> None:
     resource = Resource(ResourceKind.ACTION, AGENT_CREATE)
     asked = 0

@@ -439,7 +439,7 @@ def stop(company: Company, lead: Member) -> None:
     end(company, run, "failed", exit_reason="budget", error="used up", tokens_in=105)
 
 
-@pytest.mark.requirement("BX-09")
+@pytest.mark.requirement("BX-09", "BX-18")
 def test_who_has_nothing_left_stands_still_until_the_month_is_over(
     company: Company, lead: Member
 ) -> None:

@@ -409,6 +409,7 @@ def test_a_bad_grant_is_refused(only: Home) -> None:
     refused(only("grant", "give", "worker", "agent.create", "use", "--mode", "x"), 2, "--mode")
 
 
+@pytest.mark.requirement("BX-19")
 def test_unused_grants_go_after_a_confirmation(only: Home) -> None:
     only.json("agent", "create", "worker")
     for server in ("one", "two"):

@@ -69,7 +69,7 @@ def test_a_person_writes_to_the_root_agent_and_reads_its_answer(staffed: Home, b
     assert [one["status"] for one in staffed.json("inbox", "--all")] == ["done"]
 
 
-@pytest.mark.requirement("AG-94")
+@pytest.mark.requirement("AG-94", "AG-93")
 def test_a_person_writes_to_any_agent_and_looks_into_its_inbox(staffed: Home, left: Home) -> None:
     for address in ("left", "agent:left", "LEFT"):
         staffed.json("send", address, f"to {address}")
@@ -384,6 +384,7 @@ def test_who_has_several_companies_sees_all_mail_and_says_where_to_send(
     assert remit.json("inbox", "--company", mine["id"]) == []
 
 
+@pytest.mark.requirement("AG-48")
 def test_a_capability_is_asked_for_and_given_in_one_step(staffed: Home, boss: Home) -> None:
     file = staffed.json("kb", "create", "Secret", stdin=b"secret")["id"]
     refused(boss("kb", "cat", file), 1, "no capability")

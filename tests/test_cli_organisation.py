@@ -33,6 +33,7 @@ def names(home: Home) -> list[str]:
 # Outcomes
 
 
+@pytest.mark.requirement("AG-93")
 def test_outcomes_are_created_listed_changed_and_finished(staffed: Home) -> None:
     first = staffed.json("outcome", "create", "First", "--parent", "boss")
     second = staffed.json(
@@ -78,6 +79,7 @@ def test_outcomes_are_created_listed_changed_and_finished(staffed: Home) -> None
     assert "closed" in staffed("outcome", "close", first["id"], "Not wanted").out
 
 
+@pytest.mark.requirement("AG-93")
 def test_the_tree_of_outcomes_is_drawn(staffed: Home) -> None:
     big = staffed.json("outcome", "create", HOSTILE, "--parent", "boss", "--urgent")["id"]
     part = staffed.json("outcome", "create", "Part", "--parent", big)["id"]
@@ -147,6 +149,7 @@ def test_outcomes_of_a_named_company_go_by_short_ids(remit: Home, staffed: Home)
 # Agents and the tree
 
 
+@pytest.mark.requirement("AG-93")
 def test_agents_are_paused_resumed_and_their_logs_read(staffed: Home) -> None:
     assert staffed("agent", "pause", "left").out == "left is paused.\n"
     assert "└── left (general) paused" in staffed("org", "tree").out.replace("├", "└")

@@ -324,6 +324,7 @@ def name_of(company: Company) -> str:
     return name
 
 
+@pytest.mark.requirement("PC-49")
 def test_a_command_that_records_nothing_does_not_commit(company: Company) -> None:
     before = recorded(company)
     with pytest.raises(AssertionError, match="recorded nothing"):

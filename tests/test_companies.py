@@ -171,6 +171,7 @@ def test_an_observer_sees_everything_and_changes_nothing(company: Company) -> No
         assert refused.value.reason == "observer"
 
 
+@pytest.mark.requirement("AG-91")
 def test_a_board_member_over_one_part_has_no_say_elsewhere(company: Company) -> None:
     lead = company.agent("lead")
     worker = company.agent("worker", "lead")

@@ -113,7 +113,6 @@ WRONG: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.requirement("PC-22")
 def test_what_the_adapter_or_the_model_does_not_take_is_refused(
     company: Company, lead: Member
 ) -> None:

@@ -249,7 +249,7 @@ def test_a_delegation_names_one_receiver_that_can_act(company: Company) -> None:
     assert owners(company, own) == [ceo.id]
 
 
-@pytest.mark.requirement("AG-97", "AG-105")
+@pytest.mark.requirement("AG-97", "AG-105", "AG-49")
 def test_grants_come_with_the_outcome_and_end_with_it(
     company: Company, clock: VirtualClock
 ) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from remit.entrypoints.cli.main import cli
+from tests.marks import all_tests
 from tests.test_cli_help import commands
-from tests.test_requirements import all_tests
 
 REPOSITORY = Path(__file__).parent.parent
 DOCUMENTS = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/*.md")])

@@ -119,7 +119,7 @@ def test_a_new_company_wants_to_be_asked_until_it_says_otherwise(company: Compan
     )
 
 
-@pytest.mark.requirement("PC-34", "PC-35", "PC-36", "PC-40")
+@pytest.mark.requirement("PC-34", "PC-35", "PC-36", "PC-40", "PC-33", "PC-78")
 def test_where_the_company_asks_a_hire_waits_for_the_board(company: Company) -> None:
     made = hire(company, company.ceo.caller, "designer", role="designer", title="Designer")
     assert made["agent"]["status"] == "pending_approval"
@@ -134,7 +134,7 @@ def test_where_the_company_asks_a_hire_waits_for_the_board(company: Company) -> 
     assert about[-4:] == ["agent.create", "approval.request", "approval.approve", "agent.hire"]
 
 
-@pytest.mark.requirement("PC-37")
+@pytest.mark.requirement("PC-37", "PC-78")
 def test_where_it_does_not_the_agent_works_at_once(company: Company) -> None:
     ask_no_more(company)
     before = count(company, "approvals")
@@ -217,7 +217,7 @@ def test_what_is_not_said_is_as_at_the_boss(company: Company) -> None:
 # ── not taking somebody on ──────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("PC-41", "PC-42")
+@pytest.mark.requirement("PC-41", "PC-42", "PC-33")
 @pytest.mark.parametrize("verb", [approvals.reject, approvals.cancel])
 def test_who_is_not_taken_on_is_terminated_and_the_name_is_free(
     company: Company, verb: Any
@@ -525,7 +525,7 @@ def test_what_the_requester_has_lost_meanwhile_is_not_given(
     assert status(company, lost["agent"]) == "idle"
 
 
-@pytest.mark.requirement("PC-32")
+@pytest.mark.requirement("PC-32", "PC-78")
 def test_the_revision_that_is_approved_is_the_agent_that_works(company: Company) -> None:
     made = hire(
         company,

@@ -316,7 +316,7 @@ def test_a_hire_is_sent_back_revised_and_approved(world: World) -> None:
     assert revisions[0]["payload"]["requestedConfigurationSnapshot"]["prompt"] == "Do it."
 
 
-@pytest.mark.requirement("PC-46", "PC-47", "PC-30")
+@pytest.mark.requirement("PC-46", "PC-47", "PC-30", "PC-29")
 def test_people_and_agents_comment_and_answer_each_other(world: World) -> None:
     approval = world.ceo.hire(name="talked-about", adapterType="scripted")["approval"]["id"]
     path = f"/approvals/{approval}/comments"
@@ -353,7 +353,6 @@ def test_what_is_decided_stays_decided(world: World) -> None:
             assert (again.status, again.code) == (409, "wrong_status"), (first, verb)
 
 
-@pytest.mark.requirement("PC-78")
 def test_of_two_board_members_one_decides_and_the_other_is_told(world: World) -> None:
     people = [world.board, world.person("second")]
     for number in range(5):

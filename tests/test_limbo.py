@@ -85,7 +85,7 @@ def test_it_is_a_real_agent_that_everybody_sees(world: World) -> None:
     assert company.read(company.ceo.caller, shown["state_file_id"])[1] == b""
 
 
-@pytest.mark.requirement("PC-16", "PC-21")
+@pytest.mark.requirement("PC-16", "PC-21", "PC-78")
 def test_no_run_is_started(world: World) -> None:
     for agent in (world.agent, world.for_outcome):
         run = world.company.app.ids.new()
@@ -96,7 +96,7 @@ def test_no_run_is_started(world: World) -> None:
     assert world.company.sql("SELECT count(*) FROM runs") == [(0,)]
 
 
-@pytest.mark.requirement("PC-16", "PC-21")
+@pytest.mark.requirement("PC-16", "PC-21", "PC-78")
 def test_it_is_not_woken(world: World) -> None:
     for caller in (world.company.board, world.company.ceo.caller):
         assert world.door(caller, agents.wake, agent=world.id) == "conflict"
@@ -125,7 +125,7 @@ def test_nothing_is_scheduled_for_it(world: World) -> None:
     )
 
 
-@pytest.mark.requirement("PC-17", "PC-21")
+@pytest.mark.requirement("PC-17", "PC-21", "PC-78")
 def test_nothing_is_delegated_to_it(world: World) -> None:
     ceo = world.company.ceo
     part = work(world.company, ceo.caller, ceo.id)
@@ -142,7 +142,7 @@ def test_no_outcome_is_created_for_it(world: World) -> None:
     assert company.sql("SELECT count(*) FROM outcomes WHERE owner_id = ?", world.id) == [(1,)]
 
 
-@pytest.mark.requirement("PC-18", "PC-21")
+@pytest.mark.requirement("PC-18", "PC-21", "PC-78")
 def test_no_key_is_created_for_it(world: World) -> None:
     assert world.door(world.company.board, agents.create_key, agent=world.id) == "conflict"
     assert world.company.sql("SELECT count(*) FROM tokens WHERE agent_id = ?", world.id) == [(0,)]
@@ -178,7 +178,7 @@ def test_a_key_that_it_has_all_the_same_opens_nothing(world: World) -> None:
     assert company.call(key, agents.me)["name"] == "limbo"
 
 
-@pytest.mark.requirement("PC-20", "PC-22")
+@pytest.mark.requirement("PC-20", "PC-22", "PC-33", "PC-78")
 def test_its_status_follows_its_approval_and_nothing_else(world: World) -> None:
     for verb in (agents.pause, agents.resume, agents.terminate):
         for caller in (world.company.board, world.company.ceo.caller):

@@ -278,6 +278,7 @@ def test_an_agent_writes_to_a_person_over_it_and_to_no_other(company: Company) -
     assert refused(company, worker.caller, f"agent:{neighbour.agent.id}") == "not_found"
 
 
+@pytest.mark.requirement("AG-91")
 @rules
 def test_a_person_over_a_part_writes_into_it_and_to_the_board_over_it(company: Company) -> None:
     company.agent("lead")
@@ -410,7 +411,7 @@ def test_a_message_to_be_tried_once_is_tried_once(company: Company) -> None:
     assert bodies(look(company, company.ceo)) == ["land"]
 
 
-@pytest.mark.requirement("HB-33", "HB-34")
+@pytest.mark.requirement("HB-33", "HB-34", "HB-61")
 @pytest.mark.parametrize("how", ["completed", "cancelled"])
 @rules
 def test_what_a_run_took_up_is_done_when_it_ends_well_or_is_cancelled(

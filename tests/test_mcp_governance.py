@@ -541,6 +541,7 @@ def test_with_somebody_there_it_waits_for_the_yes(firm: Firm) -> None:
     assert answer["message"] == "Agent awaited was created."
 
 
+@pytest.mark.requirement("AW-11")
 def test_with_somebody_there_it_waits_for_the_no(firm: Firm) -> None:
     with attached(firm, firm.board.token):
         answer = while_waiting(firm, lambda one: firm.decide(approvals.reject, one, "Never."))

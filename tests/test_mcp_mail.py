@@ -257,6 +257,7 @@ def test_a_question_goes_up_and_its_answer_comes_down(
     assert late.code == "conflict"
 
 
+@pytest.mark.requirement("AG-48")
 def test_what_was_asked_for_is_given_in_one_step(
     above: ScriptedAgent, below: ScriptedAgent
 ) -> None:

@@ -170,7 +170,7 @@ def _wants(company: Company, days: Any) -> None:
     company.call(company.board, configuration.change, agent="dev", changes=changes)
 
 
-@pytest.mark.requirement("HB-22", "HB-27", "HH-35")
+@pytest.mark.requirement("HB-22", "HB-27", "HH-35", "HB-25")
 def test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt(company: Company) -> None:
     dev = program(company, "dev", f"{KEEPS}; cat $HOME/SOUL.md > $HOME/soul-$REMIT_RUN")
     root = company.app.settings.home

@@ -72,7 +72,7 @@ def test_a_second_start_finds_the_tree_as_it_was(database_url: str, tmp_path: Pa
         assert problems(company) == []
 
 
-@pytest.mark.requirement("HH-21", "HH-22", "HH-31", "HH-34")
+@pytest.mark.requirement("HH-21", "HH-22", "HH-34")
 def test_no_agent_name_and_no_folder_is_special_in_the_code() -> None:
     """What the root agent may do comes from its place and its capabilities, never from a name."""
     special = re.compile(
@@ -140,7 +140,7 @@ def test_a_name_is_unique_among_the_living_whatever_its_case(company: Company) -
     assert company.call(company.board, agents.show, agent=lead.id)["name"] == "Lead"
 
 
-@pytest.mark.requirement("AG-69", "HH-01", "HH-03")
+@pytest.mark.requirement("AG-69", "HH-01", "HH-03", "HH-13")
 def test_everybody_has_one_boss_an_agent_or_a_user(company: Company) -> None:
     lead = company.agent("lead")
     dev = company.agent("dev", "lead")
@@ -327,7 +327,7 @@ def test_an_agent_has_at_most_one_live_run(company: Company) -> None:
 # ── supervision ─────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("HH-12", "HH-38", "HH-41", "HH-19")
+@pytest.mark.requirement("HH-12", "HH-38", "HH-41", "PC-22")
 def test_any_ancestor_and_nobody_else_controls_an_agent(company: Company) -> None:
     lead = company.agent("lead")
     dev = company.agent("dev", "lead")

@@ -46,7 +46,7 @@ def remember(company: Company, member: Member, text: str) -> None:
     company.write(member.caller, seen, text.encode())
 
 
-@pytest.mark.requirement("AG-75", "AG-82", "AG-119")
+@pytest.mark.requirement("AG-75", "AG-82", "AG-119", "HB-23")
 def test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it(
     company: Company,
 ) -> None:

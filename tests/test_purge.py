@@ -85,7 +85,7 @@ def text_of(company: Company, *tables: str) -> str:
     return str([company.sql(f"SELECT * FROM {table}") for table in tables])  # noqa: S608
 
 
-@pytest.mark.requirement("HB-25")
+@pytest.mark.requirement("HB-25", "HB-59")
 def test_what_an_agent_left_goes_and_what_it_did_stays(company: Company, dev: Member) -> None:
     before = company.call(company.board, events.listing, company=company.id, limit=1000)
     (was,) = company.call(company.board, runs.listing, company=company.id, agent=dev.id)

@@ -134,7 +134,7 @@ def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_p
     asyncio.run(story())
 
 
-@pytest.mark.requirement("HB-21")
+@pytest.mark.requirement("HB-21", "HB-31", "HB-56")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_conversation_goes_on_in_the_next_run_and_each_run_counts_for_itself(
     kind: str, tmp_path: Path

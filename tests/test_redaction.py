@@ -188,7 +188,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.requirement("PC-53", "PC-54", "PC-55")
+@pytest.mark.requirement("PC-53", "PC-54", "PC-55", "PC-78")
 @pytest.mark.parametrize("document", HIDDEN, ids=json.dumps)
 def test_a_secret_is_found_wherever_it_stands(document: dict[str, Any]) -> None:
     clean, paths = without_secrets(document)

@@ -809,7 +809,7 @@ def test_closing_the_instance_ends_a_fetch_that_is_under_way(
     small.wait(story())
 
 
-@pytest.mark.requirement("HH-28", "HH-33")
+@pytest.mark.requirement("HH-28", "HH-33", "HH-19")
 def test_an_agent_that_configures_the_instance_knows_and_fetches(
     company: Company, remote: Remote
 ) -> None:

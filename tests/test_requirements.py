@@ -1,88 +1,21 @@
-"""The table of requirements and the tests agree."""
+"""The rows of the requirements and the marks of the tests agree."""
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from tests.requirements import ROWS, TOTALS, Row
+from tests.marks import Test, all_tests, declared_tests, nodes_by_id
+from tests.requirements import ROWS, TOTALS, Row, described, main
 
-ROOT = Path(__file__).parent.parent
 ID = re.compile(rf"\b(?:{'|'.join(TOTALS)})-\d+\b")
-
-TEST_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True)
-class Test:
-    """A test as its source declares it."""
-
-    __test__ = False
-
-    marked: frozenset[str]
-    mentioned: frozenset[str]
-
-
-def marked_ids(expressions: Iterable[ast.expr]) -> Iterator[str]:
-    """Yield the ids in `pytest.mark.requirement(...)` calls."""
-    for expression in expressions:
-        if isinstance(expression, ast.List | ast.Tuple):
-            yield from marked_ids(expression.elts)
-        elif (
-            isinstance(expression, ast.Call)
-            and ast.unparse(expression.func) == "pytest.mark.requirement"
-        ):
-            for argument in expression.args:
-                if isinstance(argument, ast.Constant):
-                    yield str(argument.value)
-                else:
-                    yield ast.unparse(argument)
-
-
-def shared_marks(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield the value of `pytestmark` in a module or class."""
-    for statement in body:
-        if isinstance(statement, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == "pytestmark"
-            for target in statement.targets
-        ):
-            yield statement.value
-
-
-def declared_tests(path: str, source: str) -> dict[str, Test]:
-    """Return the tests of a file by their node names."""
-    tests: dict[str, Test] = {}
-
-    def visit(prefix: str, body: list[ast.stmt], inherited: frozenset[str]) -> None:
-        inherited |= frozenset(marked_ids(shared_marks(body)))
-        for node in body:
-            if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-                marks = inherited | frozenset(marked_ids(node.decorator_list))
-                visit(f"{prefix}::{node.name}", node.body, marks)
-            elif isinstance(node, TEST_FUNCTION) and node.name.startswith("test"):
-                marks = inherited | frozenset(marked_ids(node.decorator_list))
-                mentioned = frozenset(ID.findall(ast.get_docstring(node) or ""))
-                tests[f"{prefix}::{node.name}"] = Test(marks, mentioned)
-
-    visit(path, ast.parse(source).body, frozenset())
-    return tests
 
 
 def table_problems(rows: Iterable[Row], totals: Mapping[str, int]) -> list[str]:
     """Return what is wrong with the rows themselves."""
     rows = list(rows)
-    problems = []
-    for row in rows:
-        if row.tests and row.deferred:
-            problems.append(f"{row.id} has tests and is deferred")
-        if not row.tests and not row.deferred:
-            problems.append(f"{row.id} has neither tests nor a deferral")
-        if not row.statement:
-            problems.append(f"{row.id} has no statement")
+    problems = [f"{row.id} has no sentence" for row in rows if not row.sentence.strip()]
     counts = Counter(row.id for row in rows)
     problems += [f"{name} is there {count} times" for name, count in counts.items() if count > 1]
     expected = {f"{prefix}-{n:02}" for prefix, total in totals.items() for n in range(1, total + 1)}
@@ -94,50 +27,49 @@ def table_problems(rows: Iterable[Row], totals: Mapping[str, int]) -> list[str]:
 def agreement_problems(rows: Iterable[Row], tests: Mapping[str, Test]) -> list[str]:
     """Return where the rows and the tests contradict each other."""
     rows = list(rows)
+    shown = nodes_by_id(tests)
     problems = []
     for row in rows:
-        for node in row.tests:
-            if node not in tests:
-                problems.append(f"{row.id} lists {node}, which does not exist")
-            elif row.id not in tests[node].marked:
-                problems.append(f"{row.id} lists {node}, which is not marked with it")
+        if row.deferred:
+            problems += [
+                f"{row.id} is deferred, and {node} shows it" for node in shown.get(row.id, [])
+            ]
+        elif row.id not in shown:
+            problems.append(f"{row.id} has neither a test nor a deferral")
+        if row.lacking and row.id not in shown:
+            problems.append(f"{row.id} lacks something and has no test")
     known = {row.id for row in rows}
     for node, test in tests.items():
-        unknown = sorted((test.marked | test.mentioned) - known)
+        named = test.marked | set(ID.findall(test.docstring))
+        unknown = sorted(named - known)
         problems += [f"{node} names {name}, which is not a requirement" for name in unknown]
     return problems
 
 
-def all_tests() -> dict[str, Test]:
-    tests: dict[str, Test] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        tests |= declared_tests(path.relative_to(ROOT).as_posix(), path.read_text())
-    return tests
-
-
-def test_every_requirement_has_tests_or_a_deferral() -> None:
+def test_the_table_is_whole() -> None:
     problems = table_problems(ROWS, TOTALS)
     assert not problems, "\n" + "\n".join(problems)
 
 
-def test_the_listed_tests_exist_and_carry_the_requirement() -> None:
+def test_every_requirement_has_a_marked_test_or_a_deferral() -> None:
     problems = agreement_problems(ROWS, all_tests())
     assert not problems, "\n" + "\n".join(problems)
 
 
-GOOD = Row("AG-01", "a statement", tests=("tests/test_a.py::test_it",))
+GOOD = Row("AG-01", "A sentence.")
+DEFERRED = Row("AG-01", "A sentence.", deferred="later")
+MARKED = "@pytest.mark.requirement('AG-01')\ndef test_it(): ..."
 
 
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ([Row("AG-01", "s", tests=("t",), deferred="later")], "AG-01 has tests and is deferred"),
-        ([Row("AG-01", "s")], "AG-01 has neither tests nor a deferral"),
-        ([Row("AG-01", "", deferred="later")], "AG-01 has no statement"),
+        ([Row("AG-01", "")], "AG-01 has no sentence"),
+        ([Row("AG-01", " ", deferred="later")], "AG-01 has no sentence"),
         ([GOOD, GOOD], "AG-01 is there 2 times"),
-        ([GOOD, Row("AG-03", "s", deferred="later")], "AG-02 is missing"),
-        ([GOOD, Row("AG-04", "s", deferred="later")], "AG-04 is not a requirement"),
-        ([GOOD, Row("XX-01", "s", deferred="later")], "XX-01 is not a requirement"),
+        ([GOOD, Row("AG-03", "s")], "AG-02 is missing"),
+        ([GOOD, Row("AG-04", "s")], "AG-04 is not a requirement"),
+        ([GOOD, Row("XX-01", "s")], "XX-01 is not a requirement"),
     ],
 )
 def test_a_bad_table_is_caught(rows: list[Row], problem: str) -> None:
@@ -149,20 +81,41 @@ def test_a_good_table_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "problem"),
+    ("row", "source", "problem"),
     [
-        ("def test_other(): ...", "which does not exist"),
-        ("def test_it(): ...", "which is not marked with it"),
-        ("@pytest.mark.requirement('AG-01', 'AG-99')\ndef test_it(): ...", "names AG-99"),
-        ("@pytest.mark.requirement('AG-01', 'ZZ-1')\ndef test_it(): ...", "names ZZ-1"),
-        ("@pytest.mark.requirement(AG)\ndef test_it(): ...", "names AG, which"),
-        ("pytestmark = pytest.mark.requirement('AG-98')\ndef test_it(): ...", "names AG-98"),
-        ("def test_it():\n    'Shows AG-97.'", "names AG-97"),
+        (GOOD, "def test_it(): ...", "AG-01 has neither a test nor a deferral"),
+        (GOOD, "def test_it():\n    'AG-01'", "AG-01 has neither a test nor a deferral"),
+        (GOOD, MARKED.replace("test_it", "helper"), "AG-01 has neither a test nor a deferral"),
+        (DEFERRED, MARKED, "AG-01 is deferred, and tests/test_a.py::test_it shows it"),
+        (Row("AG-01", "s", lacking="more"), "", "AG-01 lacks something and has no test"),
+        (
+            Row("AG-01", "s", deferred="later", lacking="more"),
+            "",
+            "AG-01 lacks something and has no test",
+        ),
+        (GOOD, MARKED.replace("'AG-01'", "'AG-01', 'AG-99'"), "names AG-99, which"),
+        (GOOD, MARKED.replace("'AG-01'", "'AG-01', 'ZZ-1'"), "names ZZ-1, which"),
+        (GOOD, MARKED.replace("'AG-01'", "AG"), "names AG, which"),
+        (GOOD, f"pytestmark = pytest.mark.requirement('AG-98')\n{MARKED}", "names AG-98, which"),
+        (GOOD, "def test_it():\n    'Shows AG-97.'", "names AG-97, which"),
     ],
 )
-def test_a_disagreement_is_caught(source: str, problem: str) -> None:
-    found = agreement_problems([GOOD], declared_tests("tests/test_a.py", source))
-    assert any(problem in each for each in found)
+def test_a_disagreement_is_caught(row: Row, source: str, problem: str) -> None:
+    found = agreement_problems([row], declared_tests("tests/test_a.py", source))
+    assert any(problem in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("row", "source"),
+    [
+        (GOOD, MARKED),
+        (Row("AG-01", "s", lacking="more"), MARKED),
+        (DEFERRED, "def test_it(): ..."),
+        (DEFERRED, "def test_it():\n    'Beside AG-01.'"),
+    ],
+)
+def test_an_agreement_passes(row: Row, source: str) -> None:
+    assert agreement_problems([row], declared_tests("tests/test_a.py", source)) == []
 
 
 @pytest.mark.parametrize(
@@ -186,5 +139,30 @@ def test_a_disagreement_is_caught(source: str, problem: str) -> None:
     ],
 )
 def test_a_marked_test_is_recognised(node: str, source: str) -> None:
-    row = Row("AG-01", "a statement", tests=(f"tests/test_a.py::{node}",))
-    assert agreement_problems([row], declared_tests("tests/test_a.py", source)) == []
+    found = nodes_by_id(declared_tests("tests/test_a.py", source))
+    assert found == {"AG-01": [f"tests/test_a.py::{node}"]}
+
+
+def test_a_row_is_described_with_all_that_is_known_of_it() -> None:
+    partly = Row("AG-01", "A sentence.", lacking="The rest.")
+    assert described(partly, ["a::b", "c::d"]).splitlines() == [
+        "AG-01  A sentence.",
+        "    a::b",
+        "    c::d",
+        "    Lacking: The rest.",
+    ]
+    assert described(DEFERRED, []).splitlines() == ["AG-01  A sentence.", "    Deferred: later."]
+
+
+def test_rows_are_printed_by_id_or_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["BX-12", "HB-20"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told if line[0] != " "] == ["HB-20", "BX-12"]
+    node = "tests/test_docs.py::test_the_documents_say_what_a_workspace_does_not_protect"
+    assert told[1] == f"    {node}"
+    assert told[-1].startswith("    Deferred: ")
+    assert main([]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told if line[0] != " "] == [row.id for row in ROWS]
+    assert main(["BX-12", "ZZ-01"]) == 2
+    assert capsys.readouterr() == ("", "Not a requirement: ZZ-01\n")

@@ -184,6 +184,7 @@ def test_a_run_goes_round_again_exactly_when_something_is_left(
     assert ready(company) == []
 
 
+@pytest.mark.requirement("HB-58", "HB-59", "HB-61")
 def test_what_a_failed_run_had_comes_again_and_a_cancelled_one_keeps_it(
     company: Company, clock: VirtualClock
 ) -> None:

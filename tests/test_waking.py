@@ -304,7 +304,7 @@ STORIES: tuple[Story, ...] = (
 )
 
 
-@pytest.mark.requirement("AG-72", "HB-29")
+@pytest.mark.requirement("AG-72", "HB-29", "AG-64")
 def test_whatever_gives_an_agent_something_to_do_wakes_it(
     company: Company, clock: VirtualClock
 ) -> None:
