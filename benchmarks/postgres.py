@@ -19,15 +19,16 @@ _NAMES = {
 
 def measure(plan: Plan) -> Iterator[Row]:
     try:
-        from tests import postgres
+        from tests import postgres, run_folder
     except ImportError as error:
         yield Row("skipped", f"the private server needs {error.name}, which is not here")
         return
     with contextlib.ExitStack() as stack:
-        folder = postgres.announce()
-        stack.callback(postgres.dispose, folder)
+        run = run_folder.begin(on_disk=True)
+        stack.callback(run.remove)
+        stack.callback(postgres.stop, run)
         try:
-            url = postgres.shared_cluster().create_database()
+            url = postgres.shared_cluster(run, durable=True).empty_database()
         except postgres.PostgresMissing as error:
             yield Row("skipped", str(error))
             return

@@ -19,6 +19,7 @@ from remit.services.command import Verb
 from remit.services.identity import Caller, as_system
 from remit.settings import Settings, load
 from remit.store.migrate import is_sqlite, sqlite_path
+from tests.templates import lay_tables
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,7 +69,7 @@ class Company:
         self.clock = clock or SystemClock()
         self._runner = asyncio.Runner()
         try:
-            self.app = App(settings(url, home), self.clock)
+            self.app = App(settings(lay_tables(url), home), self.clock)
         except BaseException:
             self._runner.close()
             raise

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import postgres
+from remit.clock import Clock
+from remit.testing.clock import VirtualClock
+from tests import postgres, run_folder
+from tests.company import Company, opened
+from tests.organisation import problems
+from tests.run_folder import RunFolder
+from tests.templates import lay_tables
 
 if TYPE_CHECKING:
     # A browser takes a second to import, and most tests need none.
@@ -17,37 +23,29 @@ if TYPE_CHECKING:
     from tests.browsing import Office, Visitor
     from tests.http_client import Client
 
-SERVER_FOLDER = pytest.StashKey[Path]()
+RUN = pytest.StashKey[RunFolder]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # A worker inherits the folder from the process that started the run.
     if not hasattr(config, "workerinput"):
-        config.stash[SERVER_FOLDER] = postgres.announce()
+        config.stash[RUN] = run_folder.begin()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if SERVER_FOLDER in config.stash:
-        postgres.dispose(config.stash[SERVER_FOLDER])
+    if RUN in config.stash:
+        postgres.stop(config.stash[RUN])
+        config.stash[RUN].remove()
 
 
 @pytest.fixture(scope="session")
 def postgres_cluster() -> postgres.Cluster:
     """The PostgreSQL server of this test run."""
     try:
-        return postgres.shared_cluster()
+        return postgres.shared_cluster(run_folder.current())
     except postgres.PostgresMissing as error:
         sentence = str(error)
     pytest.fail(sentence, pytrace=False)
-
-
-@pytest.fixture(scope="session")
-def postgres_url_factory(postgres_cluster: postgres.Cluster) -> Callable[[str | None], str]:
-    """Makes a fresh PostgreSQL database, empty or from a template, and returns its address.
-
-    The databases go away with the server; `postgres_cluster.drop_database` removes one earlier.
-    """
-    return postgres_cluster.create_database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -57,14 +55,64 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
         yield f"sqlite:///{tmp_path}/remit.db"
         return
     cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-    url = cluster.create_database()
+    url = cluster.empty_database()
+    yield url
+    cluster.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database with all tables and no rows; a test runs once per engine."""
+    if request.param == "sqlite":
+        yield lay_tables(f"sqlite:///{tmp_path}/remit.db")
+        return
+    cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
+    url = cluster.migrated_database()
     yield url
     cluster.drop_database(url)
 
 
 @pytest.fixture
-def database_url(empty_database_url: str) -> str:
-    return empty_database_url
+def clock() -> Clock:
+    """The clock of the company; a file that wants another one says so."""
+    return VirtualClock()
+
+
+@pytest.fixture
+def asks_before_hiring() -> bool:
+    """Whether a hire waits for the board, as in a new company; most tests are not about that."""
+    return False
+
+
+@pytest.fixture
+def company(
+    request: pytest.FixtureRequest,
+    database_url: str,
+    tmp_path: Path,
+    clock: Clock,
+    asks_before_hiring: bool,
+) -> Iterator[Company]:
+    """A company on each database in turn; nothing may be broken in it when the test ends."""
+    home = tmp_path / "home"
+    with opened(database_url, home, clock, asks_before_hiring=asks_before_hiring) as company:
+        yield company
+        _check(request, company)
+
+
+@pytest.fixture
+def small(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, asks_before_hiring: bool
+) -> Iterator[Company]:
+    """A company on SQLite alone, for what does not depend on the database."""
+    url, home = f"sqlite:///{tmp_path}/remit.db", tmp_path / "home"
+    with opened(url, home, clock, asks_before_hiring=asks_before_hiring) as company:
+        yield company
+        _check(request, company)
+
+
+def _check(request: pytest.FixtureRequest, company: Company) -> None:
+    if request.node.get_closest_marker("tampers") is None:
+        assert problems(company) == []
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,17 +26,10 @@ from remit.services import (
     secrets,
 )
 from remit.services.identity import Caller, as_system
-from remit.testing.clock import VirtualClock
 from tests.channel_stage import arrive
-from tests.company import Answer, Company, keyed, opened
+from tests.company import Answer, Company, keyed
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
-        yield made
 
 
 def setup(company: Company) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Approvals: who asks, who decides, what becomes of it, and that it stays so."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ from remit.errors import BadInput, Conflict
 from remit.services import agents, approvals, configuration, events, reorganise
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, opened
+from tests.company import Answer, Company
 from tests.governance import (
     approve,
     ask,
@@ -27,19 +25,12 @@ from tests.governance import (
     statements_counted,
     waiting_for,
 )
-from tests.organisation import dump, problems, refusal
+from tests.organisation import dump, refusal
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock, asks_before_hiring=True) as company:
-        yield company
-        assert problems(company) == []
+def asks_before_hiring() -> bool:
+    return True
 
 
 # ── the table ───────────────────────────────────────────────────────────────────────────────────

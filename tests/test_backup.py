@@ -60,7 +60,7 @@ def fresh(postgres_cluster: Cluster, tmp_path: Path) -> Callable[[str], tuple[st
         home = tmp_path / f"again-{next(numbers)}"
         if kind == "sqlite":
             return f"sqlite:///{home}/remit.db", home
-        return postgres_cluster.create_database(), home
+        return postgres_cluster.empty_database(), home
 
     return make
 

@@ -1,18 +1,17 @@
 """Budgets over HTTP, MCP and the command line; who is started first, and why somebody is not."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.services import approvals, configuration, run_reports, runs
 from remit.services.identity import as_system
 from remit.testing import ToolRefused
 from tests.budgeting import set_budget
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import send
-from tests.organisation import problems, work
+from tests.organisation import work
 from tests.test_cli import Home, only, remit
 from tests.test_http_governance import World, running, world
 from tests.test_mcp_governance import Firm, firm, site
@@ -164,10 +163,8 @@ def test_budgets_are_set_and_seen_on_the_command_line(only: Home) -> None:
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
-        assert problems(company) == []
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 def at(company: Company, name: str, due: int, *flags: str) -> Member:

@@ -31,7 +31,7 @@ from tests.budgeting import Books, budget_of, left, set_budget, spend, work_off
 from tests.company import Answer, Company, Member, opened
 from tests.governance import approve, hire, letters
 from tests.mailing import send
-from tests.organisation import problems, work
+from tests.organisation import work
 from tests.test_archive import export, import_, packed, unpacked
 from tests.working import (
     at_work,
@@ -54,11 +54,9 @@ OVERSHOOT = 5
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
-        assert Books(company).wrong(OVERSHOOT) == []
+def company(company: Company) -> Iterator[Company]:
+    yield company
+    assert Books(company).wrong(OVERSHOOT) == []
 
 
 def refused(company: Company, caller: Any, verb: Any, /, **given: Any) -> RemitError:

@@ -1,7 +1,5 @@
 """Capabilities: giving, narrowing, ending, and seeing which are not used."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +10,7 @@ from remit.model.grant import ACTIONS, ResourceKind
 from remit.services import agents, events, files, grants, outcomes
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, Member, opened
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
+from tests.company import Answer, Company, Member
 
 
 @pytest.fixture

@@ -42,30 +42,12 @@ from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import Receiver, arrive, bind, deliver, receiving
 from tests.channel_stage import outbox as another_outbox
-from tests.company import Answer, Company, Member, opened, run_sql
+from tests.company import Answer, Company, Member, run_sql
 from tests.mailing import look, refused, send, take, tick
 from tests.organisation import refusal
 from tests.working import claim, end
 
 ROOM = "channel:webhook:room-7"
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as made:
-        yield made
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """On one database, for what does not depend on it."""
-    with opened(f"sqlite:///{tmp_path}/small.db", tmp_path / "home", clock) as made:
-        yield made
 
 
 @pytest.fixture

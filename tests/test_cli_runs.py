@@ -258,7 +258,7 @@ def test_serve_and_worker_are_separate_processes_on_one_database(
     tmp_path: Path, postgres_cluster: postgres.Cluster
 ) -> None:
     shared = {
-        "REMIT_DATABASE_URL": postgres_cluster.create_database(),
+        "REMIT_DATABASE_URL": postgres_cluster.migrated_database(),
         "REMIT_BLOB_URL": (tmp_path / "blobs").as_uri(),
     }
     home = Home(tmp_path / "serving", shared)

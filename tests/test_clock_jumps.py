@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,7 @@ from remit.runtime import worker as worker_module
 from remit.runtime.worker import Worker
 from remit.services import claiming
 from remit.services.identity import as_system
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems
 from tests.working import (
@@ -48,9 +46,8 @@ def clock() -> SettableClock:
 
 
 @pytest.fixture
-def company(tmp_path: Path, clock: SettableClock) -> Iterator[Company]:
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
+def company(small: Company) -> Company:
+    return small
 
 
 @pytest.fixture(autouse=True)

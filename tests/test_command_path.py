@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,6 @@ from remit.testing.clock import VirtualClock
 from tests.company import Company, keyed, opened
 
 ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
 
 
 def recorded(company: Company) -> int:

@@ -1,21 +1,20 @@
 """Companies: their names, their boundary, the people with a part in them."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, Unauthenticated
 from remit.services import agents, companies, events, files, grants, outcomes, runs, users
 from remit.services.identity import Caller
-from tests.company import Company, opened
+from tests.company import Company
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 def test_a_first_start_makes_a_company_with_a_root_agent_whose_boss_is_a_person(

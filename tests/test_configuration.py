@@ -1,8 +1,6 @@
 """Configurations: changed by the board, proposed from above, kept, compared and taken back."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,21 +8,13 @@ import pytest
 from remit.errors import AlreadyExists, BadInput, Conflict
 from remit.services import agents, approvals, companies, configuration, events, reorganise
 from remit.services.redaction import REMOVED
-from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, Member, opened
+from tests.company import Answer, Company, Member
 from tests.governance import approve, letters, propose, reject, resubmit, seen, send_back
-from tests.organisation import dump, problems, refusal
+from tests.organisation import dump, refusal
 
 SECRET = "sk-live-0123456789abcdef0123"
 OTHER = "sk-live-ffffffffffffffffffff"
 PROCESS = {"command": "work", "env": {"API_KEY": SECRET, "LANG": "C"}, "args": ["--fast"]}
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,13 @@ from tests.company import Company, keyed, opened, settings
 
 
 @pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
+
+
+@pytest.fixture
+def company(small: Company) -> Company:
+    return small
 
 
 class Died(BaseException):

@@ -1,7 +1,5 @@
 """`create_agent`: a helper with a fixed form of answering, and no way around the gate."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,22 +9,9 @@ from remit.errors import AlreadyExists, AwaitsApproval, BadInput, Conflict, Refu
 from remit.services import agents, approvals, companies, configuration, hiring, permissions
 from remit.services.hiring import LONGEST_ROLE, clean_role, prompt_for
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, keyed, opened
+from tests.company import Answer, Company, keyed
 from tests.governance import approve, count, empower, letters, reject, seen
-from tests.organisation import dump, problems, refusal
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    # Hires work at once here, so whatever asks does so by itself.
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
+from tests.organisation import dump, refusal
 
 
 def create(company: Company, **given: Any) -> Answer:

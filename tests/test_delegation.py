@@ -1,8 +1,6 @@
 """Handing outcomes over, the boundary that this draws, and taking them back."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ from remit.errors import BadInput, NotFound, Refused, RemitError, Unauthenticate
 from remit.services import agents, delegation, events, files, grants, graph, outcomes, users
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.organisation import (
     RECORD,
     change,
@@ -27,26 +25,6 @@ from tests.organisation import (
     shown,
     work,
 )
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
 
 
 def owners(company: Company, *found: str) -> list[str]:

@@ -7,18 +7,17 @@ when the mandate of a boss is taken back does everything below end with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import Conflict, Refused
 from remit.runtime import processes
 from remit.runtime.worker import Worker
 from remit.services import agents, delegation, runs, users
 from remit.services.command import Verb
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems
 from tests.working import processes_with, program, statuses, with_worker
@@ -28,9 +27,13 @@ SLOTS = LEVELS + 2
 
 
 @pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
+
+
+@pytest.fixture
+def company(small: Company) -> Company:
+    return small
 
 
 @pytest.fixture(autouse=True)

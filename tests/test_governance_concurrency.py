@@ -7,12 +7,12 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import AwaitsApproval, Conflict
 from remit.services import (
     agents,
@@ -35,10 +35,13 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", asks_before_hiring=True) as company:
-        yield company
-        assert problems(company) == []
+def clock() -> SystemClock:
+    return SystemClock()
+
+
+@pytest.fixture
+def asks_before_hiring() -> bool:
+    return True
 
 
 def won(results: list[Any]) -> list[Any]:

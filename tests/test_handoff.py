@@ -1,7 +1,5 @@
 """Where the last words of a run go."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,17 +7,14 @@ import pytest
 from remit.clock import MINUTE
 from remit.model.mail import MOST_HOPS
 from remit.services import events
-from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, Member, opened
+from tests.company import Answer, Company, Member
 from tests.mailing import look, send, take, unread
 from tests.working import claim, end
 
 
 @pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    clock = VirtualClock()
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
+def company(small: Company) -> Company:
+    return small
 
 
 def worker(company: Company, name: str, boss: str = "ceo", **more: Any) -> Member:

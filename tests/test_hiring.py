@@ -1,7 +1,5 @@
 """Taking agents on: with and without being asked, for posts and for outcomes; and refusing them."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ from remit.services import (
 )
 from remit.store.migrate import is_sqlite
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, opened
+from tests.company import Answer, Company
 from tests.governance import (
     approve,
     count,
@@ -37,19 +35,12 @@ from tests.governance import (
     seen,
     send_back,
 )
-from tests.organisation import dump, member, problems, refusal, shown, work
+from tests.organisation import dump, member, refusal, shown, work
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock, asks_before_hiring=True) as company:
-        yield company
-        assert problems(company) == []
+def asks_before_hiring() -> bool:
+    return True
 
 
 def ask_no_more(company: Company) -> None:

@@ -1,7 +1,5 @@
 """The company as it was: who held what, who reported to whom, what a file said."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,20 +8,8 @@ from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, NotFound
 from remit.services import agents, delegation, grants, history, outcomes, reorganise
 from remit.testing.clock import VirtualClock
-from tests.company import Company, Member, opened
-from tests.organisation import change, hire, problems, refusal, work
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
+from tests.company import Company, Member
+from tests.organisation import change, hire, refusal, work
 
 
 def tick(clock: VirtualClock) -> str:

@@ -90,7 +90,7 @@ def running(
     home, url = tmp_path_factory.mktemp("home"), None
     if request.param == "postgresql":
         cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-        url = cluster.create_database()
+        url = cluster.migrated_database()
     with serving(home, url) as found:
         yield found
     if url is not None:

@@ -3,8 +3,6 @@
 import base64
 import inspect
 import string
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,18 +26,7 @@ from remit.services.command import Kind, Verb
 from remit.services.identity import Caller, as_system
 from remit.store.tables import metadata
 from remit.testing.clock import VirtualClock
-from tests.company import Company, Member, keyed, opened
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
+from tests.company import Company, Member, keyed
 
 
 def fails(company: Company, token: str) -> str:
@@ -206,6 +193,7 @@ def test_each_run_has_its_own_id_and_is_on_record_with_it(company: Company) -> N
     assert {event["actor"] for event in created} == {f"agent:{company.ceo.id}"}
 
 
+@pytest.mark.tampers
 @pytest.mark.requirement("AG-58")
 def test_terminating_an_agent_ends_all_its_tokens_and_its_run(company: Company) -> None:
     lead = company.agent("lead")

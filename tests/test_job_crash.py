@@ -13,6 +13,7 @@ from remit.services import threads
 from tests import runtime_stage
 from tests.background import ask, listed
 from tests.company import Member, opened, run_sql
+from tests.postgres import Cluster
 from tests.runtime_stage import Life, Stage
 from tests.working import alive, eventually, processes_with, program
 
@@ -108,9 +109,9 @@ def test_killed_again_and_again_every_job_is_answered_once(
 
 
 def test_a_worker_that_was_only_asleep_has_lost_its_job(
-    stage: Stage, postgres_url_factory: object, tmp_path: Path
+    stage: Stage, postgres_cluster: Cluster, tmp_path: Path
 ) -> None:
-    url, home = postgres_url_factory(None), tmp_path / "home"  # type: ignore[operator]
+    url, home = postgres_cluster.migrated_database(), tmp_path / "home"
     seen = tmp_path / "seen"
     with opened(url, home) as company:
         script = f"cat >> {seen}; sleep 1.5; echo done"

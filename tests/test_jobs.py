@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import MINUTE, SECOND, to_iso
+from remit.clock import MINUTE, SECOND, SystemClock, to_iso
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.model.job import MOST_UNFINISHED
 from remit.model.mail import MOST_HOPS
@@ -47,16 +47,8 @@ EVERYTHING = "env | sort | tr '\\n' ';'"
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Company]:
-    """On SQLite alone, for what does not depend on the database."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 @pytest.fixture

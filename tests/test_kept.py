@@ -16,16 +16,9 @@ from remit.runtime.workspace import move_inside, open_inside
 from remit.services import runs
 from remit.services.identity import as_system
 from remit.settings import load
-from remit.testing.clock import VirtualClock
 from tests.company import Company, Run, opened
 from tests.mailing import send
 from tests.working import at_work, claim, listed, log_of, over, program
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import hashlib
 import io
 import os
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,6 @@ from remit.services import agents, events, files, grants, runs
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
 
 
 @pytest.fixture

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from remit.clock import MINUTE
+from remit.clock import MINUTE, SystemClock
 from remit.errors import Conflict
 from remit.services import claiming, job_work, jobs
 from remit.services.identity import as_system
 from remit.store import migrate
 from remit.store.database import Transaction, open_database
 from tests import background
-from tests.company import Company, opened
+from tests.company import Company
+from tests.postgres import Cluster
 from tests.working import claim
 
 #: Long enough for a renewal that does not have to wait for anybody.
@@ -29,9 +28,8 @@ A_MOMENT = 0.5
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 async def _meanwhile(
@@ -106,9 +104,9 @@ def test_who_is_taken_over_from_is_not_told_that_it_holds_its_job(
 
 
 def test_a_connection_that_is_lost_while_something_is_undone_hides_nothing(
-    postgres_url_factory: Callable[[str | None], str],
+    postgres_cluster: Cluster,
 ) -> None:
-    url = postgres_url_factory(None)
+    url = postgres_cluster.migrated_database()
     migrate.migrate(url)
     database = open_database(url)
 

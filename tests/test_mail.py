@@ -3,7 +3,6 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,29 +48,8 @@ from tests.mailing import (
 from tests.organisation import code, problems, refusal, work
 from tests.organisation import member as with_key
 
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
-
-
 #: For rules that no database has a part in.
 rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
 
 
 def statuses(company: Company, message: dict[str, Any]) -> list[tuple[str, int]]:

@@ -6,12 +6,11 @@ under each setting.
 """
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from remit.authority import Action, Facts, Relation, decide
+from remit.clock import SystemClock
 from remit.ids import AgentId, CompanyId, GrantId, UserId
 from remit.model.agent import AgentStatus
 from remit.model.grant import Grant, Level, Mode, Resource, ResourceKind
@@ -20,9 +19,8 @@ from remit.model.principal import ActorKind, Principal
 from remit.model.user import Membership, UserRole
 from remit.services import agents, companies, grants
 from remit.services.identity import Caller
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import bodies, look, messaging, refused, send
-from tests.organisation import problems
 from tests.test_authority import AGENTS, COMPANY, NOW, an_agent, chain, trees
 
 ALIVE = {"idle", "running", "paused", "error"}
@@ -211,10 +209,8 @@ STAFF = {"a": "ceo", "b": "ceo", "c": "a", "d": "a", "e": "c", "twin": None, "se
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
-        assert problems(company) == []
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 #: For rules that no database has a part in.

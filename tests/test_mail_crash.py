@@ -16,6 +16,7 @@ import pytest
 from remit.services import events, waiting
 from tests.company import Company, opened, run_sql
 from tests.mail_stage import MOMENTS, VERBS, Life, Stage, body_of, is_deferred
+from tests.postgres import Cluster
 
 Said = list[list[Any]]
 #: How many messages each sender sends more with each process.
@@ -185,9 +186,9 @@ def test_a_process_that_is_killed_at_any_moment(stage: Stage, tmp_path: Path, se
 
 
 def test_a_process_that_is_killed_on_postgresql(
-    stage: Stage, postgres_url_factory: Any, tmp_path: Path
+    stage: Stage, postgres_cluster: Cluster, tmp_path: Path
 ) -> None:
-    office = Office(postgres_url_factory(None), tmp_path / "home")
+    office = Office(postgres_cluster.migrated_database(), tmp_path / "home")
     kill_around_each_commit(office, stage, (1,))
     kill_at_random_moments(office, stage, 20, 0.2, 3)
     assert office.kills >= 30
@@ -196,9 +197,9 @@ def test_a_process_that_is_killed_on_postgresql(
 
 @pytest.mark.parametrize("steals_after", [0, 3])
 def test_two_workers_on_one_inbox_never_have_the_same_letter(
-    stage: Stage, postgres_url_factory: Any, tmp_path: Path, steals_after: int
+    stage: Stage, postgres_cluster: Cluster, tmp_path: Path, steals_after: int
 ) -> None:
-    office = Office(postgres_url_factory(None), tmp_path / "home")
+    office = Office(postgres_cluster.migrated_database(), tmp_path / "home")
     office.letters = 18
     stage.begin(office.life(worker=""))
     assert not office.over(stage)

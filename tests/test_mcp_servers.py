@@ -1,11 +1,11 @@
 """Other MCP servers: who registers them, what that may be, and how agents at work learn of it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import AlreadyExists, BadInput, NotFound, Refused
 from remit.services import approvals, events, grants, mcp_servers, outcomes, runs, secrets
 from remit.services.identity import Caller, as_system
@@ -16,9 +16,8 @@ from tests.working import is_awake, let_sleep
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 def add(at: Company, name: str = "up", by: Caller | None = None, **more: Any) -> Answer:

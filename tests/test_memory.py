@@ -2,7 +2,6 @@
 speak."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from remit.adapters import registry
 from remit.adapters.contract import adopt
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import SessionPolicy
+from remit.clock import SystemClock
 from remit.errors import RemitError
 from remit.runtime import homes
 from remit.runtime.memory import MOST_NOTE
@@ -38,9 +38,8 @@ from tests.working import (
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 def state(company: Company, member: Member) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from remit.clock import HOUR
 from remit.model.run import MOST_IDLE_RUNS
 from remit.runtime import cgroups, journal, processes, sandbox
 from remit.runtime import worker as worker_module
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.test_clock_jumps import SettableClock
 from tests.working import (
@@ -35,9 +34,8 @@ def clock() -> SettableClock:
 
 
 @pytest.fixture
-def company(tmp_path: Path, clock: SettableClock) -> Iterator[Company]:
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
+def company(small: Company) -> Company:
+    return small
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The tree of agents: names, places, supervision, and what each agent keeps."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +10,10 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, R
 from remit.model.agent import DEEPEST_TREE, RESERVED_NAMES
 from remit.services import agents, delegation, events, grants, graph, outcomes, reorganise, runs
 from remit.services.identity import as_system
-from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, opened
 from tests.organisation import hire, problems, refusal, shown, work
 
 SOURCE = Path(__file__).parent.parent / "src" / "remit"
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
 
 
 def show(company: Company, agent: Member) -> dict[str, Any]:

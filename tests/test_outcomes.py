@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,6 @@ from remit.store.statement import SQLITE
 from remit.testing.clock import VirtualClock
 from tests.company import Company, opened
 from tests.organisation import change, code, hire, problems, refusal, shown, work
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
 
 
 def code_of_change(company: Company, outcome: str, **what: Any) -> str:

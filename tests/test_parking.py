@@ -1,7 +1,5 @@
 """A capability in mode `ask`: each use waits for a person, and is made once, as it was asked."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,21 +10,9 @@ from remit.services import agents, approvals, files, grants, inbox, outcomes
 from remit.services.identity import Caller
 from remit.store.blobs import SMALL
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, Member, keyed, opened
+from tests.company import Answer, Company, Member, keyed
 from tests.governance import approve, count, empower, letters, reject, seen, send_back
-from tests.organisation import dump, problems, refusal, shown, work
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
+from tests.organisation import dump, refusal, shown, work
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """People: their sessions, their first token, and settings that several change at once."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,19 +9,8 @@ from remit.errors import Conflict, NotFound, Refused, Unauthenticated
 from remit.services import agents, companies, events, glance, inbox, sessions, users
 from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
-from tests.company import Company, keyed, opened
+from tests.company import Company, keyed
 from tests.mailing import end, send
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
 
 
 def signed_in(company: Company, who: Caller) -> Caller:

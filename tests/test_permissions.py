@@ -1,22 +1,25 @@
 """Who may create agents, who says so, and the four levels that bundle such rights."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import BadInput, Refused
 from remit.services import agents, approvals, configuration, grants, hiring, permissions
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.governance import ask, empower, hire
 from tests.organisation import refusal
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", asks_before_hiring=True) as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
+
+
+@pytest.fixture
+def asks_before_hiring() -> bool:
+    return True
 
 
 def may_hire(company: Company, who: Member) -> bool:

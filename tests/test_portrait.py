@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +9,9 @@ import pytest
 from remit.errors import AlreadyExists, BadInput, NotFound, Refused
 from remit.services import approvals, configuration, events, hire_preview, mail, outcomes, portrait
 from remit.services.identity import Caller
-from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, opened
+from tests.company import Answer, Company
 from tests.governance import approve, hire, resubmit, send_back
-from tests.organisation import dump, problems
+from tests.organisation import dump
 from tests.working import claim
 from tests.working import end as end_run
 
@@ -22,12 +19,8 @@ SECRET = "sk-live-0123456789abcdef0123"
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(
-        database_url, tmp_path / "home", VirtualClock(), asks_before_hiring=True
-    ) as company:
-        yield company
-        assert problems(company) == []
+def asks_before_hiring() -> bool:
+    return True
 
 
 def seen(company: Company, agent: str, by: Caller | None = None) -> Answer:

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,21 +10,25 @@ import jinja2
 import jinja2.meta
 import pytest
 
-from remit.clock import DAY, HOUR, from_iso
+from remit.clock import DAY, HOUR, SystemClock, from_iso
 from remit.runtime import prompt
 from remit.runtime.sessions import resumable
 from remit.services import agents, configuration, permissions
 from remit.services.claiming import keep_session
 from remit.services.identity import as_system
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import send
 from tests.working import at_work, claim, listed, over, program
 
 
 @pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
+
+
+@pytest.fixture
+def company(small: Company) -> Company:
+    return small
 
 
 #: Keeps what it was told where its next run finds it.

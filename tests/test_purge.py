@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,11 @@ from remit.services import (
     runs,
 )
 from remit.services.identity import Caller, as_system
-from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, opened
 from tests.mailing import send
 from tests.test_archive import export, import_
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Questions: to the boss or the board, answered by whoever was asked, and nothing more."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,29 +7,12 @@ import pytest
 from remit.errors import RemitError
 from remit.services import agents, inbox, questions, reorganise, waiting
 from remit.services.identity import Caller
-from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, opened
+from tests.company import Answer, Company
 from tests.mailing import bodies, look, refused, send, to_do, unread
-from tests.organisation import code, problems, refusal
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
-
+from tests.organisation import code, refusal
 
 #: For rules that no database has a part in.
 rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
 
 
 def ask(company: Company, caller: Caller, text: str = "Red or blue?", **more: Any) -> Answer:

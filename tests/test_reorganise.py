@@ -3,8 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,29 +21,8 @@ from remit.services import (
 )
 from remit.services.command import Context, Kind, Verb
 from remit.services.identity import Caller
-from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, Member, opened
+from tests.company import Answer, Company, Member
 from tests.organisation import RECORD, dump, given, hire, problems, refusal, shown, work
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
 
 
 @pytest.fixture

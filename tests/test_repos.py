@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,10 @@ from remit.runtime.repos import Repos
 from remit.services import approvals, events, grants, mcp_servers, repos, runs
 from remit.services.identity import Caller, as_system
 from remit.testing import ToolRefused
-from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, Member, Run, opened
+from tests.company import Answer, Company, Member, Run
 from tests.git_remote import PASSWORD, Remote, asked, counted, git, https
 from tests.governance import approve
 from tests.test_mcp_tools import serving
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as made:
-        yield made
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Company]:
-    """On one database, for what has nothing to do with it."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", VirtualClock()) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Runs: one at a time, recorded, given up when their worker is silent; what follows each end."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +24,7 @@ from remit.services import (
 from remit.services.command import Verb
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
-from tests.company import Company, Member, Run, opened
+from tests.company import Company, Member, Run
 from tests.governance import ask, hire
 from tests.mailing import look, send, take
 from tests.working import (
@@ -42,24 +40,6 @@ from tests.working import (
     told,
     why_idle,
 )
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
 
 
 def worker(company: Company, name: str = "dev", boss: str = "ceo", **more: Any) -> Member:

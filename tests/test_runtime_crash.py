@@ -45,7 +45,7 @@ def sqlite(tmp_path: Path) -> tuple[str, Path]:
 @pytest.fixture
 def postgresql(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     cluster = request.getfixturevalue("postgres_cluster")
-    url = cluster.create_database()
+    url = cluster.migrated_database()
     yield url, tmp_path / "home"
     cluster.drop_database(url)
 

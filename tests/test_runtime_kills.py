@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import runtime_stage
 from tests.kills import Office
 from tests.mail_stage import MOMENTS
+from tests.postgres import Cluster
 from tests.runtime_stage import Stage
 from tests.working import eventually
 
@@ -84,9 +84,9 @@ def test_an_instance_and_its_agents_are_killed_at_random_moments(
 @pytest.mark.requirement("BX-06", "HB-30")
 @pytest.mark.parametrize("seed", [5, 6])
 def test_workers_and_agents_on_one_database_are_killed_at_random_moments(
-    stage: Stage, postgres_url_factory: Any, tmp_path: Path, seed: int
+    stage: Stage, postgres_cluster: Cluster, tmp_path: Path, seed: int
 ) -> None:
-    office = Office(postgres_url_factory(None), tmp_path / "home", stage, seed, agents=6)
+    office = Office(postgres_cluster.migrated_database(), tmp_path / "home", stage, seed, agents=6)
     processes = {"serve": "serve", "one": "worker", "two": "worker"}
     for name, kind in processes.items():
         office.begin(kind, name)

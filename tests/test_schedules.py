@@ -1,6 +1,5 @@
 """Schedules: again and again or once, in time zones, over gaps and jumps of the clock."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,23 +25,8 @@ def clock() -> VirtualClock:
     return VirtualClock(from_iso("2026-06-01T08:00:00Z"))
 
 
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
-
-
 #: For rules that no database has a part in.
 rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@pytest.fixture
-def small(tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
 
 
 def add(company: Company, caller: Caller, **more: Any) -> Answer:

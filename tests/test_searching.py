@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import BadInput, NotFound, Refused
 from remit.services import (
     choices,
@@ -20,22 +20,14 @@ from remit.services import (
     searching,
 )
 from remit.services.identity import Caller
-from tests.company import Company, opened
+from tests.company import Company
 from tests.http_client import serving
 from tests.organisation import many, work
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Company]:
-    """For rules that no database has a part in."""
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 def titles(company: Company, caller: Caller | None = None, **wanted: Any) -> list[str]:

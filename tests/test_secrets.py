@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
 from remit.model.secret import Secret, filled, named_in, parse_template
 from remit.runtime import secret_sources
@@ -29,9 +30,8 @@ VALUE = "correct-horse-battery-staple-4711"
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, select, text
 
 from remit.app import App
+from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
 from remit.ids import CompanyId
 from remit.model import company as company_model
@@ -40,9 +41,8 @@ REFUSED = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 
 @pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
 
 
 @pytest.fixture
@@ -242,6 +242,7 @@ def test_an_agent_has_exactly_one_boss_and_is_not_its_own(company: Company) -> N
     refused(company, "UPDATE agents SET status = 'asleep' WHERE id = ?", lead.id)
 
 
+@pytest.mark.tampers
 def test_living_agents_do_not_share_a_name(company: Company) -> None:
     company.agent("lead")
     refused(company, "UPDATE agents SET name_key = 'ceo' WHERE name_key = 'lead'")
@@ -371,18 +372,18 @@ def conditions(url: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("PC-80")
 def test_the_migrations_make_the_tables_that_the_code_expects(
-    database_url: str, tmp_path: Path, request: pytest.FixtureRequest
+    empty_database_url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    assert migrate.migrate(database_url) == ""
-    assert migrate.migrate(database_url) is None
-    assert differences(database_url) == []
-    if migrate.is_sqlite(database_url):
+    assert migrate.migrate(empty_database_url) == ""
+    assert migrate.migrate(empty_database_url) is None
+    assert differences(empty_database_url) == []
+    if migrate.is_sqlite(empty_database_url):
         direct = f"sqlite:///{tmp_path}/direct.db"
     else:
-        direct = request.getfixturevalue("postgres_url_factory")(None)
+        direct = request.getfixturevalue("postgres_cluster").empty_database()
     with connected(direct) as connection:
         metadata.create_all(connection)
-    assert conditions(database_url) == conditions(direct)
+    assert conditions(empty_database_url) == conditions(direct)
 
 
 def migrate_to(url: str, revision: str) -> None:
@@ -465,26 +466,28 @@ def older_database(url: str, home: Path) -> dict[str, list[str]]:
 
 
 def test_a_database_from_before_mail_keeps_its_data_and_gets_mail(
-    database_url: str, tmp_path: Path
+    empty_database_url: str, tmp_path: Path
 ) -> None:
-    columns = older_database(database_url, tmp_path / "home")
+    columns = older_database(empty_database_url, tmp_path / "home")
     assert "messages" not in columns
     assert "kind" not in columns["outcomes"]
-    before = rows_of(database_url, columns)
+    before = rows_of(empty_database_url, columns)
     assert all(before[name] for name in ("agents", "outcomes", "runs", "grants", "access_log"))
-    assert migrate.migrate(database_url) == "0001"
-    assert rows_of(database_url, columns) == before
-    assert differences(database_url) == []
-    assert run_sql(database_url, "SELECT messaging, mail_position FROM companies") == [("chain", 0)]
-    assert run_sql(database_url, "SELECT DISTINCT kind FROM outcomes") == [("work",)]
+    assert migrate.migrate(empty_database_url) == "0001"
+    assert rows_of(empty_database_url, columns) == before
+    assert differences(empty_database_url) == []
+    assert run_sql(empty_database_url, "SELECT messaging, mail_position FROM companies") == [
+        ("chain", 0)
+    ]
+    assert run_sql(empty_database_url, "SELECT DISTINCT kind FROM outcomes") == [("work",)]
     for wrong in (
         "UPDATE companies SET messaging = 'all'",
         "UPDATE outcomes SET kind = 'play'",
         "UPDATE outcomes SET kind = 'inbox', owner_id = (SELECT min(owner_id) FROM outcomes)",
     ):
         with pytest.raises(REFUSED):
-            run_sql(database_url, wrong)
-    with opened(database_url, tmp_path / "home") as company:
+            run_sql(empty_database_url, wrong)
+    with opened(empty_database_url, tmp_path / "home") as company:
         assert company.call(company.board, events.verify, company=company.id)["ok"]
         found = company.call(company.board, files.browse, company=None)
         assert [one["description"] for one in found] == ["from before"]
@@ -506,10 +509,10 @@ def test_a_database_from_before_mail_keeps_its_data_and_gets_mail(
 
 
 def test_an_upgrade_that_is_cut_off_leaves_the_old_schema(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    columns = older_database(database_url, tmp_path / "home")
-    before = rows_of(database_url, columns)
+    columns = older_database(empty_database_url, tmp_path / "home")
+    before = rows_of(empty_database_url, columns)
 
     def cut_off(*_: object, **__: object) -> None:
         raise RuntimeError("cut off")
@@ -518,13 +521,13 @@ def test_an_upgrade_that_is_cut_off_leaves_the_old_schema(
         # By then tables were changed and made.
         patched.setattr("alembic.op.create_index", cut_off)
         with pytest.raises(RuntimeError, match="cut off"):
-            migrate.migrate(database_url)
-    with connected(database_url) as connection:
+            migrate.migrate(empty_database_url)
+    with connected(empty_database_url) as connection:
         assert migrate.revision(connection) == "0001"
         assert not inspect(connection).has_table("questions")
-    assert rows_of(database_url, columns) == before
-    assert migrate.migrate(database_url) == "0001"
-    assert differences(database_url) == []
+    assert rows_of(empty_database_url, columns) == before
+    assert migrate.migrate(empty_database_url) == "0001"
+    assert differences(empty_database_url) == []
 
 
 def test_the_newest_revision_is_the_one_the_program_asks_for() -> None:

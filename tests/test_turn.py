@@ -1,8 +1,6 @@
 """What an agent reads at the start of a turn: nothing in it can pass for something else."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -11,10 +9,8 @@ from hypothesis import strategies as st
 from remit.clock import to_iso
 from remit.model.turn import Letter, render_turn
 from remit.services import inbox
-from remit.testing.clock import VirtualClock
-from tests.company import Company, opened
+from tests.company import Company
 from tests.mailing import ack, end, send, take
-from tests.organisation import problems
 
 NOW = 1_800_000_000_000_000
 ID = "01a1df44-1a6e-7342-8028-357c3d9b3a11"
@@ -215,13 +211,6 @@ def test_a_turn_without_mail_is_its_context() -> None:
 
 
 # ── in a company ────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", VirtualClock()) as company:
-        yield company
-        assert problems(company) == []
 
 
 @pytest.mark.requirement("HB-12", "BX-14", "HB-37")

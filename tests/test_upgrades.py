@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tests.backup_stage import Attempt, spread, steps_of
 from tests.company import Company, opened, run_sql
 from tests.older import Ages, had, rows
 from tests.organisation import work
+from tests.postgres import Cluster
 from tests.runtime_stage import Stage
 from tests.test_backup import check_whole, put_back, written
 from tests.test_cli import Home
@@ -32,10 +33,13 @@ def ages(tmp_path_factory: pytest.TempPathFactory) -> Ages:
 
 @pytest.fixture(scope="module")
 def fresh_conditions(
-    tmp_path_factory: pytest.TempPathFactory, postgres_url_factory: Callable[[str | None], str]
+    tmp_path_factory: pytest.TempPathFactory, postgres_cluster: Cluster
 ) -> dict[bool, Any]:
     """What the tables of a new database hold their rows to, on SQLite and not."""
-    urls = [f"sqlite:///{tmp_path_factory.mktemp('fresh')}/remit.db", postgres_url_factory(None)]
+    urls = [
+        f"sqlite:///{tmp_path_factory.mktemp('fresh')}/remit.db",
+        postgres_cluster.empty_database(),
+    ]
     for url in urls:
         migrate.migrate(url)
     return {migrate.is_sqlite(url): conditions(url) for url in urls}
@@ -44,17 +48,17 @@ def fresh_conditions(
 @pytest.mark.requirement("PC-80")
 @pytest.mark.parametrize("name", REVISIONS)
 def test_an_upgrade_keeps_every_row_and_the_company_works_on(
-    ages: Ages, database_url: str, name: str, fresh_conditions: dict[bool, Any]
+    ages: Ages, empty_database_url: str, name: str, fresh_conditions: dict[bool, Any]
 ) -> None:
-    ages.make(name, database_url)
-    columns = had(database_url)
-    before = rows(database_url, columns)
+    ages.make(name, empty_database_url)
+    columns = had(empty_database_url)
+    before = rows(empty_database_url, columns)
     assert [table for table, found in before.items() if not found] == []
-    assert migrate.migrate(database_url) == (None if name == migrate.HEAD else name)
-    assert rows(database_url, columns) == before
-    assert differences(database_url) == []
-    assert conditions(database_url) == fresh_conditions[migrate.is_sqlite(database_url)]
-    with opened(database_url, ages.home) as company:
+    assert migrate.migrate(empty_database_url) == (None if name == migrate.HEAD else name)
+    assert rows(empty_database_url, columns) == before
+    assert differences(empty_database_url) == []
+    assert conditions(empty_database_url) == fresh_conditions[migrate.is_sqlite(empty_database_url)]
+    with opened(empty_database_url, ages.home) as company:
         check_whole(company)
         work_on(company)
         check_whole(company)
@@ -98,36 +102,36 @@ def stage() -> Iterator[Stage]:
 @pytest.mark.requirement("BX-06")
 def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was_or_finished(
     ages: Ages,
-    database_url: str,
+    empty_database_url: str,
     tmp_path: Path,
     stage: Stage,
-    postgres_url_factory: Callable[[str | None], str],
+    postgres_cluster: Cluster,
 ) -> None:
     name = "0001"
-    ages.make(name, database_url)
-    columns = had(database_url)
-    before = rows(database_url, columns)
+    ages.make(name, empty_database_url)
+    columns = had(empty_database_url)
+    before = rows(empty_database_url, columns)
     said = str(tmp_path / "said")
-    attempt = Attempt("migrate", database_url, str(tmp_path / "home"), "", said)
-    sqlite = migrate.is_sqlite(database_url)
-    beside = f"sqlite:///{tmp_path}/beside.db" if sqlite else postgres_url_factory(None)
+    attempt = Attempt("migrate", empty_database_url, str(tmp_path / "home"), "", said)
+    sqlite = migrate.is_sqlite(empty_database_url)
+    beside = f"sqlite:///{tmp_path}/beside.db" if sqlite else postgres_cluster.empty_database()
     ages.make(name, beside)
     steps = steps_of(stage, replace(attempt, url=beside))
     assert steps is not None
     killed = 0
     for step in spread(steps, 12 if sqlite else 8):
         killed += steps_of(stage, replace(attempt, dies_at=step)) is None
-        found = run_sql(database_url, "SELECT version_num FROM alembic_version")
-        assert rows(database_url, columns) == before, step
+        found = run_sql(empty_database_url, "SELECT version_num FROM alembic_version")
+        assert rows(empty_database_url, columns) == before, step
         if found == [(migrate.HEAD,)]:
             break  # after the commit
         assert found == [(name,)], step
-        assert had(database_url) == columns, step
+        assert had(empty_database_url) == columns, step
     assert killed >= 5
-    migrate.migrate(database_url)
-    assert rows(database_url, columns) == before
-    assert differences(database_url) == []
-    with opened(database_url, ages.home) as company:
+    migrate.migrate(empty_database_url)
+    assert rows(empty_database_url, columns) == before
+    assert differences(empty_database_url) == []
+    with opened(empty_database_url, ages.home) as company:
         check_whole(company)
 
 
@@ -135,12 +139,12 @@ def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was_or_finished(
 
 
 def test_an_older_database_is_backed_up_as_it_is_and_put_back(
-    ages: Ages, database_url: str, tmp_path: Path
+    ages: Ages, empty_database_url: str, tmp_path: Path
 ) -> None:
     """As before an upgrade; the program that made it could use what is put back."""
-    ages.make("0004", database_url)
-    before = rows(database_url, had(database_url))
-    found = written(database_url, ages.home, tmp_path / "backup.tar")
+    ages.make("0004", empty_database_url)
+    before = rows(empty_database_url, had(empty_database_url))
+    found = written(empty_database_url, ages.home, tmp_path / "backup.tar")
     assert found.schema == "0004"
     again = f"sqlite:///{tmp_path}/again/remit.db"
     put_back(tmp_path / "backup.tar", again, tmp_path / "again")
@@ -149,14 +153,14 @@ def test_an_older_database_is_backed_up_as_it_is_and_put_back(
 
 
 def test_every_command_refuses_a_newer_database_with_a_clear_sentence(
-    database_url: str, tmp_path: Path
+    empty_database_url: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "home"
-    with opened(database_url, folder) as company:
+    with opened(empty_database_url, folder) as company:
         company.file(company.board, b"text")
-    written(database_url, folder, tmp_path / "before.tar")
-    run_sql(database_url, "UPDATE alembic_version SET version_num = '9999'")
-    home = Home(folder, {"REMIT_DATABASE_URL": database_url})
+    written(empty_database_url, folder, tmp_path / "before.tar")
+    run_sql(empty_database_url, "UPDATE alembic_version SET version_num = '9999'")
+    home = Home(folder, {"REMIT_DATABASE_URL": empty_database_url})
     sentence = f"schema 9999, which is newer than this program ({migrate.HEAD})"
     for command in (("up", "--port", "0"), ("backup", str(tmp_path / "after.tar"))):
         result = home(*command)
@@ -171,7 +175,7 @@ def test_every_command_refuses_a_newer_database_with_a_clear_sentence(
     checked = home("doctor")
     assert checked.code == 1
     assert "schema 9999 is newer" in checked.out
-    assert run_sql(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
+    assert run_sql(empty_database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
 
 
 def test_a_newer_backup_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

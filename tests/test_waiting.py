@@ -1,7 +1,5 @@
 """What awaits a person, in one list; and what agents left open, themselves or below."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,22 +8,9 @@ from remit.clock import HOUR, MINUTE, to_iso
 from remit.services import agents, events, history, outcomes, questions, schedules, users, waiting
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import ack, end, look, send, take, unread
-from tests.organisation import problems, refusal, work
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-        assert problems(company) == []
-
+from tests.organisation import refusal, work
 
 #: For rules that no database has a part in.
 rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -40,17 +40,6 @@ from tests.working import (
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def company(database_url: str, tmp_path: Path, clock: VirtualClock) -> Iterator[Company]:
-    with opened(database_url, tmp_path / "home", clock) as company:
-        yield company
-
-
-@pytest.fixture
 def real(tmp_path: Path) -> Iterator[Company]:
     """With the clock on the wall, for workers."""
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:

@@ -5,12 +5,11 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from remit.clock import SECOND
+from remit.clock import SECOND, SystemClock
 from remit.errors import StorageFull
 from remit.runtime import execution, journal, processes, workspace
 from remit.runtime.worker import Worker
@@ -18,7 +17,7 @@ from remit.services import agents, claiming, run_endings, runs
 from remit.services.command import Context, logged
 from remit.services.identity import as_system
 from remit.store.blobs import storage_error
-from tests.company import Company, Member, opened
+from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.working import (
     alive,
@@ -38,9 +37,13 @@ from tests.working import (
 
 
 @pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        yield company
+def clock() -> SystemClock:
+    return SystemClock()
+
+
+@pytest.fixture
+def company(small: Company) -> Company:
+    return small
 
 
 @pytest.fixture(autouse=True)

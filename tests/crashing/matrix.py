@@ -58,7 +58,7 @@ class Matrix:
         self._databases: dict[str, Database] = {}
         for kind in ("nothing", "lost", "company"):
             self._folder.joinpath("now").mkdir()
-            url = self._sqlite if cluster is None else cluster.create_database()
+            url = self._sqlite if cluster is None else cluster.migrated_database()
             said = self.stage.run(Order(url, str(self.home), kind))
             assert said["code"] == 0, "it could not be prepared; what it said is above"
             self._folder.joinpath("now").rename(self._folder / kind)
