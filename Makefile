@@ -58,5 +58,5 @@ lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions
 	$(COMPILE) --extra llm --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

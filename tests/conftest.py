@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,10 @@ RUN = pytest.StashKey[RunFolder]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell without job control starts what is followed by `&` with SIGINT ignored. Every child
+    # would inherit that, and a test that interrupts one would wait for it for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # A worker inherits the folder from the process that started the run.
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = run_folder.begin()

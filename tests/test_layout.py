@@ -1,12 +1,27 @@
-"""The layers of the package and the one owner of each outside thing, read from the imports."""
+"""The layers of the package and the one owner of each outside thing, read from the imports.
+
+Also what has no place in the repository at all.
+"""
 
 import ast
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent / "src" / "remit"
+REPOSITORY = Path(__file__).parent.parent
+ROOT = REPOSITORY / "src" / "remit"
+
+#: Folders that tools fill with what they can make again.
+CACHES = {
+    "__pycache__",
+    ".hypothesis",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".schemathesis",
+}
 
 LEAVES = {"errors", "ids", "clock"}
 NOUNS = LEAVES | {"model"}
@@ -227,3 +242,14 @@ def test_a_module_without_a_docstring_is_caught() -> None:
 )
 def test_what_the_layers_allow_is_not_reported(module: str, statement: str) -> None:
     assert violations(module, f'"""A module."""\n{statement}\n') == []
+
+
+def test_no_cache_is_in_the_repository() -> None:
+    if not (REPOSITORY / ".git").exists():
+        return  # an unpacked archive, which has what the repository had
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    tracked = [Path(name) for name in listed.stdout.split("\0") if name]
+    assert Path("tests/test_layout.py") in tracked
+    assert [str(path) for path in tracked if CACHES & set(path.parts)] == []
