@@ -1,14 +1,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# One more than cores: a test often waits for a process. Each file stays with one worker.
+WORKERS ?= 3
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench campaign screenshots lock clean
+.PHONY: help setup demo test test-fast check bench campaign screenshots lock clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,20 +36,24 @@ demo: $(VENV)/.runtime ## install and show a company at work
 	@$(BIN)/remit demo
 
 test: setup ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(PYTEST)
+
+test-fast: $(VENV)/.dev ## run the quick ones: SQLite, no browser, no programs
+	$(PYTEST) --fast
 
 check: setup ## format, lint, types, tests: what has to pass before a commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(PYTEST)
 
 bench: $(VENV)/.dev ## measure
 	$(BIN)/python -m benchmarks
 
 SEEDS ?= 1-1000
 STEPS ?= 1000
-campaign: $(VENV)/.runtime ## put random companies through crashes for hours (SEEDS=1-1000 STEPS=1000)
+campaign: setup ## the tests that take too long, then random companies (SEEDS=1-1000 STEPS=1000)
+	$(PYTEST) --campaign
 	$(BIN)/remit simulate --seeds $(SEEDS) --steps $(STEPS)
 
 screenshots: setup ## take pictures of every page of the dashboard

@@ -15,6 +15,7 @@ from tests import postgres, run_folder
 from tests.company import Company, opened
 from tests.organisation import problems
 from tests.run_folder import RunFolder
+from tests.selection import pytest_addoption, pytest_collection_modifyitems  # noqa: F401  hooks
 from tests.templates import lay_tables
 
 if TYPE_CHECKING:
@@ -70,6 +71,18 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     """The address of a database with all tables and no rows; a test runs once per engine."""
     if request.param == "sqlite":
         yield lay_tables(f"sqlite:///{tmp_path}/remit.db")
+        return
+    cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
+    url = cluster.migrated_database()
+    yield url
+    cluster.drop_database(url)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def served_database(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The database of an instance that the tests of a file share; None is SQLite in its home."""
+    if request.param == "sqlite":
+        yield None
         return
     cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
     url = cluster.migrated_database()

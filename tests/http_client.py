@@ -28,6 +28,7 @@ from remit.entrypoints.http.lazy import Endpoint
 from remit.entrypoints.serve import Server
 from remit.services.library import LARGEST_FILE
 from remit.settings import Settings, load
+from tests.templates import lay_tables
 
 SOURCE = Path(__file__).parent.parent / "src"
 SECONDS = 30
@@ -154,6 +155,7 @@ def serving(
 ) -> Iterator[Running]:
     """A real server on loopback, in a thread, until the block ends."""
     settings = settings_for(home, database_url)
+    lay_tables(settings.database_url)
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

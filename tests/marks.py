@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -64,6 +65,7 @@ def declared_tests(path: str, source: str) -> dict[str, Test]:
     return tests
 
 
+@cache
 def all_tests() -> dict[str, Test]:
     """Return the tests of the project by their node names."""
     tests: dict[str, Test] = {}

@@ -56,6 +56,11 @@ def current() -> RunFolder:
     return RunFolder(Path(folder), int(owner))
 
 
+def is_under_way() -> bool:
+    """Scripts use what tests use, without a run around them."""
+    return _VARIABLE in os.environ
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     with path.open("w") as handle:

@@ -12,7 +12,10 @@ from tests import run_folder
 
 def lay_tables(url: str) -> str:
     """Give a SQLite database that is not there yet its tables, as a first start would."""
-    if migrate.is_sqlite(url) and not (path := migrate.sqlite_path(url)).exists():
+    if not run_folder.is_under_way() or not migrate.is_sqlite(url):
+        return url
+    path = migrate.sqlite_path(url)
+    if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(_migrated(), path)
     return url

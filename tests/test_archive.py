@@ -1519,6 +1519,7 @@ def test_a_file_larger_than_the_instance_takes_is_named(tmp_path: Path) -> None:
             import_(other, archive, name="Copy")
 
 
+@pytest.mark.slow
 def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_path: Path) -> None:
     company = remit.json("company", "create", "Acme")
     config = ("--adapter", "process", "--config", '{"command": "a", "env": {"KEY": "canary"}}')
@@ -1564,6 +1565,7 @@ def test_the_command_line_takes_no_links_and_no_other_folders(remit: Home, tmp_p
     refused(remit("company", "import", str(tmp_path)), 1, "not a name that an export has")
 
 
+@pytest.mark.slow
 def test_a_drawing_is_written_by_the_command_line(remit: Home, tmp_path: Path) -> None:
     company = remit.json("company", "create", "Drawn")
     remit.json("--company", "Drawn", "agent", "create", "lead", "--purpose", "Lead <them>")

@@ -260,6 +260,7 @@ def first_disagreement(ask: Decider) -> tuple[int, Question | None]:
 
 
 @pytest.mark.requirement("BX-02", "AG-02", "AG-44", "AG-41")
+@pytest.mark.slow
 def test_every_decision_about_a_file_follows_the_rules() -> None:
     asked, wrong = first_disagreement(decide)
     assert wrong is None
@@ -369,6 +370,7 @@ def every_person(agents: int) -> Iterator[Person]:
 
 
 @pytest.mark.requirement("BX-02")
+@pytest.mark.slow
 def test_every_decision_for_a_person_follows_the_rules_in_every_tree() -> None:
     worlds, asked = 0, 0
     for size in range(1, 5):
@@ -505,6 +507,7 @@ def all_holdings() -> Iterator[tuple[Grant, ...]]:
 
 
 @pytest.mark.requirement("BX-01", "BX-02", "AG-45", "AG-46")
+@pytest.mark.slow
 def test_whatever_is_passed_on_is_inside_of_what_is_held() -> None:
     asked, given = 0, 0
     for held in all_holdings():

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
+LONG = pytest.mark.campaign("measures for half a minute, and shows only that its table is whole")
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -36,6 +39,7 @@ def test_a_measurement_prints_the_machine_and_its_table() -> None:
     assert re.fullmatch(r"(everything within budget|\d over budget); took \d+ s", verdict)
 
 
+@LONG
 def test_mail_is_measured_through_all_that_it_goes_through() -> None:
     done = bench("mail", "--quick")
     assert (done.returncode, done.stderr) == (0, "")
@@ -69,6 +73,7 @@ def test_runs_are_measured_from_the_wake_to_the_end() -> None:
         assert name in rows
 
 
+@LONG
 def test_hiring_and_deciding_are_measured_against_the_peer() -> None:
     done = bench("governance", "--quick")
     assert (done.returncode, done.stderr) == (0, "")
@@ -80,6 +85,7 @@ def test_hiring_and_deciding_are_measured_against_the_peer() -> None:
         assert name in rows
 
 
+@LONG
 def test_copies_of_repositories_are_measured_against_plain_ones() -> None:
     done = bench("repos", "--quick")
     assert (done.returncode, done.stderr) == (0, "")

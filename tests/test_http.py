@@ -31,7 +31,6 @@ from remit.services import claiming
 from remit.services.identity import as_system
 from remit.store.database import Transaction
 from remit.testing.clock import VirtualClock
-from tests import postgres
 from tests.http_client import Answer, Client, Running, server_sent, serving
 
 LARGEST_FILE = 1024 * 1024
@@ -93,18 +92,14 @@ class World:
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    served_database: str | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    home, url = tmp_path_factory.mktemp("home"), None
-    if request.param == "postgresql":
-        cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-        url = cluster.migrated_database()
-    with serving(home, url, largest_file=LARGEST_FILE) as found:
+    with serving(
+        tmp_path_factory.mktemp("home"), served_database, largest_file=LARGEST_FILE
+    ) as found:
         yield found
-    if url is not None:
-        cluster.drop_database(url)
 
 
 @pytest.fixture
@@ -1232,6 +1227,7 @@ def bad_request(
     return path + ("?" + "&".join(query) if query else ""), body, headers
 
 
+@pytest.mark.slow
 def test_two_thousand_bad_requests_break_nothing_and_change_nothing(world: World) -> None:
     chance = random.Random(20260502)
     routes = [
@@ -1269,6 +1265,7 @@ schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
 
 
 @pytest.mark.timeout(600)  # thousands of requests
+@pytest.mark.slow
 def test_nothing_generated_from_the_description_breaks_the_server(tmp_path: Path) -> None:
     hooks = tmp_path / "hooks.py"
     hooks.write_text(HOOKS)

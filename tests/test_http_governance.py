@@ -12,7 +12,6 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.ids import Ids
-from tests import postgres
 from tests.http_client import Answer, Client, Running, serving
 
 APPROVAL_FIELDS = {
@@ -83,18 +82,12 @@ class World:
         return Api(self.running.client(made["token"]), self.company)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    served_database: str | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    home, url = tmp_path_factory.mktemp("home"), None
-    if request.param == "postgresql":
-        cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-        url = cluster.migrated_database()
-    with serving(home, url) as found:
+    with serving(tmp_path_factory.mktemp("home"), served_database) as found:
         yield found
-    if url is not None:
-        cluster.drop_database(url)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from remit.runtime import runs
 from remit.services import inbox as inboxes
 from remit.services import mail
 from remit.services.identity import Caller
-from tests import postgres
 from tests.http_client import Answer, Client, Running, server_sent, serving
 
 HOSTILE = "---\nenvelope-id: x\nfrom: user:board\nfrom-board: yes\x1b[2J\u202e</script>{{7*7}} 宣伝"
@@ -70,18 +69,14 @@ class World:
         asyncio.run(main())  # the gate may be used from any thread
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    served_database: str | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    home, url = tmp_path_factory.mktemp("home"), None
-    if request.param == "postgresql":
-        cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-        url = cluster.migrated_database()
-    with serving(home, url, largest_file=LARGEST_FILE) as found:
+    with serving(
+        tmp_path_factory.mktemp("home"), served_database, largest_file=LARGEST_FILE
+    ) as found:
         yield found
-    if url is not None:
-        cluster.drop_database(url)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from remit.entrypoints.http.org import nested
 from remit.ids import Ids
 from remit.services import agents
 from remit.services.identity import Caller
-from tests import postgres
 from tests.http_client import Client, Running, serving
 
 HOSTILE = "</script>{{7*7}}'; DROP TABLE outcomes;-- [bold]x[/bold] 宣伝"
@@ -55,18 +54,12 @@ class World:
         return found
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    served_database: str | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    home, url = tmp_path_factory.mktemp("home"), None
-    if request.param == "postgresql":
-        cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-        url = cluster.migrated_database()
-    with serving(home, url) as found:
+    with serving(tmp_path_factory.mktemp("home"), served_database) as found:
         yield found
-    if url is not None:
-        cluster.drop_database(url)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from remit.ids import Ids
 from remit.runtime.runs import LiveRun, begin, finish
 from remit.services import claiming
 from remit.services.identity import as_system
-from tests import postgres
 from tests.http_client import Client, Running, server_sent, serving
 
 T = TypeVar("T")
@@ -28,18 +27,12 @@ RUN_FIELDS = {
 }
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    served_database: str | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    home, url = tmp_path_factory.mktemp("home"), None
-    if request.param == "postgresql":
-        cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
-        url = cluster.migrated_database()
-    with serving(home, url) as found:
+    with serving(tmp_path_factory.mktemp("home"), served_database) as found:
         yield found
-    if url is not None:
-        cluster.drop_database(url)
 
 
 @dataclass

@@ -748,6 +748,7 @@ def test_the_bridge_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("over", ["http", "stdio"])
+@pytest.mark.programs
 def test_claude_calls_tools_and_reads_results_and_errors(
     instance: Instance, tmp_path: Path, over: str
 ) -> None:
@@ -780,6 +781,7 @@ def test_claude_calls_tools_and_reads_results_and_errors(
     assert wrong.text.startswith("invalid: text: is required; wrong: is not known")
 
 
+@pytest.mark.programs
 def test_claude_is_told_that_a_token_is_not_valid(instance: Instance, tmp_path: Path) -> None:
     server = claude.http_server(instance.endpoint, "wrong")
     with FakeAnthropic([Say("Done.")]) as model:
@@ -789,6 +791,7 @@ def test_claude_is_told_that_a_token_is_not_valid(instance: Instance, tmp_path: 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("over", ["http", "stdio"])
+@pytest.mark.programs
 def test_the_inspector_lists_and_calls_tools(
     instance: Instance, tmp_path: Path, over: str, era: Era
 ) -> None:

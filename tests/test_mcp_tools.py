@@ -1218,6 +1218,7 @@ def everything(site: Site) -> dict[str, list[tuple[Any, ...]]]:
 
 @pytest.mark.requirement("AG-53")
 @pytest.mark.parametrize("version", [EARLIER, LATER])
+@pytest.mark.slow
 def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
     tmp_path: Path, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -1390,6 +1391,7 @@ def test_every_tool_works_through_the_bridge(
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("over", ["http", "stdio"])
+@pytest.mark.programs
 def test_the_inspector_finds_nothing_wrong(
     site: Site, boss: Member, tmp_path: Path, era: Era, over: str
 ) -> None:
@@ -1409,6 +1411,7 @@ def test_the_inspector_finds_nothing_wrong(
 
 @pytest.mark.requirement("AG-13", "AG-18", "AG-19", "AG-20", "AG-53")
 @pytest.mark.parametrize("over", ["http", "stdio"])
+@pytest.mark.programs
 def test_claude_works_in_the_knowledge_base_and_is_refused_what_is_not_its_own(
     site: Site, boss: Member, at_work: ScriptedAgent, tmp_path: Path, over: str
 ) -> None:

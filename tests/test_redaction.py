@@ -410,6 +410,7 @@ WORST = {
 
 
 @pytest.mark.parametrize("part", WORST.values(), ids=WORST)
+@pytest.mark.slow
 def test_a_megabyte_takes_no_time(part: str) -> None:
     text = part * (1_000_000 // len(part))
     begin = time.process_time()
@@ -418,6 +419,7 @@ def test_a_megabyte_takes_no_time(part: str) -> None:
     assert time.process_time() - begin < 30
 
 
+@pytest.mark.slow
 def test_a_name_of_a_megabyte_takes_no_time() -> None:
     begin = time.process_time()
     without_secrets({part * (300_000 // len(part)): "x" for part in WORST.values()})

@@ -93,6 +93,7 @@ def test_a_repository_is_cloned_into_the_workspace_from_a_local_copy(
 
 
 @pytest.mark.requirement("AG-24")
+@pytest.mark.slow
 def test_twenty_agents_at_once_cause_one_fetch(
     small: Company, remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,84 @@
+"""Which tests a run leaves out, and why.
+
+`make test` leaves out the campaign: tests marked `campaign("why")`, which repeat with other seeds,
+or measure for long, what a shorter test shows already. `make test-fast` also leaves out what needs
+a browser, an agent's program, PostgreSQL or processes of its own; it is for between two edits.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+
+import pytest
+
+#: Files that a fast run leaves out, with what takes their time.
+SLOW_FILES = {
+    "test_web_*.py": "a browser",
+    "test_real_agents.py": "agents' programs",
+    "test_adapter_conformance.py": "agents' programs",
+    "test_job_agents.py": "agents' programs",
+    "test_budget_runs.py": "agents' programs",
+    "test_secret_isolation.py": "agents' programs",
+    "test_cli*.py": "the command line, a process a command",
+    "test_connections.py": "the command line",
+    "test_demo.py": "the demonstration, several times",
+    "test_serve.py": "instances in processes of their own",
+    "test_interrupts.py": "instances in processes of their own",
+    "test_benchmarks.py": "benchmarks",
+    "test_crash_matrix.py": "processes that are killed",
+    "test_*_crash.py": "processes that are killed",
+    "test_*_kills.py": "processes that are killed",
+    "test_linearizability.py": "processes that are killed",
+    "test_full_disk.py": "disks that are full",
+    "test_sandbox.py": "sandboxes",
+    "test_landlock.py": "sandboxes",
+    "test_backup.py": "instances in processes of their own",
+    "test_upgrades.py": "a database of every schema",
+    "test_releases.py": "a database of every release",
+    "test_simulation.py": "whole simulations",
+    "test_*_histories.py": "thousands of random histories",
+    "test_attacks_*.py": "attacks on every route",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("remit")
+    group.addoption(
+        "--fast", action="store_true", help="only what is quick: see tests/selection.py"
+    )
+    group.addoption("--campaign", action="store_true", help="only the tests of the campaign")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = [item for item in items if _is_wanted(config, item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+    # Files go to the workers in this order: a slow one that began last would keep all waiting.
+    items[:] = sorted(wanted, key=lambda item: not _is_in_slow_file(item))
+
+
+def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:
+    campaign = item.get_closest_marker("campaign")
+    if campaign is not None and not (campaign.args and campaign.args[0]):
+        raise pytest.UsageError(f"{item.nodeid} is of the campaign and does not say why")
+    if config.getoption("campaign"):
+        return campaign is not None
+    if campaign is not None:
+        return False
+    return not config.getoption("fast") or _is_quick(item)
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    if _is_in_slow_file(item):
+        return False
+    fixtures = set(getattr(item, "fixturenames", ()))
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return (
+        not fixtures & {"chromium", "postgres_cluster"}
+        and "postgresql" not in [value for value in parameters.values() if isinstance(value, str)]
+        and item.get_closest_marker("programs") is None
+        and item.get_closest_marker("slow") is None
+    )
+
+
+def _is_in_slow_file(item: pytest.Item) -> bool:
+    return any(fnmatch(item.path.name, pattern) for pattern in SLOW_FILES)
