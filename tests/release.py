@@ -22,7 +22,7 @@ from typing import Any
 from remit.app import App
 from remit.clock import HOUR
 from remit.errors import AwaitsApproval, RemitError
-from remit.model.run import MOST_FAILURES
+from remit.model.run import FAILURES_TOLD
 from remit.services import agents, grants, mail, questions
 from remit.services.identity import Caller, as_system
 from remit.services.verbs import all_verbs
@@ -170,7 +170,7 @@ def _get_into_trouble(company: Company) -> None:
     """Agents that were switched off or paused, one that is slowed, and a letter that died."""
     clock = company.clock
     assert isinstance(clock, VirtualClock)
-    runs = {"idle": 3, "failing": MOST_FAILURES, "slowed": 1, "paused": 0}
+    runs = {"idle": 3, "failing": FAILURES_TOLD, "slowed": 1, "paused": 0}
     for name, count in runs.items():
         agent = company.agent(name, adapter_type="scripted")
         if name == "failing":

@@ -18,6 +18,7 @@ from pathlib import Path
 
 _VARIABLE = "REMIT_TEST_RUN"
 _MEMORY = Path("/dev/shm")
+_PREFIX = "remit-tests-"
 #: A whole run takes less than half of it.
 _ENOUGH = 4 << 30
 
@@ -42,7 +43,9 @@ def begin(*, on_disk: bool = False) -> RunFolder:
     """Make the folder, for this process and for the workers it starts."""
     in_memory = not on_disk and _has_room()
     place = os.environ.get("REMIT_TEST_FOLDER") or (_MEMORY if in_memory else None)
-    folder = Path(tempfile.mkdtemp(prefix="remit-tests-", dir=place))
+    if in_memory:
+        _remove_leftovers()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place))
     folder.chmod(0o711)  # the database server in it is another user
     (folder / "tmp").mkdir()
     os.environ["TMPDIR"] = str(folder / "tmp")
@@ -66,6 +69,14 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def _remove_leftovers() -> None:
+    """What runs that were killed left in memory."""
+    for folder in _MEMORY.glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdecimal() and not Path("/proc", owner).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_room() -> bool:

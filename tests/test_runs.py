@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.clock import HOUR, MINUTE, SECOND, to_iso
+from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
-from remit.model.run import HELD, MOST_FAILURES, MOST_IDLE_RUNS
+from remit.model.run import FAILURES_TOLD, IDLE_PAUSES, IDLE_RUNS_TOLD
 from remit.runtime import runs as local_runs
 from remit.runtime.silence import Silence
 from remit.services import (
@@ -17,6 +17,7 @@ from remit.services import (
     inbox,
     mail,
     outcomes,
+    questions,
     run_endings,
     runs,
     users,
@@ -324,30 +325,69 @@ def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> No
     assert silence.of({"late": -3600}, 129.9) == []
 
 
-@pytest.mark.requirement("BX-16")
-def test_runs_that_change_nothing_slow_down_and_stop_the_agent(
+@pytest.mark.requirement("BX-16", "AG-64", "AG-87", "HB-29")
+def test_runs_that_change_nothing_slow_the_agent_down_and_never_switch_it_off(
     company: Company, clock: VirtualClock
 ) -> None:
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
     part(company, dev)
     pauses = []
-    for _ in range(MOST_IDLE_RUNS):
+    for _ in range(IDLE_RUNS_TOLD + 2):
         end(company, claim(company, dev), final_response="@lead Still thinking.")
         pauses.append(held(company, dev).due_at - clock.now())
-        clock.advance(HOUR)
-    assert pauses[0] < pauses[1] < HOUR
-    assert held(company, dev).due_at == HELD
-    assert ready(company, each=100) == [lead.id]
-    assert why_idle(company, dev) == "stopped"
+        assert why_idle(company, dev) == "backoff"
+        clock.advance(pauses[-1])
+    assert pauses == [*IDLE_PAUSES, DAY, DAY]
     letters = [one["subject"] for one in look(company, lead) if one["sender"] == "system"]
-    assert letters == ["dev was stopped"]
-    # Mail does not start it, somebody has to; then it has all its chances again.
-    send(company, company.board, "agent:dev")
+    assert letters == ["dev does not get on"]
+    assert company.call(company.board, agents.show, agent="dev")["status"] == "idle"
+    # Whatever somebody else says to it starts it at once, with all its chances again.
+    end(company, claim(company, dev))
     assert dev.id not in ready(company)
-    company.call(lead.caller, agents.start, agent="dev")
+    send(company, company.board, "agent:dev")
     assert dev.id in ready(company)
     assert held(company, dev).idle_runs == 0
+
+
+@pytest.mark.requirement("BX-10")
+def test_a_decision_starts_a_requester_whose_runs_changed_nothing_meanwhile(
+    company: Company, clock: VirtualClock
+) -> None:
+    """A person takes as long as a person takes."""
+    dev = worker(company, "dev")
+    part(company, dev)
+    run = claim(company, dev)
+    asked = company.call(run.caller, questions.ask, question="Which colour?", to="board")
+    end(company, run)
+    for _ in range(4):
+        clock.advance(held(company, dev).due_at - clock.now())
+        end(company, claim(company, dev))
+    assert dev.id not in ready(company)
+    company.call(company.board, questions.answer, question=asked["id"], answer="Blue")
+    assert dev.id in ready(company)
+
+
+@pytest.mark.requirement("BX-16")
+def test_an_agent_that_writes_its_memory_alone_makes_no_progress(
+    small: Company, clock: VirtualClock
+) -> None:
+    """Else one that follows its prompt to the letter would be started again at once, for ever."""
+    dev = worker(small, "dev")
+    part(small, dev)
+    run = claim(small, dev)
+    (state,) = small.sql("SELECT state_file_id FROM agents WHERE id = ?", dev.id)[0]
+    seen, _ = small.read(run.caller, state)
+    small.write(run.caller, seen, b"I looked again.")
+    small.file(run.caller, b"Nothing new.", "memories/2026-01-05.md")
+    small.call(run.caller, agents.submit_log, summary="I looked.")
+    end(small, run)
+    assert held(small, dev).idle_runs == 1
+    clock.advance(HOUR)
+    run = claim(small, dev)
+    small.file(run.caller, b"The report.", "what somebody wants to read")
+    end(small, run)
+    assert held(small, dev).idle_runs == 0
 
 
 @pytest.mark.requirement("BX-16")
@@ -373,30 +413,34 @@ def test_a_run_that_changed_something_or_dealt_with_mail_is_no_idle_one(
 
 
 @pytest.mark.requirement("HH-42")
-def test_a_boss_is_told_once_for_each_cause_and_failures_back_off_and_stop(
+def test_a_boss_is_told_once_for_each_cause_and_failures_back_off(
     company: Company, clock: VirtualClock
 ) -> None:
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
     part(company, dev)
     pauses = []
-    for cause in ("no key", "no key", "no money", "no key", "no key")[:MOST_FAILURES]:
+    for cause in ("no key", "no key", "no money", "no key", "no key", "no key", "no key"):
         end(company, claim(company, dev), "failed", error=cause)
         pauses.append(held(company, dev).due_at - clock.now())
+        assert why_idle(company, dev) == "backoff"
         clock.advance(HOUR)
-    assert pauses[:3] == sorted(pauses[:3])
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 10 * MINUTE
     bodies = [one["body"] for one in look(company, lead)]
-    assert [body.partition(":")[2].strip() for body in bodies] == [
-        "no key.",
-        "no money.",
-        "no key.",
-        "5 runs in a row failed, the last one because no key. Resume it later.",
+    assert bodies == [
+        "A run of dev failed: no key.",
+        "A run of dev failed: no money.",
+        "A run of dev failed: no key.",
+        (
+            "5 runs in a row of dev failed, the last one because no key. "
+            "It is tried again every few minutes."
+        ),
     ]
-    assert why_idle(company, dev) == "stopped"
-    assert dev.id not in ready(company)
+    assert dev.id in ready(company)
     # Between good runs one and the same cause is told once; it is news after two good ones.
     let_sleep(company, lead)
-    company.call(lead.caller, agents.start, agent="dev")
+    company.call(lead.caller, agents.restart, agent="dev")
     for status in ("failed", "completed", "failed", "completed", "completed", "failed"):
         before = len(look(company, lead))
         run = claim(company, dev)
@@ -430,7 +474,7 @@ def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: Virtual
     small.sql("UPDATE agents SET adapter_type = 'scripted' WHERE name = 'ceo'")
     small.call(small.board, agents.start, agent="ceo")
     part(small, small.ceo)
-    for _ in range(MOST_FAILURES + 2):
+    for _ in range(FAILURES_TOLD + 2):
         run = claim(small, small.ceo)
         clock.advance(claiming.LEASE_TIME)
         give_up(small, run)
@@ -442,7 +486,7 @@ def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: Virtual
 def test_being_shut_down_is_no_failure_of_the_agent(small: Company, clock: VirtualClock) -> None:
     dev = worker(small, "dev")
     part(small, dev)
-    for _ in range(MOST_FAILURES + 1):
+    for _ in range(FAILURES_TOLD + 1):
         end(
             small,
             claim(small, dev),

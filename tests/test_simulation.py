@@ -141,11 +141,8 @@ def test_an_agent_that_dies_gets_its_mail_again_until_it_is_given_up() -> None:
         ada = sim.agent("Ada", dies)
         sim.send(ada, "Try this")
         sim.run(patience=2 * HOUR)
-        assert ada.turns >= 3
+        assert ada.turns == 3
         check(sim)
-        assert (
-            "was stopped" in " ".join(one.subject for one in sim.mail(sim.root)) or ada.turns == 3
-        )
 
 
 # ── what breaks is noticed ──────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.clock import MINUTE, SECOND, Micros
+from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
 
 
@@ -87,13 +87,23 @@ class Lease:
 #: When an agent is due that is not to be started until something new comes, or somebody says so.
 HELD: Micros = 1 << 62
 
-#: How often an agent may be run without changing anything before it is stopped.
-MOST_IDLE_RUNS = 3
-MOST_FAILURES = 5
+#: How long an agent waits after each run in a row that changed nothing; the last holds from then on.
+IDLE_PAUSES: tuple[Micros, ...] = (
+    30 * SECOND,
+    2 * MINUTE,
+    10 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    4 * HOUR,
+    DAY,
+)
+#: So many idle or failed runs in a row are worth a word to the boss.
+IDLE_RUNS_TOLD = len(IDLE_PAUSES)
+FAILURES_TOLD = 5
 
 
 def pause_after(idle_runs: int, failures: int) -> Micros:
-    """How long an agent waits before it is tried again."""
-    idle = 0 if idle_runs == 0 else min(30 * SECOND * 4 ** (idle_runs - 1), 60 * MINUTE)
+    """How long an agent waits before it is tried again. It is slowed down, never switched off."""
+    idle = 0 if idle_runs == 0 else IDLE_PAUSES[min(idle_runs, len(IDLE_PAUSES)) - 1]
     failed = 0 if failures == 0 else min(2 * SECOND * 4 ** (failures - 1), 10 * MINUTE)
     return max(idle, failed)

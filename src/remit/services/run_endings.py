@@ -1,8 +1,8 @@
 """How a run ends, and what becomes of its agent then.
 
 Its token dies, its mail is done or returns, and its agent is let go of: to be started again at
-once, later, or not until somebody says so. Whoever does not get on is stopped, and its boss is
-told once.
+once, later, or not until somebody says so. An agent that does not get on is slowed down, and its
+boss is told once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from remit.errors import Conflict
 from remit.model.agent import Agent, AgentStatus
 from remit.model.run import (
     ENDED_WELL,
+    FAILURES_TOLD,
     HELD,
-    MOST_FAILURES,
-    MOST_IDLE_RUNS,
+    IDLE_RUNS_TOLD,
     Lease,
     Run,
     RunStatus,
@@ -78,10 +78,13 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) 
 
 
 def changed(ctx: Context, run: Run) -> bool:
-    """Whether a run did something that lasts: dealt with mail, or changed anything."""
+    """Whether a run made progress that somebody else could notice: it dealt with mail, or changed
+    something other than its own memory."""
     now = ctx.tx.one(statements.RUN, run=run.id)
     assert now is not None
-    return now.message_ids != "[]" or bool(ctx.tx.one(statements.CHANGES_BY, run=run.id))
+    if now.message_ids != "[]":
+        return True
+    return bool(ctx.tx.one(statements.PROGRESS_OF, run=run.id, agent=run.agent_id))
 
 
 def release(
@@ -186,12 +189,16 @@ def _after(
 def _say_what_follows(
     ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
 ) -> None:
-    """Stop what does not get on; its boss is told, once for each cause."""
-    root = agent.boss_id is None
-    if after.idle_runs >= MOST_IDLE_RUNS:
-        _stop(ctx, agent, f"{after.idle_runs} runs in a row changed nothing")
-    elif after.failures == MOST_FAILURES and root:
-        # Nobody above could start it again, so Remit goes on trying.
+    """Tell the boss of an agent that does not get on, once for each cause."""
+    if after.idle_runs == IDLE_RUNS_TOLD:
+        _tell_boss(
+            ctx,
+            agent,
+            f"{agent.name} does not get on",
+            f"{after.idle_runs} runs in a row of {agent.name} changed nothing. Mail, an answer or "
+            "a change of its work starts it at once; otherwise it is tried once a day.",
+        )
+    elif after.failures == FAILURES_TOLD:
         _tell_boss(
             ctx,
             agent,
@@ -199,16 +206,10 @@ def _say_what_follows(
             f"{after.failures} runs in a row of {agent.name} failed, the last one because "
             f"{after.cause}. It is tried again every few minutes.",
         )
-    elif after.failures >= MOST_FAILURES and not root:
-        _stop(
-            ctx,
-            agent,
-            f"{after.failures} runs in a row failed, the last one because {after.cause}",
-        )
     elif (
         after.cause is not None
         and not _is_same(after.cause, before.told)
-        and not (root and ended is RunStatus.LOST)
+        and not (agent.boss_id is None and ended is RunStatus.LOST)
     ):
         _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {after.cause}.")
 
@@ -232,18 +233,6 @@ def clean(report: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, int):
             cleaned[name] = min(max(int(value), 0), MOST_COUNTED)
     return cleaned
-
-
-def _stop(ctx: Context, agent: Agent, why: str) -> None:
-    now = lookup.agent_row(ctx, agent.id)
-    if now is None or now.status is not AgentStatus.IDLE:
-        return
-    tree.set_status(ctx, now, AgentStatus.ERROR)
-    ctx.tx.run(leases.TOLD, agent=agent.id, new_told=why)
-    ctx.record("agent.stop", f"agent:{agent.id}", {"name": agent.name, "reason": why})
-    _tell_boss(
-        ctx, now, f"{agent.name} was stopped", f"{agent.name} was stopped: {why}. Resume it later."
-    )
 
 
 def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:

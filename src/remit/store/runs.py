@@ -24,7 +24,9 @@ from remit.model.run import Run
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agent_sessions,
+    agents,
     events,
+    files,
     run_logs,
     runs,
 )
@@ -106,8 +108,20 @@ COUNT_USAGE = change(
 TOOK_UP = change(
     update(runs).where(runs.c.id == bind("run")).values(message_ids=bind("new_message_ids"))
 )
-#: How much a run did that lasts; saying goodbye and fetching what it needs do not count.
-CHANGES_BY = Statement(
+#: What an agent keeps for itself: its state document and its daily notes.
+_own_memory = (
+    select(literal("kb_file:").concat(agents.c.state_file_id))
+    .where(agents.c.id == bind("agent"))
+    .union_all(
+        select(literal("kb_file:").concat(files.c.id)).where(
+            files.c.home_agent_id == bind("agent"),
+            files.c.description.like("memories/____-__-__.md"),
+        )
+    )
+)
+#: How much a run did that somebody else could notice. Saying goodbye, fetching what it needs and
+#: writing to its own memory do not count.
+PROGRESS_OF = Statement(
     select(func.count())
     .select_from(events)
     .where(
@@ -116,6 +130,7 @@ CHANGES_BY = Statement(
         events.c.action.not_in(
             [literal("log.submit"), literal("approval.remind"), literal("repo.clone")]
         ),
+        events.c.resource.not_in(_own_memory),
     ),
     scalar,
 )
