@@ -87,7 +87,7 @@ class Lease:
 #: When an agent is due that is not to be started until something new comes, or somebody says so.
 HELD: Micros = 1 << 62
 
-#: How long an agent waits after each run in a row that changed nothing; the last holds from then on.
+#: How long an agent waits after each run in a row that changed nothing; the last one repeats.
 IDLE_PAUSES: tuple[Micros, ...] = (
     30 * SECOND,
     2 * MINUTE,
