@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from remit.runtime.programs import parts_of
 from tests.sandbox_attempts import attempts
 
 DRIVER = Path(__file__).with_name("sandbox_driver.py")
+ATTEMPTS = Path(__file__).with_name("sandbox_attempts.py")
 SOURCE = Path(sandbox.__file__).parents[2]
 NOBODY = 65534
 NAMES = list(attempts({"pid": 0}))
@@ -84,18 +86,29 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def tried(request: pytest.FixtureRequest) -> Attempts:
     kind, who = request.param
     found(kind)
-    start = [sys.executable]
-    if who == "as another user":
-        if os.geteuid() != 0:
-            pytest.skip("only root can become another user")
-        change = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-        start = ["/usr/bin/setpriv", *change, "/usr/bin/python3"]
+    if who == "as we are":
+        return {**driven([sys.executable], DRIVER, SOURCE, kind), "root": {"root": True}}
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    change = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    start = ["/usr/bin/setpriv", *change, "/usr/bin/python3"]
+    # The checkout may be where others cannot look, as in the home of root.
+    with tempfile.TemporaryDirectory(prefix="remit-driver-") as name:
+        place = Path(name)
+        shutil.copytree(SOURCE / "remit", place / "remit")
+        for file in (DRIVER, ATTEMPTS):
+            shutil.copy(file, place)
+        subprocess.run(["chmod", "-R", "a+rX", name], check=True)
+        return {**driven(start, place / DRIVER.name, place, kind), "root": {"root": False}}
+
+
+def driven(start: Sequence[str], driver: Path, source: Path, kind: str) -> Attempts:
     done = subprocess.run(
-        [*start, str(DRIVER)],
+        [*start, str(driver)],
         env={
             # Where there is no bubblewrap, or where there is.
             "PATH": "/usr/bin:/bin" if kind == "bubblewrap" else "/nowhere",
-            "PYTHONPATH": str(SOURCE),
+            "PYTHONPATH": str(source),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOST_SECRET": "canary",
         },
@@ -105,7 +118,8 @@ def tried(request: pytest.FixtureRequest) -> Attempts:
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    return {**json.loads(done.stdout), "root": {"root": who == "as we are"}}
+    answer: Attempts = json.loads(done.stdout)
+    return answer
 
 
 @pytest.mark.parametrize("attempt", NAMES)

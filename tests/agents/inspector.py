@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import playwright
+
 from tests.agents import ClientMissing, program
 
 Era = Literal["legacy", "modern"]
+
+#: The inspector asks for a newer Node.js than Debian has; the browser's driver brings one.
+NODE = Path(playwright.__file__).parent / "driver" / "node"
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,12 @@ class Inspector:
         return self._run("--method", "tools/call", *given)
 
     def _run(self, *request: str) -> dict[str, Any]:
-        node = shutil.which("node")
-        if node is None:
-            raise ClientMissing("node is not installed; run scripts/test-deps, then try again.")
+        if not NODE.exists():
+            raise ClientMissing(f"{NODE} is missing; run make setup, then try again.")
         self.home.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
             [
-                *(node, str(program("mcp-inspector")), "--cli", "--quiet"),
+                *(str(NODE), str(program("mcp-inspector")), "--cli", "--quiet"),
                 *(*self.options, *request, "--", *self.target),
             ],
             env={"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LANG": "C.UTF-8"},
