@@ -58,6 +58,7 @@ FAILED_RUNS = Statement(
     .where(
         runs.c.company_id == bind("company"),
         runs.c.status.in_([literal("failed"), literal("lost")]),
+        func.coalesce(runs.c.exit_reason, literal("")) != literal("stopped"),
         ~exists().where(_later.c.agent_id == runs.c.agent_id, _later.c.id > runs.c.id),
     )
     .order_by(runs.c.id.desc())
@@ -177,7 +178,7 @@ LOG = Statement(
     .limit(bind("limit")),
     into(LogPiece),
 )
-#: Newest first: runs that ended badly, whatever came after them.
+#: Newest first: runs that ended badly, whatever came after them. A run that was stopped did not.
 ENDED_BADLY = Statement(
     select(*_all)
     .where(
