@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Table, and_, delete, exists, insert, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    and_,
+    delete,
+    exists,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy import bindparam as bind
-from sqlalchemy import update
 
 from remit.model.agent import DEEPEST_TREE
 from remit.model.halt import Halt
