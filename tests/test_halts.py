@@ -13,6 +13,7 @@ from remit.services import (
     agents,
     claiming,
     events,
+    glance,
     halts,
     idleness,
     job_work,
@@ -20,6 +21,7 @@ from remit.services import (
     reorganise,
     runs,
     schedules,
+    waiting,
 )
 from remit.services.identity import Caller, as_system
 from remit.store import leases
@@ -183,8 +185,10 @@ def test_live_runs_end_as_stopped_and_lose_nothing(
     again = claim(company, dev)
     (same,) = take(company, again)
     assert (same["id"], same["attempt"], same["may_have_been_handled"]) == (letter["id"], 1, False)
-    # What its boss hears of a failure it does not hear of a stop.
+    # Neither its boss nor the board is told of a failure.
     assert look(company, team["lead"]) == []
+    assert company.call(company.board, waiting.needs_you) == []
+    assert company.call(company.board, glance.newest_runs, company=company.id, failed=True) == []
 
 
 def test_a_run_cannot_be_stopped_into_a_dead_letter(
