@@ -112,9 +112,9 @@ def test_the_command_line_stops_and_lets_go_on(only: Home) -> None:
     assert line in only("top", "--once").out
     assert "(All of it); `remit go` lets it go on." in only("status").out
     assert [one["level"] for one in only.json("top")["halts"]] == ["company", "subtree"]
-    said = only("go").out.splitlines()
-    assert said[0].endswith(" goes on.")
-    assert said[1].startswith("lead and below are stopped by")
+    first, second = only("go").out.splitlines()
+    assert first.endswith(" goes on.")
+    assert second.startswith("lead and below are stopped by")
     refused(only("go"), 4, "is not stopped")
     assert only("go", "lead").out == "lead goes on.\n"
     assert only.json("status")["companies"][0]["halts"] == []
