@@ -25,6 +25,7 @@ from remit.services import (
     companies,
     configuration,
     delegation,
+    halts,
     mcp_servers,
     outbox,
     outcomes,
@@ -171,6 +172,13 @@ def _0008(company: Company) -> None:
     mailing.send(company, worker.caller, "channel:webhook:room-7", "It will go")
 
 
+def _0010(company: Company) -> None:
+    """One halt of a person, and one of an agent."""
+    lead = member(company, "lead")
+    company.call(company.board, halts.stop, agent="first", note="Wait")
+    company.call(lead.caller, halts.stop, agent="worker")
+
+
 #: What came with each release; a release after these brought nothing that a row here shows.
 CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0001": _0001,
@@ -181,6 +189,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0006": _0006,
     "0007": _0007,
     "0008": _0008,
+    "0010": _0010,
 }
 
 

@@ -632,3 +632,31 @@ def test_none_is_less_than_read_is_less_than_write(
 ) -> None:
     held = (a_grant(1, level, Mode.ALLOW),)
     assert tuple(holding(held, need, NOW).effect.value for need in LEVELS) == effects
+
+
+# ── stop and go ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("FX-13")
+def test_every_decision_of_an_agent_about_a_halt_or_a_pause_follows_the_rules() -> None:
+    """In every tree of 4: who is stopped, who made the halt, whether a person did, who asks."""
+    asked = 0
+    for bosses in trees(4):
+        places = [chain(bosses, agent) for agent in range(4)]
+        for top, maker, who in itertools.product((None, 0, 1, 2, 3), range(4), range(4)):
+            place = () if top is None else places[top]
+            me = AGENTS[who]
+            statuses = (AgentStatus.IDLE, AgentStatus.TERMINATED)
+            for by_person, status in itertools.product((False, True), statuses):
+                facts = Facts(NOW, place=place, by_person=by_person, maker=places[maker])
+                actor = an_agent(status, me)
+                acts = status is AgentStatus.IDLE
+                below_me = acts and top is not None and top != who and me in place
+                stops = decide(actor, Action.HALT_STOP, None, facts).allowed
+                lifts = decide(actor, Action.HALT_GO, None, facts).allowed
+                controls = decide(actor, Action.AGENT_CONTROL, None, facts).allowed
+                assert stops is below_me
+                assert lifts is (below_me and not by_person and me in places[maker])
+                assert controls is (below_me and not by_person)
+                asked += 3
+    assert asked == 125 * 5 * 4 * 4 * 2 * 2 * 3 == 120_000

@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from remit.entrypoints.mcp import creation_tool
 from remit.runtime.runs import LiveRun, begin
-from remit.services import agents, approvals, claiming, companies, grants, permissions, users
+from remit.services import agents, approvals, claiming, companies, grants, halts, permissions, users
 from remit.services.identity import Caller, as_system
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.test_mcp_tools import MODES, Site, serving
@@ -616,3 +616,30 @@ def test_a_tool_in_mode_ask_says_what_it_waits_for(firm: Firm) -> None:
     assert waits.value.code == "pending_approval"
     firm.decide(approvals.approve, waits.value.details["approval_id"])
     assert firm.call(firm.worker, "kb_read", id=file)["content"] == "secret plan"
+
+
+@pytest.mark.requirement("FX-13")
+def test_an_agent_stops_and_lets_go_on_who_works_below_it(firm: Firm) -> None:
+    def refused(member: Member, tool: str, /, **arguments: Any) -> str:
+        with pytest.raises(ToolRefused) as caught:
+            firm.call(member, tool, **arguments)
+        return str(caught.value)
+
+    below: Any = {"agent": "worker", "subtree": True}
+    halt = firm.call(firm.manager, "agent_control", **below, action="stop", note="Wait")
+    assert (halt["level"], halt["agent"], halt["already"]) == ("subtree", "worker", False)
+    assert refused(firm.worker, "mail_inbox").startswith("stopped: You and those you work with")
+    with pytest.raises(ConnectionError, match="Next: End your run"):
+        firm.tools(firm.worker)
+    lifted = firm.call(firm.manager, "agent_control", **below, action="go")
+    assert lifted["lifted"] is True
+    firm.call(firm.worker, "mail_inbox")
+    firm.site.call(firm.board, halts.stop, agent=firm.worker.id)
+    control = "agent_control"
+    assert refused(firm.manager, control, **below, action="go").startswith("stopped_by_person:")
+    assert refused(firm.manager, control, **below, action="pause").startswith("invalid:")
+    itself: Any = {"agent": "manager", "action": "stop", "subtree": True}
+    assert refused(firm.manager, control, **itself).startswith("not_below_you:")
+    firm.site.call(firm.board, halts.go, agent=firm.worker.id)
+    assert firm.call(firm.manager, control, agent="worker", action="pause")["status"] == "paused"
+    assert firm.call(firm.manager, control, agent="worker", action="go")["status"] == "idle"

@@ -491,7 +491,7 @@ def test_being_shut_down_is_no_failure_of_the_agent(small: Company, clock: Virtu
             small,
             claim(small, dev),
             "lost",
-            exit_reason=run_endings.WORKER_STOPPED,
+            exit_reason=run_endings.STOPPED,
             error="stopped",
         )
     assert held(small, dev).failures == 0

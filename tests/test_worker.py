@@ -225,7 +225,7 @@ def test_a_worker_that_stops_takes_its_runs_along(company: Company) -> None:
     at_work(company, lambda: processes_with(mark))
     assert not processes_with(mark)
     (run,) = listed(company, dev)
-    assert (run["status"], run["exit_reason"]) == ("lost", run_endings.WORKER_STOPPED)
+    assert (run["status"], run["exit_reason"]) == ("lost", run_endings.STOPPED)
     assert [one["attempt"] for one in look(company, dev)] == [2]
     assert is_awake(company, dev)
     assert told(company) == []

@@ -5,7 +5,8 @@ RemitError                code                what the caller should think
 │   └── TooLarge          too_large           send less
 ├── Unauthenticated       unauthenticated     present a valid token
 ├── Refused               <reason code>       not allowed; the decision says why
-│   └── AwaitsApproval    pending_approval    not done; a person was asked
+│   ├── AwaitsApproval    pending_approval    not done; a person was asked
+│   └── Stopped           stopped             your work is halted; wait until it goes on
 ├── NotFound              not_found           it does not exist, or not for you
 ├── Conflict              conflict            somebody was faster; look again
 │   ├── AlreadyExists     already_exists      choose another name
@@ -81,6 +82,13 @@ class AwaitsApproval(Refused):
 
     code = "pending_approval"
     next_step = "Go on with other work; you will get mail when it is decided."
+
+
+class Stopped(Refused):
+    """The caller's token is good and held: a halt covers the agent that it belongs to."""
+
+    code = "stopped"
+    next_step = "End your run; you are started again when your work goes on."
 
 
 class NotFound(RemitError):

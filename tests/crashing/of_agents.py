@@ -2,12 +2,30 @@
 
 from typing import Any
 
-from remit.services import agents, configuration, inbox
+from remit.services import agents, configuration, halts, inbox
 from tests import working
 from tests.background import ask as ask_background
 from tests.crashing.call import Call
 from tests.crashing.scene import Scene, changed, situation
 from tests.organisation import work
+
+
+@situation("halts.stop")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    ask_background(s.c, worker)
+    run = s.run(worker)
+    s.c.call(run.caller, inbox.take)
+    return s.by_board(agent=worker.id, note="Wait a moment.")
+
+
+@situation("halts.go")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    s.c.call(s.c.board, halts.stop, agent=worker.id)
+    return s.by_board(agent=worker.id)
 
 
 @situation("agents.abort")

@@ -46,6 +46,9 @@ class Action(StrEnum):
     KEY_CHANGE = "key.change"
     RUN_CHANGE = "run.change"
     AGENT_CONTROL = "agent.control"
+    #: To stop a company or a subtree, and to let it go on.
+    HALT_STOP = "halt.stop"
+    HALT_GO = "halt.go"
     ORG_CHANGE = "org.change"
     LOG_WRITE = "log.write"
     MESSAGE_SEND = "message.send"
@@ -211,6 +214,10 @@ class Facts:
     among_reports: bool = False
     #: Whether the file came to the asking person by mail.
     received: bool = False
+    #: Whether a person made the halt or the pause that is to be lifted.
+    by_person: bool = False
+    #: The agent that made the halt, and its bosses upward.
+    maker: tuple[AgentId, ...] = ()
     #: The grant that is acted upon.
     grant: Grant | None = None
     #: How the asking agent stands to the outcome.
@@ -315,9 +322,13 @@ def _decide_agent(
         )
     if action in (Action.AGENT_CONTROL, Action.AGENT_TERMINATE):
         # Supervision is transitive, and never reaches oneself or upward.
-        if actor.id in facts.place[1:]:
-            return _allow("ancestor", "It works below you.", "rule:ancestor")
-        return _deny("not_below_you", "You supervise only who works below you.")
+        if actor.id not in facts.place[1:]:
+            return _deny("not_below_you", "You supervise only who works below you.")
+        if facts.by_person:
+            return _deny("paused_by_person", "A person paused it; no agent lifts that.")
+        return _allow("ancestor", "It works below you.", "rule:ancestor")
+    if action in (Action.HALT_STOP, Action.HALT_GO):
+        return _decide_halt(actor, action, facts)
     if action is Action.MESSAGE_SEND:
         return _decide_message(actor, resource, facts)
     if action in _ITS_OWN:
@@ -366,6 +377,17 @@ def _decide_agent(
             return _allow("boss", "It is your report's.", "rule:boss")
         return _deny("not_your_report", "You see your own capabilities and your reports'.")
     return _deny("board_only", "Only the board does this.")
+
+
+def _decide_halt(actor: Principal, action: Action, facts: Facts) -> Decision:
+    """An agent stops who works below it, and lifts what it or somebody below it stopped."""
+    if actor.id not in facts.place[1:]:
+        return _deny("not_below_you", "You stop and let go on only who works below you.")
+    if action is Action.HALT_GO and facts.by_person:
+        return _deny("stopped_by_person", "A person stopped it; no agent lifts that.")
+    if action is Action.HALT_GO and actor.id not in facts.maker:
+        return _deny("stopped_from_above", "Somebody who is not below you stopped it.")
+    return _allow("ancestor", "It works below you.", "rule:ancestor")
 
 
 def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -> Decision:

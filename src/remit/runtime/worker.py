@@ -229,7 +229,7 @@ class Worker:
             if self._stopping:
                 status = "lost"
                 result = RunResult(
-                    False, reason=run_endings.WORKER_STOPPED, error="Remit was stopped while it ran"
+                    False, reason=run_endings.STOPPED, error="Remit was stopped while it ran"
                 )
         await uninterrupted(self._end(claimed, status, result))
 

@@ -38,6 +38,7 @@ from remit.services import (
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
 from remit.store import agents as statements
+from remit.store import events as event_log
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store import runs as run_statements
@@ -314,7 +315,7 @@ def start(ctx: Context, *, agent: str) -> Answer:
 @command("agents.restart")
 def restart(ctx: Context, *, agent: str) -> Answer:
     """End what an agent is doing, and begin anew at once."""
-    found = _controlled(ctx, agent)
+    found = _controlled(ctx, agent, lifts=True)
     finishing.stop(ctx, found)
     idle = lookup.agent_row(ctx, found.id)
     assert idle is not None
@@ -351,11 +352,18 @@ def resume(ctx: Context, *, agent: str) -> Answer:
     return _control(ctx, agent, AgentStatus.IDLE, "agent.resume")
 
 
-def _controlled(ctx: Context, text: str) -> Agent:
-    """An agent that the caller is above, or that is in their part of the company."""
+def _controlled(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
+    """An agent that the caller is above, or that is in their part of the company.
+
+    With `lifts`, a pause would end by this; the caller has to be somebody who may lift it.
+    """
     found = lookup.agent_anywhere(ctx, text)
     ctx.require(
-        Action.AGENT_CONTROL, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
+        Action.AGENT_CONTROL,
+        on=f"agent:{found.id}",
+        home=found.id,
+        place=ctx.place(found.id),
+        by_person=lifts and _is_paused_by_person(ctx, found),
     )
     if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
@@ -365,8 +373,16 @@ def _controlled(ctx: Context, text: str) -> Agent:
     return found
 
 
+def _is_paused_by_person(ctx: Context, agent: Agent) -> bool:
+    """Whether a person paused it since it was last resumed, or nobody knows who did."""
+    if agent.status is not AgentStatus.PAUSED:
+        return False
+    kinds = ctx.tx.all(event_log.PAUSED_BY, company=ctx.company, resource=f"agent:{agent.id}")
+    return not kinds or ActorKind.USER.value in kinds
+
+
 def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answer:
-    found = _controlled(ctx, text)
+    found = _controlled(ctx, text, lifts=wanted is AgentStatus.IDLE)
     if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
         raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
     tree.set_status(ctx, found, wanted)

@@ -18,9 +18,9 @@ from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.run import RunStatus, pause_after
-from remit.services import budgets, ledger, lookup, views, waking
+from remit.services import budgets, halts, ledger, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
-from remit.services.run_endings import finish, release
+from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
 from remit.store import leases, people
 from remit.store import runs as statements
@@ -65,6 +65,7 @@ def claim(
     system_only(ctx)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
+    halts.refuse_stopped(ctx, found)
     if ctx.tx.one(leases.HAS_WORK, agent=found.id, now=ctx.now) is None:
         raise Conflict(
             f"{found.name} has nothing to do any more.", "Let it sleep.", code=NOTHING_TO_DO
@@ -230,7 +231,7 @@ def append_log(ctx: Context, *, run: str, pieces: Sequence[Mapping[str, Any]]) -
     """Keep what a run printed; for its worker, unless the run was lost to another."""
     system_only(ctx)
     found = ctx.tx.one(statements.RUN, run=RunId(run))
-    if found is None or found.status is RunStatus.LOST:
+    if found is None or (found.status is RunStatus.LOST and found.exit_reason != STOPPED):
         raise Conflict("The run was given up.", "Stop it.", code="lost")
     for piece in pieces:
         ctx.tx.run(statements.INSERT_LOG, run_id=run, **piece)

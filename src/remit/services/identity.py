@@ -5,13 +5,14 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
-from remit.clock import Micros
-from remit.errors import Unauthenticated
+from remit.clock import Micros, to_iso
+from remit.errors import Stopped, Unauthenticated
 from remit.ids import looks_like_token, token_digest
 from remit.model.agent import AgentStatus
 from remit.model.principal import SYSTEM, ActorKind, Principal
 from remit.store.database import Transaction
-from remit.store.people import IDENTITY
+from remit.store.halts import COVERING
+from remit.store.people import IDENTITY, Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
             "The agent that this token belongs to awaits approval.", "Wait for the decision."
         )
     if found.agent_id is not None:
+        if found.some_halt:
+            _refuse_stopped(tx, found)
         return Principal(
             ActorKind.AGENT,
             found.agent_id,
@@ -64,3 +67,12 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
     return Principal(
         ActorKind.USER, found.user_id, found.user_name or "", operator=bool(found.operator)
     )
+
+
+def _refuse_stopped(tx: Transaction, found: Identity) -> None:
+    """An agent's tokens are held while a halt covers it."""
+    halt = next(iter(tx.all(COVERING, company=found.company_id, agent=found.agent_id)), None)
+    if halt is not None:
+        what = "The company was" if halt.agent_id is None else "You and those you work with were"
+        because = f": {halt.note}" if halt.note else "."
+        raise Stopped(f"{what} stopped at {to_iso(halt.created_at)}{because}")

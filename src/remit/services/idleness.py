@@ -10,7 +10,7 @@ from remit.model.run import (
     Lease,
     RunStatus,
 )
-from remit.services import budgets, ledger, lookup, views
+from remit.services import budgets, halts, ledger, lookup, views
 from remit.services.command import Context, query
 from remit.services.running import require_look
 from remit.store import governance, leases
@@ -39,6 +39,9 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "approval", "It waits for its hire to be approved."
     if agent.status is AgentStatus.TERMINATED:
         return "terminated", "It does not work here any more."
+    halt = halts.covering(ctx, agent.id)
+    if halt is not None:
+        return "halted", halts.explain(ctx, halt)
     if agent.status is AgentStatus.PAUSED:
         return "paused", "It is paused; somebody has to resume it."
     if agent.status is AgentStatus.ERROR:

@@ -18,7 +18,7 @@ from remit.model.agent import Agent, AgentStatus
 from remit.model.job import MOST_ATTEMPTS, Job, JobStatus
 from remit.model.mail import Message
 from remit.model.principal import ActorKind, Principal
-from remit.services import budgets, files, jobs, ledger, lookup, views
+from remit.services import budgets, files, halts, jobs, ledger, lookup, views
 from remit.services.claiming import LEASE_TIME, MOST_AT_ONCE, has_full_access
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.running import system_only
@@ -49,6 +49,7 @@ def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) ->
     """Take a job on; for one worker, the others are refused."""
     found = _entered(ctx, job)
     agent = _sender(ctx, found)
+    halts.refuse_stopped(ctx, agent)
     may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
     if not may_start or not ctx.tx.run(
         statements.CLAIM, job=job, now=ctx.now, until=ctx.now + lease, new_worker=worker

@@ -17,7 +17,7 @@ from remit.ids import AgentId
 from remit.model.channel import LARGEST_TEXT, ChannelDelivery
 from remit.model.file import File
 from remit.model.mail import MOST_ATTEMPTS, DeliveryStatus, Message
-from remit.services import letters, lookup, views
+from remit.services import halts, letters, lookup, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.running import system_only
 from remit.store import channels as statements
@@ -110,10 +110,12 @@ def under_way(ctx: Context) -> list[tuple[str, int]]:
 def claim(
     ctx: Context, *, message: str, worker: str, lease: Micros = LEASE_TIME
 ) -> dict[str, Any] | None:
-    """Set out to deliver a message: what is needed for it, or None when somebody else does."""
+    """Set out to deliver a message: what is needed for it. None when somebody else does, or its
+    sender is stopped."""
     found = _entered(ctx, message)
     ctx.take_turn()
-    if not ctx.tx.run(
+    stopped = halts.covering(ctx, found.agent_id) is not None
+    if stopped or not ctx.tx.run(
         statements.CLAIM, message=message, now=ctx.now, until=ctx.now + lease, new_worker=worker
     ):
         return None

@@ -33,8 +33,8 @@ from remit.store import runs as statements
 #: Nothing that a program reports about itself counts for more than this.
 MOST_COUNTED = 1 << 53
 LONGEST_REPORT = 100_000
-#: How a run ended that was cut off because Remit was shut down.
-WORKER_STOPPED = "stopped"
+#: How a run ended that was cut off because Remit was shut down, or its agent was stopped.
+STOPPED = "stopped"
 #: How a run ended whose conversation had no room left.
 CONTEXT_FULL = "context_full"
 #: What is different each time in the same complaint: ids of requests, and how long to wait.
@@ -49,7 +49,15 @@ REPORT = (
 )
 
 
-def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
+def finish(
+    ctx: Context,
+    run: Run,
+    ended: RunStatus,
+    report: Mapping[str, Any],
+    *,
+    counted: bool = True,
+) -> None:
+    """End a run. Unless `counted`, the mail that it took up returns as if it had not been tried."""
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value, now=ctx.now):
         raise Conflict("The run has ended already.")
     # What it took stays counted, also when it was cut off and cannot say so itself.
@@ -60,7 +68,9 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) 
     agent = lookup.agent_row(ctx, run.agent_id)
     assert agent is not None
     over = _over_budget(ctx, run, report) is not None
-    inbox.run_ended(ctx, run.id, run.agent_id, well=ended in ENDED_WELL, counted=not over)
+    inbox.run_ended(
+        ctx, run.id, run.agent_id, well=ended in ENDED_WELL, counted=counted and not over
+    )
     if agent.status is AgentStatus.RUNNING:
         tree.set_status(ctx, agent, AgentStatus.IDLE)
     ctx.record(
@@ -171,8 +181,8 @@ def _after(
     if ended is RunStatus.CANCELLED:
         # Whoever stopped it wants it to stand still until something new comes.
         return _After(False, 0, lease.failures, None, lease.told)
-    if report.get("exit_reason") == WORKER_STOPPED or over_budget:
-        # Remit was shut down, or there is nothing left to spend: no fault of the agent.
+    if report.get("exit_reason") == STOPPED or over_budget:
+        # It was stopped from outside, or there is nothing left to spend: no fault of the agent.
         return _After(more, lease.idle_runs, lease.failures, None, lease.told)
     if ended is RunStatus.COMPLETED:
         newer = seen is not None and lease.wake_seq > seen

@@ -9,7 +9,7 @@ from remit.authority import Action
 from remit.errors import Conflict
 from remit.model.agent import AgentStatus
 from remit.model.run import RunStatus
-from remit.services import handoff, lookup, views
+from remit.services import halts, handoff, lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.run_endings import changed, clean, finish, release
 from remit.services.running import begin, entered, require_look
@@ -28,6 +28,7 @@ def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answe
             f"{found.name} is {found.status.value.replace('_', ' ')}.",
             "An agent runs when it is idle, once at a time.",
         )
+    halts.refuse_stopped(ctx, found)
     return begin(ctx, found, run, workspace, epoch=0, worker=None, why="by hand")
 
 

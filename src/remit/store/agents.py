@@ -87,13 +87,14 @@ _start = (
     .where(agents.c.company_id == bind("company"), agents.c.id == bind("agent"))
     .cte("chain", recursive=True)
 )
-_chain = _start.union_all(
+#: An agent and its bosses; other statements look at what these have.
+BOSSES_OF = _start.union_all(
     select(agents.c.id, agents.c.boss_id, _start.c.depth + 1).where(
         and_(agents.c.id == _start.c.boss_id, _start.c.depth <= DEEPEST_TREE)
     )
 )
 #: An agent and all bosses above it, itself first. Longer than allowed means: do not trust it.
-CHAIN_OF_BOSSES = Statement(select(_chain.c.id).order_by(_chain.c.depth), scalar)
+CHAIN_OF_BOSSES = Statement(select(BOSSES_OF.c.id).order_by(BOSSES_OF.c.depth), scalar)
 
 _seed = (
     select(agents.c.id, literal(0).label("depth"))

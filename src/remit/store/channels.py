@@ -9,6 +9,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    not_,
     null,
     or_,
     select,
@@ -19,6 +20,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.channel import Binding, ChannelDelivery, Receipt
 from remit.store.agents import BELOW_AGENT
+from remit.store.halts import stopped
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import agent_bindings, channel_deliveries, channel_receipts
 
@@ -123,7 +125,12 @@ _in_turn = ~(
 )
 READY = Statement(
     select(*_delivery)
-    .where(_queued, channel_deliveries.c.next_at <= bind("now"), _in_turn)
+    .where(
+        _queued,
+        channel_deliveries.c.next_at <= bind("now"),
+        _in_turn,
+        not_(stopped(channel_deliveries)),
+    )
     .order_by(channel_deliveries.c.next_at, channel_deliveries.c.message_id)
     .limit(bind("limit")),
     into(ChannelDelivery),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Boolean, delete, func, insert, or_, select, true, update
+from sqlalchemy import Boolean, and_, delete, func, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
 
 from remit.model.event import GENESIS, Event, event_hash
@@ -92,6 +92,26 @@ HAPPENED = Statement(
         events.c.allowed == true(),
     )
     .limit(1),
+    scalar,
+)
+_pausing = and_(
+    events.c.company_id == bind("company"),
+    events.c.resource == bind("resource"),
+    events.c.allowed == true(),
+)
+_resumed = select(func.coalesce(func.max(events.c.seq), 0)).where(
+    _pausing,
+    events.c.action.in_([literal(f"agent.{verb}") for verb in ("resume", "start", "restart")]),
+)
+#: The kinds of those who paused an agent since it was last resumed.
+PAUSED_BY = Statement(
+    select(events.c.actor_kind)
+    .where(
+        _pausing,
+        events.c.action.in_([literal("agent.pause"), literal("agent.stop")]),
+        events.c.seq > _resumed.scalar_subquery(),
+    )
+    .distinct(),
     scalar,
 )
 EVENTS_BY_PREFIX = Statement(

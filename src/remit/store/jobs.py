@@ -12,6 +12,7 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
+    not_,
     null,
     or_,
     select,
@@ -23,6 +24,7 @@ from sqlalchemy import bindparam as bind
 from remit.ids import AgentId, CompanyId, JobId
 from remit.model.job import Job
 from remit.store.agents import BELOW_AGENT
+from remit.store.halts import stopped
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import agents, jobs, messages
 
@@ -100,7 +102,12 @@ _lines = (
         .label("place"),
     )
     .join(agents, agents.c.id == jobs.c.agent_id)
-    .where(or_(_running, and_(_queued, jobs.c.due_at <= bind("now"), _may_start)))
+    .where(
+        or_(
+            _running,
+            and_(_queued, jobs.c.due_at <= bind("now"), _may_start, not_(stopped(jobs))),
+        )
+    )
     .subquery()
 )
 #: Whoever has least under way comes first, so that one with many does not starve the others.

@@ -23,6 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId
 from remit.model.run import HELD, Lease
+from remit.store.halts import stopped
 from remit.store.outcomes import PROMISED
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
@@ -122,7 +123,13 @@ _awaited = (
         func.coalesce(_pressing, 3).label("rank"),
     )
     .join(agents, agents.c.id == agent_leases.c.agent_id)
-    .where(_awake, agent_leases.c.due_at <= bind("now"), _free, _may_start)
+    .where(
+        _awake,
+        agent_leases.c.due_at <= bind("now"),
+        _free,
+        _may_start,
+        not_(stopped(agent_leases)),
+    )
     .subquery()
 )
 _waiting = select(

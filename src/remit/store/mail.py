@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import (
     Boolean,
+    and_,
     exists,
     func,
     insert,
     literal_column,
+    not_,
     null,
     or_,
     select,
@@ -20,6 +22,7 @@ from remit.model.mail import Delivery, Message
 from remit.model.question import Question
 from remit.model.schedule import Schedule
 from remit.store.agents import BELOW_AGENT
+from remit.store.halts import stopped
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agents,
@@ -291,6 +294,9 @@ SCHEDULES = Statement(
     into(Schedule),
 )
 _active = schedules.c.status == literal_column("'active'")
+#: What a stopped agent would have sent waits; it is sent once when the agent goes on.
+_goes_on = not_(stopped(schedules))
+_due = and_(_active, schedules.c.next_at <= bind("now"), _goes_on)
 SCHEDULES_BELOW = Statement(
     select(*_schedule)
     .where(schedules.c.agent_id.in_(_below), _active)
@@ -300,13 +306,13 @@ SCHEDULES_BELOW = Statement(
 )
 SCHEDULES_DUE = Statement(
     select(*_schedule)
-    .where(_active, schedules.c.company_id == bind("company"), schedules.c.next_at <= bind("now"))
+    .where(_due, schedules.c.company_id == bind("company"))
     .order_by(schedules.c.next_at, schedules.c.id)
     .limit(bind("limit")),
     into(Schedule),
 )
 COMPANIES_WITH_SCHEDULES_DUE = Statement(
-    select(schedules.c.company_id).where(_active, schedules.c.next_at <= bind("now")).distinct(),
+    select(schedules.c.company_id).where(_due).distinct(),
     scalar,
 )
 SCHEDULES_BY_PREFIX = Statement(
@@ -326,7 +332,10 @@ CANCEL_SCHEDULES_OF = change(
     .where(schedules.c.agent_id == bind("agent"), _active)
     .values(status="cancelled", next_at=null())
 )
-NEXT_SCHEDULE = Statement(select(func.min(schedules.c.next_at)).where(_active), scalar)
+NEXT_SCHEDULE = Statement(
+    select(schedules.c.next_at).where(_active, _goes_on).order_by(schedules.c.next_at).limit(1),
+    scalar,
+)
 MOVE_SCHEDULE = change(
     update(schedules)
     .where(schedules.c.id == bind("schedule"), _active)

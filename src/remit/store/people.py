@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import delete, insert, literal, or_, select, true, update
+from sqlalchemy import delete, exists, insert, literal, or_, select, true, update
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
@@ -17,6 +17,7 @@ from remit.store.tables import (
     agents,
     companies,
     event_heads,
+    halts,
     memberships,
     runs,
     tokens,
@@ -153,6 +154,8 @@ class Identity:
     user_id: UserId | None
     user_name: str | None
     operator: bool | None
+    #: Whether anything in its company is stopped.
+    some_halt: bool
 
 
 IDENTITY = Statement(
@@ -171,6 +174,7 @@ IDENTITY = Statement(
         tokens.c.user_id,
         users.c.name,
         users.c.operator,
+        exists().where(halts.c.company_id == tokens.c.company_id),
     )
     .select_from(
         tokens.outerjoin(agents, agents.c.id == tokens.c.agent_id)

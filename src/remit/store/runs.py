@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     Boolean,
+    and_,
     exists,
     func,
     insert,
@@ -35,6 +36,11 @@ _all = columns(runs, Run)
 
 INSERT_RUN = change(insert(runs))
 RUN = Statement(select(*_all).where(runs.c.id == bind("run")), into(Run))
+#: A run that was stopped from outside did not end badly.
+_badly = and_(
+    runs.c.status.in_([literal("failed"), literal("lost")]),
+    func.coalesce(runs.c.exit_reason, literal("")) != literal("stopped"),
+)
 LIVE_RUN_OF = Statement(
     select(*_all).where(runs.c.agent_id == bind("agent"), runs.c.status == literal("running")),
     into(Run),
@@ -59,7 +65,7 @@ FAILED_RUNS = Statement(
     select(*_all)
     .where(
         runs.c.company_id == bind("company"),
-        runs.c.status.in_([literal("failed"), literal("lost")]),
+        _badly,
         ~exists().where(_later.c.agent_id == runs.c.agent_id, _later.c.id > runs.c.id),
     )
     .order_by(runs.c.id.desc())
@@ -198,7 +204,7 @@ ENDED_BADLY = Statement(
     .where(
         runs.c.company_id == bind("company"),
         runs.c.id < bind("before"),
-        runs.c.status.in_([literal("failed"), literal("lost")]),
+        _badly,
     )
     .order_by(runs.c.id.desc())
     .limit(bind("limit")),

@@ -45,6 +45,8 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Company": {
         "company": Entry("company", "Companies."),
+        "stop": Entry("halt", "Halt the company, or AGENT and everybody below it."),
+        "go": Entry("halt", "Let the company, or AGENT and everybody below it, go on."),
         "apply": Entry("apply", "Make a company what a file says."),
         "user": Entry("user", "People with a part in a company, and their tokens."),
         "agent": Entry("agent", "Agents and their keys."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
@@ -22,7 +22,7 @@ from remit.entrypoints.http.fields import (
 from remit.entrypoints.http.grants import Wish
 from remit.entrypoints.http.paging import LARGEST, Paged, View, by_id
 from remit.errors import RemitError
-from remit.services import agents, overview, purging
+from remit.services import agents, halts, overview, purging
 from remit.services.command import Verb
 from remit.services.identity import Caller
 
@@ -52,6 +52,15 @@ class AgentBody(Body):
         """What was said, in the words of the services."""
         said = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
         return {**said, "given": [wish.as_wish() for wish in self.grants]}
+
+
+class GoBody(Body):
+    subtree: StrictBool = False
+
+
+class StopBody(GoBody):
+    #: Why, for everybody who looks; only with `subtree`.
+    note: str | None = None
 
 
 def router(app: App) -> APIRouter:
@@ -115,9 +124,22 @@ def router(app: App) -> APIRouter:
         return await _controlled(request, agents.resume, agent)
 
     @routes.post("/agents/{id}/stop")
-    async def stop_agent(request: Request, agent: Id) -> Response:
-        """End what it is doing, and keep it from being started."""
-        return await _controlled(request, agents.stop, agent)
+    async def stop_agent(request: Request, agent: Id, body: StopBody | None = None) -> Response:
+        """End what it is doing, and keep it from being started; with `subtree`, halt it and
+        everybody below it."""
+        wanted = body or StopBody()
+        if not wanted.subtree:
+            return await _controlled(request, agents.stop, agent)
+        return reply(
+            await app.gate(caller(request), halts.stop, agent=agent, note=wanted.note or "")
+        )
+
+    @routes.post("/agents/{id}/go")
+    async def go_agent(request: Request, agent: Id, body: GoBody | None = None) -> Response:
+        """The same as start; with `subtree`, remove the halt of it and everybody below it."""
+        if not (body or GoBody()).subtree:
+            return await _controlled(request, agents.start, agent)
+        return reply(await app.gate(caller(request), halts.go, agent=agent))
 
     @routes.post("/agents/{id}/start")
     async def start_agent(request: Request, agent: Id) -> Response:

@@ -13,7 +13,7 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
 from remit.entrypoints.http.paging import Paged, by_id
 from remit.errors import BadInput
-from remit.services import companies
+from remit.services import companies, halts
 
 
 class CompanyBody(Body):
@@ -28,6 +28,11 @@ class ChangeBody(Body):
     require_approval_for_config_changes: StrictBool | None = None
     chat_llm_provider: Annotated[str | None, Field(alias="chatLLMProvider")] = None
     chat_llm_model: Annotated[str | None, Field(alias="chatLLMModel")] = None
+
+
+class StopBody(Body):
+    #: Why, for everybody who looks.
+    note: str | None = None
 
 
 def router(app: App) -> APIRouter:
@@ -55,5 +60,23 @@ def router(app: App) -> APIRouter:
         if not given:
             raise BadInput("Nothing is to be changed.", "Give name, messaging or another setting.")
         return reply(await app.gate(caller(request), companies.change, company=company, **given))
+
+    @routes.post("/{companyId}/stop")
+    async def stop_company(
+        request: Request, company: CompanyId, body: StopBody | None = None
+    ) -> Response:
+        """Halt the company: nothing starts, and runs end. The instance runs on."""
+        note = (body or StopBody()).note or ""
+        return reply(await app.gate(caller(request), halts.stop, company=company, note=note))
+
+    @routes.post("/{companyId}/go")
+    async def go_company(request: Request, company: CompanyId) -> Response:
+        """Remove the company's halt; those of subtrees stay."""
+        return reply(await app.gate(caller(request), halts.go, company=company))
+
+    @routes.get("/{companyId}/halts")
+    async def list_halts(request: Request, company: CompanyId, page: Paged) -> Response:
+        """What is stopped, by whom, since when and why."""
+        return page.cut(await app.gate(caller(request), halts.listing, company=company))
 
     return routes

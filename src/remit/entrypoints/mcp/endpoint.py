@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,12 +26,13 @@ from mcp.server.runner import modern_error_data, serve_one
 from mcp.server.streamable_http import check_accept_headers
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     DEFAULT_NEGOTIATED_VERSION,
+    INVALID_REQUEST,
     CallToolRequestParams,
     JSONRPCRequest,
     ListToolsResult,
@@ -46,7 +47,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
-from remit.errors import NotFound, RemitError, TooLarge, Unauthenticated
+from remit.errors import NotFound, RemitError, Stopped, TooLarge, Unauthenticated
 from remit.ids import random_name
 
 log = logging.getLogger(__name__)
@@ -140,7 +141,8 @@ class Endpoint:
             raise RuntimeError("enter the endpoint's lifespan before serving it")
         request = Request(scope)
         token = _bearer(request)
-        await self._authenticate(token)
+        with suppress(Stopped):  # a good token that is held; each call says so in its answer
+            await self._authenticate(token)
         body = await _read(request, receive)
         if body is None:
             return None
@@ -209,7 +211,11 @@ def _server(
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_listed(tool) for tool in await listed(_token(context))])
+        try:
+            found = await listed(_token(context))
+        except Stopped as error:
+            raise MCPError(INVALID_REQUEST, error.as_text()) from error
+        return ListToolsResult(tools=[_listed(tool) for tool in found])
 
     async def call_tool(
         context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams

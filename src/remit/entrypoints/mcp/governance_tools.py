@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field
+from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
 from remit.adapters import reflection
@@ -17,7 +17,8 @@ from remit.app import App
 from remit.entrypoints.mcp import run_log
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
-from remit.services import agents, approvals, configuration, hiring
+from remit.errors import BadInput
+from remit.services import agents, approvals, configuration, halts, hiring
 from remit.services.identity import Caller
 
 Ref = Annotated[str, Field(min_length=1, max_length=80)]
@@ -121,7 +122,9 @@ class ProposeArguments(Repeatable):
 
 class ControlArguments(Repeatable):
     agent: Annotated[Ref, Field(description="Somebody below you")]
-    action: Literal["stop", "start", "restart", "pause", "resume", "logs"]
+    action: Literal["stop", "go", "start", "restart", "pause", "resume", "logs"]
+    subtree: Annotated[StrictBool, Field(description="stop, go: it and everybody below it")] = False
+    note: Annotated[str, Field(max_length=1000, description="Why a subtree is stopped")] = ""
 
 
 #: Of an approval in a list; what exactly was asked for is seen one by one.
@@ -137,6 +140,7 @@ _DECISIONS = {
 }
 _CONTROLS = {
     "stop": agents.stop,
+    "go": agents.start,
     "start": agents.start,
     "restart": agents.restart,
     "pause": agents.pause,
@@ -222,9 +226,18 @@ def build(app: App) -> tuple[Tool, ...]:
             expected_revision=given.expected_revision,
         )
 
+    async def halt_control(who: Caller, given: ControlArguments) -> Object:
+        if given.action == "stop":
+            return await gate(who, halts.stop, agent=given.agent, note=given.note)
+        if given.action in ("go", "start"):
+            return await gate(who, halts.go, agent=given.agent)
+        raise BadInput("A subtree is stopped or let go on.", "Use the action stop or go.")
+
     async def agent_control(token: str, given: ControlArguments) -> Object:
         if given.action == "logs":
             return await run_log.latest(gate, Caller(token), given.agent)
+        if given.subtree:
+            return await halt_control(Caller(token, given.idempotency_key), given)
         verb = _CONTROLS[given.action]
         done = await gate(Caller(token, given.idempotency_key), verb, agent=given.agent)
         return {key: done[key] for key in ("id", "name", "status")}
@@ -293,8 +306,9 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "agent_control",
-            "Stop (ends its run), start, restart, pause (lets its run end) or resume somebody "
-            "below you, or read what its runs printed.",
+            "Stop (ends its run), let go on, restart, pause (lets its run end) or resume somebody "
+            "below you, or read what its runs printed. Stop and go reach everybody below it with "
+            "subtree.",
             ControlArguments,
             agent_control,
             mutates=True,

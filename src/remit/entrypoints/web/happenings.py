@@ -61,6 +61,8 @@ _WORDS: Final = {
     "grant.import": ("brought in", "bring in"),
     "grant.read": ("looked at", "look at"),
     "grant.revoke": ("took back", "take back"),
+    "halt.go": ("let go on", "let go on"),
+    "halt.stop": ("stopped", "stop"),
     "log.submit": ("wrote in its log", "write in the log"),
     "mail.due": ("delivered what was due", "deliver"),
     "message.ack": ("read", "mark as read"),

@@ -29,7 +29,7 @@ from remit.entrypoints.web.forms import Form, read_form
 from remit.errors import NotFound, RemitError, Unauthenticated
 from remit.ids import random_name
 from remit.model.text import plural
-from remit.services import companies, users, waiting
+from remit.services import companies, halts, users, waiting
 from remit.services.command import Verb
 from remit.services.identity import Caller
 
@@ -119,8 +119,25 @@ class Visit:
             self._awaits = await self.ask(waiting.needs_you) if self.companies else []
         return self._awaits
 
+    async def halted(self) -> list[dict[str, Any]]:
+        """What is stopped in the company that is looked at."""
+        if self.company is None:
+            return []
+        return await self.ask(halts.listing, company=self.company["id"])
+
+    @property
+    def stops(self) -> str:
+        """The top of what the visitor may stop; empty for the whole company."""
+        return str((self.company or {}).get("scope_agent_id") or "")
+
+    @property
+    def back(self) -> str:
+        """This page, for a form that is on every page."""
+        return self.request.url.path if self.request.method == "GET" else ""
+
     async def show(self, template: str, /, **values: Any) -> Response:
         awaits = await self.awaits()
+        halted = await self.halted()
         response = self.site.render(
             template,
             self.problem.status if self.problem is not None else 200,
@@ -128,6 +145,7 @@ class Visit:
             me=self.me,
             company=self.company,
             awaiting=len(awaits),
+            halted=halted,
             flash=unquote(self.request.cookies.get(SAID_COOKIE, "")),
             **values,
         )

@@ -17,6 +17,7 @@ from remit.store.tables.governance import (
     approvals,
     config_revisions,
 )
+from remit.store.tables.halts import halts
 from remit.store.tables.history import answers, event_heads, events
 from remit.store.tables.jobs import jobs
 from remit.store.tables.mail import deliveries, messages, questions, schedules
@@ -54,6 +55,7 @@ __all__ = [
     "file_versions",
     "files",
     "grants",
+    "halts",
     "jobs",
     "mcp_servers",
     "memberships",

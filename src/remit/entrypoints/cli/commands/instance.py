@@ -16,6 +16,7 @@ import click
 from remit.entrypoints.cli import detach, first_agent, output, process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
+from remit.entrypoints.cli.commands import halt
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
@@ -258,6 +259,9 @@ def status(session: Session) -> None:
                 "running now": _counted(found["runs"]) if found["companies"] else "",
             }
         )
+        for company in found["companies"]:
+            for one in company["halts"]:
+                output.say(f"{company['name']}: {halt.line(one)}")
         if session.token is None:
             output.note("Without a token nothing more can be seen; `remit login` keeps one.")
 
@@ -275,6 +279,7 @@ def _companies(session: Session) -> list[dict[str, Any]]:
             "name": one["name"],
             "agents": count(one["id"], "agents"),
             "runs": count(one["id"], "runs", live="true"),
+            "halts": halt.listed(session, one["id"]),
         }
         for one in session.client.each(path("companies"))
     ]

@@ -12,6 +12,7 @@ from remit.clock import SystemClock, to_iso
 from remit.entrypoints import budget_words
 from remit.entrypoints.cli import output, run_view
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands import halt
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
 
@@ -55,6 +56,7 @@ def look(session: Session) -> dict[str, Any]:
     idle = [one for one in agents.values() if one["id"] not in busy]
     return {
         "company": session.company["name"],
+        "halts": halt.listed(session, session.company["id"]),
         "agents": len(agents),
         "running": [
             {
@@ -111,7 +113,7 @@ def _today(session: Session) -> dict[str, Any]:
         if run["startedAt"] < midnight:
             break
         sums["runs"] += 1
-        sums["failed"] += run["status"] in ("failed", "lost")
+        sums["failed"] += run["status"] in ("failed", "lost") and run["exitReason"] != "stopped"
         for key in ("tokensIn", "tokensOut", "costUsd"):
             sums[key] += run[key]
     return sums
@@ -151,7 +153,7 @@ def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    output.say(_summary(found), "")
+    output.say(_summary(found), *map(halt.line, found["halts"]), "")
     columns = ("running", "for", "tokens", "doing", "why")
     output.table(columns, _running_rows(found), empty="Nobody is running.")
     if found["idle"]:
@@ -212,6 +214,7 @@ def _drawn(found: dict[str, Any], height: int) -> Any:
         )
     return Group(
         Text(output.clean(_summary(found)), style="bold"),
+        *(Text(output.clean(halt.line(one)), style="bold") for one in found["halts"]),
         Text(""),
         running if found["running"] else Text("Nobody is running.", style="dim"),
         Text(""),
