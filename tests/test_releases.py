@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from remit.app import App
+from remit.clock import HOUR, MINUTE, SystemClock
 from remit.errors import AwaitsApproval, Conflict, KeyReused, Refused
 from remit.services.identity import Caller
 from remit.services.verbs import (
@@ -28,7 +29,7 @@ from remit.services.verbs import (
 from remit.store import copying, migrate
 from remit.testing.clock import A_DAY, VirtualClock
 from tests import release
-from tests.company import Company, keyed, opened, settings
+from tests.company import Company, keyed, opened, run_sql, settings
 from tests.crashing.call import THEN, Call
 from tests.governance import approve
 from tests.older import connected, had, rows
@@ -78,13 +79,38 @@ def test_an_upgrade_keeps_every_row_and_the_company_works_on(left: Left) -> None
     columns = had(left.url)
     before = rows(left.url, columns)
     assert [table for table, found in before.items() if not found] == []
+    switched_off = run_sql(left.url, "SELECT id FROM agents WHERE status = 'error' ORDER BY id")
     assert migrate.migrate(left.url) == left.known.schema
-    assert rows(left.url, columns) == before
+    after = rows(left.url, columns)
+    changed = {"agents", "agent_leases"} if switched_off else set()
+    assert {table for table in before if before[table] != after[table]} == changed
     assert differences(left.url) == []
     with opened(left.url, left.home, VirtualClock(THEN)) as company:
         check_whole(company)
         work_on(company)
         check_whole(company)
+
+
+def test_agents_that_were_switched_off_work_again_one_after_the_other(tmp_path: Path) -> None:
+    """Those that idleness or failures had stopped; whom a person paused stays paused."""
+    release.unpack("v0.1.0", tmp_path)
+    url = f"sqlite:///{tmp_path}/home/remit.db"
+    before = dict(run_sql(url, "SELECT id, status FROM agents"))
+    switched_off = sorted(agent for agent, status in before.items() if status == "error")
+    assert len(switched_off) == 2
+    assert "paused" in before.values()
+    began = SystemClock().now()
+    migrate.migrate(url)
+    after = dict(run_sql(url, "SELECT id, status FROM agents"))
+    assert after == before | dict.fromkeys(switched_off, "idle")
+    found = run_sql(
+        url, "SELECT agent_id, wake_seq > done_seq, idle_runs, failures, due_at FROM agent_leases"
+    )
+    leases = {agent: lease for agent, *lease in found if agent in switched_off}
+    assert [lease[:3] for lease in leases.values()] == [[1, 0, 0]] * 2
+    first, second = (leases[agent][3] for agent in switched_off)
+    assert began <= first < began + MINUTE
+    assert second - first == HOUR // 2
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────
