@@ -109,7 +109,7 @@ class Company:
 
     def agent(self, name: str, boss: str | None = "ceo", **options: Any) -> Member:
         """Somebody with something to do; `perpetual=True` makes it a standing post."""
-        described = {"purpose": f"What {name} is for", **options}
+        described = {"purpose": f"What {name} is for", "perpetual": False, **options}
         made = self.call(
             self.board, agents.create, company=self.id, name=name, reports_to=boss, **described
         )
@@ -135,7 +135,8 @@ class Company:
 
     def second_company(self, name: str = "Elsewhere") -> "Neighbour":
         """Another company on the same instance, with a board and an agent of its own."""
-        made = self.call(self.board, companies.create, name=name)
+        # What is called ceo here is not to be found there.
+        made = self.call(self.board, companies.create, name=name, root_name="chief")
         company_id: str = made["id"]
         self.call(self.board, users.add, company=company_id, name="foreigner")
         token = self.call(

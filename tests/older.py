@@ -119,6 +119,7 @@ def _0004(company: Company) -> None:
             company=company.id,
             name=name,
             purpose="Run",
+            perpetual=False,
             adapter_type="scripted",
         )
         run = claim(company, member(company, name))

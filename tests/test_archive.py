@@ -1571,7 +1571,7 @@ def test_a_drawing_is_written_by_the_command_line(remit: Home, tmp_path: Path) -
     remit.json("--company", "Drawn", "agent", "create", "lead", "--purpose", "Lead <them>")
     file = tmp_path / "outcomes.svg"
     done = remit("--company", "Drawn", "outcome", "graph", "--svg", str(file))
-    assert "1 outcomes (1 open) in Drawn." in done.out
+    assert "2 outcomes (2 open) in Drawn." in done.out
     assert "Lead &lt;them&gt;" in file.read_text()
     summary = remit("--company", company["id"], "outcome", "graph", "lead").out
     assert "--svg FILE" in summary

@@ -297,7 +297,7 @@ class Histories(RuleBasedStateMachine):
         owner = self._agent(which)
         if not really:
             return
-        perpetual = owner == self.company.ceo.id
+        root = owner == self.company.ceo.id
         board = self.company.board
         try:
             if complete:
@@ -305,9 +305,10 @@ class Histories(RuleBasedStateMachine):
             else:
                 self.company.call(board, outcomes.close, outcome=owner, rationale="enough")
         except Conflict:
-            assert not self.model.open[owner] or (perpetual and complete)
+            assert root or not self.model.open[owner]
         else:
             assert self.model.open[owner]
+            assert not root
             self.model.finish(owner)
 
     @rule(which=WHICH, really=RARELY)
@@ -317,6 +318,7 @@ class Histories(RuleBasedStateMachine):
             return
         reports = [a for a, boss in self.model.boss.items() if boss == agent]
         possible = self.model.alive[agent] and not any(self.model.alive[a] for a in reports)
+        possible = possible and agent != self.company.ceo.id
         try:
             self.company.call(self.company.board, agents.terminate, agent=agent)
         except Conflict:

@@ -17,7 +17,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 MODULE = "remit.entrypoints.cli.main"
 NOWHERE = "http://127.0.0.1:1"
-WELCOME = {"url", "pid", "login_url", "token_file", "agent", "can_work", "sentence"}
+WELCOME = {"url", "pid", "login_url", "token_file", "agent", "can_work", "sentence", "restored"}
 
 
 class Result(NamedTuple):
@@ -201,9 +201,8 @@ def test_a_person_who_exists_is_not_added_twice(only: Home) -> None:
 
 
 def test_agents_are_created_listed_drawn_and_terminated(only: Home) -> None:
-    assert only("agent", "list").out == "The company has no agents.\n"
-    assert "no agents" in only("agent", "tree").out
-    assert only.json("agent", "list") == []
+    assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
+    assert only("agent", "tree").out.splitlines()[1:] == ["└── ceo (ceo, Chief executive) idle"]
 
     boss = only.json("agent", "create", "boss", "--role", "ceo", "--title", "Chief")
     config = '{"command": "x", "env": {"aB": "1"}}'
@@ -211,15 +210,17 @@ def test_agents_are_created_listed_drawn_and_terminated(only: Home) -> None:
     only.json("agent", "create", "right", "--boss", f"agent:{boss['id']}")
     only.json("agent", "create", "below", "--boss", "LEFT", "--purpose", "See to it")
     assert only("agent", "tree").out.splitlines()[1:] == [
+        "├── ceo (ceo, Chief executive) idle",
         "└── boss (ceo, Chief) idle",
         "    ├── left (general) idle",
         "    │   └── below (general) idle",
         "    └── right (general) idle",
     ]
-    (tree,) = only.json("agent", "tree")
+    _, tree = only.json("agent", "tree")
     assert [report["name"] for report in tree["reports"]] == ["left", "right"]
     table = only("agent", "list").out
-    assert re.search(r"^below +general +idle +left +human +[0-9a-f-]{13,}$", table, re.MULTILINE)
+    assert re.search(r"^below +general +idle +left +process +[0-9a-f-]{13,}$", table, re.MULTILINE)
+    assert re.search(r"^right +general +idle +boss +scripted +", table, re.MULTILINE)
 
     shown = only.json("agent", "show", "below")
     assert shown["reports_to"] == only.json("agent", "show", "left")["id"]
@@ -229,6 +230,50 @@ def test_agents_are_created_listed_drawn_and_terminated(only: Home) -> None:
     assert only.json("agent", "terminate", "below")["status"] == "terminated"
     assert "below" not in only("agent", "list").out
     assert "below" in only("agent", "list", "--all").out
+
+
+@pytest.mark.requirement("FX-14")
+def test_a_company_is_created_with_its_root_agent_which_stays(remit: Home) -> None:
+    made = remit.json("company", "create", "Rooted")
+    named = ("--company", made["id"])
+    (ceo,) = remit.json("agent", "list", *named)
+    assert (ceo["id"], ceo["name"], ceo["adapter_type"]) == (
+        made["root_agent_id"],
+        "ceo",
+        "scripted",
+    )
+    refused(remit("agent", "terminate", "ceo", *named), 4, "root agent")
+    assert remit.json("send", "ceo", "Hello.", *named)["id"]
+    config = '{"command": "/bin/cat"}'
+    told = remit(
+        *("company", "create", "Other root", "--root", "editor"),
+        *("--adapter", "process", "--config", config),
+    )
+    assert 'send editor "…"' in told.out
+    (editor,) = remit.json("agent", "list", "--company", "Other root")
+    assert (editor["name"], editor["adapter_type"]) == ("editor", "process")
+
+
+@pytest.mark.requirement("FX-22")
+def test_an_agent_is_created_with_few_words(only: Home) -> None:
+    only.json("agent", "create", "plain", "--boss", "ceo", "--purpose", "Write what is needed")
+    only.json("agent", "create", "once", "--boss", "ceo", "--purpose", "Write it", "--once")
+    only.json("agent", "create", "desk", "--boss", "ceo", "--adapter", "human")
+    found = {one["name"]: one["adapter_type"] for one in only.json("agent", "list")}
+    assert found == {"ceo": "scripted", "plain": "scripted", "once": "scripted", "desk": "human"}
+    reasons = {name: only.json("agent", "why-idle", name)["reason"] for name in found}
+    assert reasons == {
+        "ceo": "blocked",
+        "plain": "no_work",
+        "once": "no_slot",
+        "desk": "no_person",
+    }
+    assert "remit org seat desk --user NAME" in only("agent", "why-idle", "desk").out
+    assert only.json("run", "list") == []
+    refused(only("agent", "create", "x", "--once"), 2, "--once needs a --purpose")
+    hired = only.json("agent", "hire", "asked", "--boss", "ceo", "--purpose", "Do it", "--once")
+    assert hired["approval"]["status"] == "pending"
+    assert only.json("outcome", "show", "asked")["perpetual"] is False
 
 
 def test_an_agent_that_is_not_there_is_not_found(only: Home) -> None:
@@ -266,7 +311,7 @@ def test_an_agent_is_found_by_name_in_the_company_that_was_named(remit: Home, on
 
 
 def test_a_mandate_is_shown_completed_and_closed(only: Home) -> None:
-    done = only.json("agent", "create", "done", "--purpose", "Get it done")
+    done = only.json("agent", "create", "done", "--purpose", "Get it done", "--once")
     only.json("agent", "create", "dropped")
     shown = only.json("outcome", "show", "done")
     assert (shown["title"], shown["status"], shown["owner_id"]) == (

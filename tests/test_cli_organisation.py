@@ -19,9 +19,10 @@ HOSTILE = "Ship [bold]it[/bold] 宣伝 " + "and more " * 15
 def staffed(only: Home) -> Home:
     """A company with a boss and two reports, where nobody has to be asked."""
     only.json("company", "set", "--approve-hires", "no")
-    only.json("agent", "create", "boss", "--role", "ceo", "--title", "Chief")
+    only.json("agent", "set", "ceo", "name=boss", "title=Chief")
     for name in ("left", "right"):
-        only.json("agent", "create", name, "--boss", "boss", "--purpose", f"See to the {name}")
+        aim = ("--purpose", f"See to the {name}", "--once")
+        only.json("agent", "create", name, "--boss", "boss", *aim)
     return only
 
 
@@ -96,7 +97,7 @@ def test_the_tree_of_outcomes_is_drawn(staffed: Home) -> None:
         "! urgent  * important",
     ]
     narrow = staffed("outcome", "tree", environment={"COLUMNS": "80"}).out
-    assert "Chief" in narrow.splitlines()[0]
+    assert "Help the people of this company" in narrow.splitlines()[0]
     assert "… " in narrow
     assert "delegated to left" in narrow
     assert max(map(cell_len, narrow.splitlines())) <= 80

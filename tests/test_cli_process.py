@@ -1,5 +1,6 @@
 """`remit up --detach`, `down` and the lock, and what a command imports."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from remit.app import App
+from remit.settings import load
+from tests.rootless import remove_root
 from tests.test_cli import Home, refused
 
 
@@ -43,6 +47,29 @@ def test_the_welcome_says_what_to_do_next(home: Home) -> None:
     assert "/login?token=rmt_login_" in shown
     assert str(home.folder / "board.token") in shown
     assert shown.count("  remit ") == 3
+
+
+@pytest.mark.requirement("FX-14", "HH-23")
+def test_a_root_agent_that_was_missing_is_restored_and_said_once(home: Home) -> None:
+    home("up", "--detach", "--port", "0", "--slots", "0")
+    ceo = home.json("agent", "show", "ceo")
+    home("down")
+
+    async def remove() -> None:
+        async with App(load({"REMIT_HOME": str(home.folder)})) as app:
+            await remove_root(app, ceo["id"])
+
+    asyncio.run(remove())
+    sentence = "ceo, the root agent of My company, was gone and works again."
+    shown = home("up", "--detach", "--port", "0", "--slots", "0").out
+    assert shown.splitlines().count(sentence) == 1
+    assert home.json("agent", "show", "ceo")["id"] == ceo["id"]
+    assert sentence in home("inbox").out
+    (event,) = home.json("event", "list", "--about", "company.restore_root")
+    assert event["resource"].startswith("company:")
+    home("down")
+    again = home.json("up", "--detach", "--port", "0", "--slots", "0")
+    assert again["restored"] == []
 
 
 def test_what_is_missing_for_real_work_is_one_sentence(home: Home, tmp_path: Path) -> None:

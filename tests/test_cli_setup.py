@@ -75,7 +75,7 @@ def test_a_file_is_planned_applied_and_applied_again(only: Home, tmp_path: Path)
     assert '    messaging: "chain" → "team"' in planned
     assert "+ agent writer" in planned
     assert planned.endswith("4 to create, 1 to change, 0 unchanged.\n")
-    assert only.json("agent", "list") == []
+    assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
     done = only("apply", str(file)).out
     assert done.endswith("4 created, 1 changed, 0 unchanged.\n")
     assert "sk-ant" not in planned + done
@@ -105,7 +105,7 @@ def test_files_that_cannot_be_applied_are_errors(only: Home, tmp_path: Path) -> 
     assert "bindings[0].name: is not known" in said("[[bindings]]\nname = 'x'\n")[1]
     assert "agents[0].role must be one of" in said("[[agents]]\nname='x'\nrole='king'\n")[1]
     assert "agents[1].foo: is not known" in said("[[agents]]\nname='x'\n[[agents]]\nfoo=1\n")[1]
-    assert only.json("agent", "list") == []
+    assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
     refused(only("apply", str(tmp_path / "missing.toml")), 1, "missing.toml")
 
 

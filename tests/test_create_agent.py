@@ -9,7 +9,7 @@ from remit.errors import AlreadyExists, AwaitsApproval, BadInput, Conflict, Refu
 from remit.services import agents, approvals, companies, configuration, hiring, permissions
 from remit.services.hiring import LONGEST_ROLE, clean_role, prompt_for
 from remit.testing.clock import VirtualClock
-from tests.company import Answer, Company, keyed
+from tests.company import Answer, Company, Member, keyed
 from tests.governance import approve, count, empower, letters, reject, seen
 from tests.organisation import dump, refusal
 
@@ -80,6 +80,7 @@ def test_a_role_is_one_bounded_line_whatever_it_says() -> None:
 
 @pytest.mark.requirement("AW-07", "AW-19", "AW-20", "AW-21", "AW-22", "AW-24")
 def test_what_is_not_said_has_its_default(company: Company) -> None:
+    model_without_choice(company)
     made = approve(company, asked(company, name="scout"))["result"]["agent"]
     assert (made["reports_to"], made["status"]) == (company.ceo.id, "idle")
     config = company.call(company.board, configuration.show, agent=made["id"])
@@ -112,6 +113,41 @@ def test_provider_and_model_are_those_of_the_company_when_it_happens(company: Co
     made = approve(company, waiting)["result"]["agent"]
     config = company.call(company.board, configuration.show, agent=made["id"])
     assert config["adapter_config"] == {"provider": "anthropic", "model": "claude-x"}
+
+
+def configured(company: Company, agent: str, type_: str, config: Answer | None = None) -> None:
+    changes = {"adapterType": type_, "adapterConfig": config or {}}
+    company.call(company.board, configuration.change, agent=agent, changes=changes)
+
+
+def model_without_choice(company: Company) -> None:
+    """Nobody said what runs agents, and what can is the adapter for models."""
+    configured(company, company.ceo.id, "human")
+    company.app.gate.usable_adapter = "llm"
+
+
+@pytest.mark.requirement("FX-22", "AW-24")
+def test_what_is_created_is_run_by_what_runs_whoever_asked(company: Company) -> None:
+    def made(name: str) -> tuple[str, Any]:
+        agent = approve(company, asked(company, name=name))["result"]["agent"]
+        config = company.call(company.board, configuration.show, agent=agent["id"])
+        return config["adapter_type"], config["adapter_config"]
+
+    assert made("one") == ("scripted", {})
+    settings = {"command": "/bin/cat", "args": ["-"]}
+    configured(company, company.ceo.id, "process", {**settings, "sandbox": "full"})
+    assert made("two") == ("process", settings)  # access to the machine is not passed on
+    own = {"provider": "anthropic", "model": "claude-y"}
+    configured(company, company.ceo.id, "llm", own)
+    assert made("three") == ("llm", own)
+    # A person is not what runs an agent: then it is the first that can be used here.
+    configured(company, company.ceo.id, "human")
+    assert made("four") == ("scripted", {})
+    company.app.gate.usable_adapter = "codex"
+    assert made("five") == ("codex", {})
+    # What the company chose for such agents comes before all that.
+    company.call(company.board, companies.change, company=company.id, chat_llm_model="gpt-5")
+    assert made("six") == ("llm", {"provider": "openai", "model": "gpt-5"})
 
 
 # ── the gate ────────────────────────────────────────────────────────────────────────────────────
@@ -226,14 +262,55 @@ def test_a_name_that_is_taken_is_said_before_anybody_is_asked(company: Company) 
 
 
 @pytest.mark.requirement("AW-10", "PC-12")
-def test_who_may_not_create_agents_is_refused_without_asking(company: Company) -> None:
+def test_whom_the_board_denies_it_is_refused_without_asking(company: Company) -> None:
     lead = company.agent("lead")
-    before = count(company, "approvals")
-    assert refusal(company, lead.caller, hiring.create_agent, name="x") == "may_not_hire"
+    empower(company, lead, "agent.create", mode="deny")
     empower(company, company.ceo, "agent.create", mode="deny")
-    assert refusal(company, company.ceo.caller, hiring.create_agent, name="x") == "denied_by_grant"
+    before = count(company, "approvals")
+    for denied in (lead, company.ceo):
+        assert refusal(company, denied.caller, hiring.create_agent, name="x") == "denied_by_grant"
     assert refusal(company, company.board, hiring.create_agent, name="x") == "invalid"
     assert count(company, "approvals") == before
+
+
+@pytest.mark.requirement("AW-01", "AW-10", "PC-12")
+def test_who_may_not_create_agents_asks_and_waits_with_at_most_three(
+    company: Company, clock: VirtualClock
+) -> None:
+    lead = company.agent("lead")
+    restricted = company.agent("restricted")
+    company.call(company.board, permissions.change, agent=restricted.id, level="restricted")
+    for member in (lead, restricted):
+        # Hiring is for those who may.
+        hired = refusal(company, member.caller, hiring.hire, company=None, name="x")
+        assert hired == "may_not_hire"
+        waiting = [asked_by(company, member, f"{member.name}-{number}") for number in range(3)]
+        before = dump(company)
+        with pytest.raises(Conflict, match="at most 3 wait at once") as refused:
+            company.call(member.caller, hiring.create_agent, name="one-more")
+        assert refused.value.reason == "too_many_undecided"
+        assert dump(company) == before
+        # To ask for the same again is not to ask for more.
+        assert asked_by(company, member, f"{member.name}-0")["id"] == waiting[0]["id"]
+        made = approve(company, waiting[0])["result"]["agent"]
+        assert (made["reports_to"], made["status"]) == (member.id, "idle")
+        reject(company, waiting[1])
+        asked_by(company, member, f"{member.name}-3")
+        asked_by(company, member, f"{member.name}-4")
+        assert refusal(company, member.caller, hiring.create_agent, name="y") == (
+            "too_many_undecided"
+        )
+    # What timed out waits no more, and who may create agents asks as often as need be.
+    clock.advance(8 * DAY)
+    asked_by(company, lead, "later")
+    for number in range(5):
+        asked(company, name=f"helper-{number}")
+
+
+def asked_by(company: Company, member: Member, name: str) -> Answer:
+    with pytest.raises(AwaitsApproval) as waits:
+        company.call(member.caller, hiring.create_agent, name=name)
+    return seen(company, waits.value.details["approval_id"])
 
 
 @pytest.mark.requirement("BX-10")

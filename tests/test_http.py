@@ -114,7 +114,7 @@ def world(running: Running) -> World:
     worker = board.must(
         "POST",
         f"/api/companies/{company}/agents",
-        {"name": "worker", "reportsTo": "lead", "purpose": "Work"},
+        {"name": "worker", "reportsTo": "lead", "purpose": "Work", "perpetual": False},
     )["id"]
     file = board.must(
         "POST",
@@ -303,11 +303,15 @@ def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
     assert made.status == 201
     assert {"id", "name", "createdAt", "role", "scopeAgentId"} <= set(made.json)
     assert made.json["requireBoardApprovalForNewAgents"] is True
-    path = f"/api/companies/{made.json['id']}"
-    assert world.board.must("GET", path) == made.json
+    company = made.json
+    root = company.pop("rootAgentId")
+    path = f"/api/companies/{company['id']}"
+    assert world.board.must("GET", path) == company
     listed = world.board.must("GET", "/api/companies?limit=1000")
-    mine = next(company for company in listed if company["id"] == made.json["id"])
-    assert mine == made.json
+    mine = next(one for one in listed if one["id"] == company["id"])
+    assert mine == company
+    (agent,) = world.board.must("GET", f"{path}/agents")
+    assert (agent["id"], agent["name"], agent["reportsTo"]) == (root, "ceo", None)
     assert (mine["role"], mine["scopeAgentId"]) == ("board", None)
     renamed = world.board.must("PATCH", path, {"name": f"Newer {world.user}"})
     assert renamed["name"] == f"Newer {world.user}"
@@ -315,6 +319,43 @@ def test_a_company_is_made_shown_listed_and_renamed(world: World) -> None:
     assert (again.status, again.code) == (409, "already_exists")
     refused = world.stranger("POST", "/api/companies", {"name": "Mine"})
     assert (refused.status, refused.code) == (403, "not_operator")
+
+
+@pytest.mark.requirement("FX-14")
+def test_a_company_is_made_with_the_root_agent_that_was_asked_for(world: World) -> None:
+    asked: dict[str, Any] = {"name": f"Own {world.user}", "rootName": "editor"}
+    asked["adapterType"] = "process"
+    refused = world.board("POST", "/api/companies", asked)
+    assert (refused.status, refused.code) == (422, "invalid")
+    asked["adapterConfig"] = {"command": "/bin/cat"}
+    made = world.board.must("POST", "/api/companies", asked)
+    root = world.board.must("GET", f"/api/agents/{made['rootAgentId']}")
+    assert (root["name"], root["role"], root["adapterType"]) == ("editor", "ceo", "process")
+    assert root["adapterConfig"] == {"command": "/bin/cat"}
+    kept = world.board("POST", f"/api/agents/{root['id']}/terminate")
+    assert (kept.status, kept.code) == (409, "root_agent")
+
+
+@pytest.mark.requirement("FX-22")
+def test_an_agent_is_run_like_its_boss_and_its_purpose_is_perpetual(world: World) -> None:
+    target = f"/api/companies/{world.company}/agents"
+    lead = world.board.must("GET", "/api/agents/" + world.lead)
+    asked = {"name": "plain", "reportsTo": lead["id"], "purpose": "Write what is needed"}
+    plain = world.board.must("POST", target, asked)
+    assert plain["adapterType"] == lead["adapterType"] != "human"
+    once = world.board.must("POST", target, {**asked, "name": "once", "perpetual": False})
+    seat = world.board.must("POST", target, {**asked, "name": "seat", "adapterType": "human"})
+    for agent, perpetual, reason in (
+        (plain, True, "no_work"),
+        (once, False, "no_slot"),
+        (seat, True, "no_person"),
+    ):
+        mandate = world.board.must("GET", f"/api/outcomes/{agent['id']}")
+        assert mandate["perpetual"] is perpetual
+        why = world.board.must("GET", f"/api/agents/{agent['id']}/why-idle")
+        assert why["reason"] == reason
+    wrong = world.board("POST", target, {**asked, "name": "wrong", "perpetual": "no"})
+    assert wrong.status == 422
 
 
 def test_an_agent_is_created_with_its_boss_and_its_grants(world: World) -> None:

@@ -93,15 +93,20 @@ def running(
 @pytest.fixture
 def world(running: Running) -> World:
     name = f"Paper {Ids(SystemClock()).new()[-12:]}"
-    company = running.board.must("POST", "/api/companies", {"name": name})["id"]
+    asked = {"name": name, "rootName": "chief"}
+    made = running.board.must("POST", "/api/companies", asked)
+    company, ceo_id = made["id"], made["rootAgentId"]
     board = Api(running.board, company)
+
+    def acting(agent: str) -> Api:
+        key = board.must("POST", f"/agents/{agent}/keys")
+        return Api(running.client(key["token"]), company)
 
     def agent(name: str, **described: Any) -> tuple[Api, str]:
         made = board.must("POST", f"/companies/{company}/agents", {"name": name, **described})
-        key = board.must("POST", f"/agents/{made['id']}/keys")
-        return Api(running.client(key["token"]), company), made["id"]
+        return acting(made["id"]), made["id"]
 
-    ceo, ceo_id = agent("chief", role="ceo", adapterType="scripted")
+    ceo = acting(ceo_id)
     manager, manager_id = agent("manager", reportsTo=ceo_id, adapterType="scripted")
     worker, worker_id = agent("worker", reportsTo=manager_id, adapterType="scripted")
     return World(running, company, board, ceo, ceo_id, manager, manager_id, worker, worker_id)

@@ -65,7 +65,8 @@ def running(
 @pytest.fixture
 def world(running: Running) -> World:
     board, unique = running.client(running.board.token), Ids(SystemClock()).new()[-12:]
-    company = board.must("POST", "/api/companies", {"name": f"One {unique}"})["id"]
+    made = board.must("POST", "/api/companies", {"name": f"One {unique}", "rootName": "boss"})
+    company, boss = made["id"], made["rootAgentId"]
     asking = {"requireBoardApprovalForNewAgents": False}
     board.must("PATCH", f"/api/companies/{company}", asking)  # how hires wait is tested elsewhere
     other = board.must("POST", "/api/companies", {"name": f"Two {unique}"})["id"]
@@ -73,14 +74,13 @@ def world(running: Running) -> World:
     token = board.must("POST", f"/api/companies/{other}/users/stranger-{unique}/tokens")["token"]
 
     def agent(name: str, boss: str | None = None, where: str = company) -> str:
-        body = {"name": name, "reportsTo": boss, "purpose": f"See to {name}"}
+        body = {"name": name, "reportsTo": boss, "purpose": f"See to {name}", "perpetual": False}
         made: str = board.must("POST", f"/api/companies/{where}/agents", body)["id"]
         return made
 
     def client(agent_id: str) -> Client:
         return running.client(board.must("POST", f"/api/agents/{agent_id}/keys")["token"])
 
-    boss = agent("boss")
     worker, peer = agent("worker", "boss"), agent("peer", "boss")
     return World(
         board,

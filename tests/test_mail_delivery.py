@@ -278,7 +278,7 @@ def test_nothing_is_lost_repeated_or_out_of_order_whatever_happens() -> None:
 @pytest.mark.requirement("HB-33", "HB-34", "AG-62", "AG-64")
 def test_the_same_on_a_server(postgres_cluster: Any) -> None:
     class OnServer(Delivery):
-        url_factory = staticmethod(postgres_cluster.create_database)
+        url_factory = staticmethod(postgres_cluster.migrated_database)
 
     run_state_machine_as_test(
         OnServer, settings=settings(TUNED, max_examples=3, stateful_step_count=30)

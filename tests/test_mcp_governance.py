@@ -25,7 +25,7 @@ from remit.services.identity import Caller, as_system
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.test_mcp_tools import MODES, Site, serving
 
-HIRING = {"hire_agent", "create_agent"}
+HIRING = {"hire_agent"}
 CONFIGURING = {"agent_configurations", "adapter_docs"}
 APPROVING = {"approval_view", "approval_comment", "approval_resubmit"}
 SUPERVISING = {"propose_config", "agent_control"}
@@ -112,30 +112,41 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture
 def firm(site: Site, request: pytest.FixtureRequest) -> Firm:
     name = f"Firm {request.node.name}"[:100]
-    company = site.call(site.board, companies.create, name=name)["id"]
+    made = site.call(site.board, companies.create, name=name, root_name="chief")
+    company = made["id"]
 
-    def member(name: str, boss: str | None, role: str = "general") -> Member:
-        made = site.call(
-            site.board,
-            agents.create,
-            company=company,
-            name=name,
-            role=role,
-            reports_to=boss,
-            adapter_type="scripted",
-        )
-        key = site.call(site.board, agents.create_key, agent=made["id"])
-        return Member(made["id"], name, key["token"])
+    def created(name: str, boss: str) -> Member:
+        made = site.call(site.board, agents.create, company=company, name=name, reports_to=boss)
+        return member(made["id"], name)
 
-    ceo = member("chief", None, "ceo")
-    manager = member("manager", ceo.id)
-    return Firm(site, company, ceo, manager, member("worker", manager.id))
+    def member(agent: str, name: str) -> Member:
+        key = site.call(site.board, agents.create_key, agent=agent)
+        return Member(agent, name, key["token"])
+
+    ceo = member(made["root_agent_id"], "chief")
+    manager = created("manager", ceo.id)
+    return Firm(site, company, ceo, manager, created("worker", manager.id))
 
 
 # ── who is told of what ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("HH-37", "AW-01")
+@pytest.mark.requirement("AW-01", "FX-22")
+def test_create_agent_is_listed_for_everybody_and_asks_for_who_may_not(firm: Firm) -> None:
+    for member in (firm.worker, firm.manager, firm.ceo):
+        assert "create_agent" in firm.tools(member)
+    answers = [firm.call(firm.worker, "create_agent", name=f"helper-{n}") for n in range(4)]
+    assert [one["status"] for one in answers] == ["pending_approval"] * 3 + ["error"]
+    assert "at most 3 wait at once" in answers[-1]["message"]
+    assert len(firm.approvals()) == 3
+    firm.decide(approvals.approve, answers[0]["approvalId"])
+    made = firm.shown("helper-0")
+    assert (made["reports_to"], made["adapter_type"]) == (firm.worker.id, "scripted")
+    again = firm.call(firm.worker, "create_agent", name="helper-0")
+    assert (again["status"], again["agentId"]) == ("created", made["id"])
+
+
+@pytest.mark.requirement("HH-37")
 def test_tools_are_listed_for_those_who_have_a_use_for_them(firm: Firm) -> None:
     assert firm.tools(firm.worker) & GOVERNING == set()
     assert firm.tools(firm.manager) & GOVERNING == APPROVING | SUPERVISING
@@ -424,10 +435,20 @@ def test_every_result_has_one_shape_byte_for_byte(firm: Firm) -> None:
         '{"status":"error","name":"worker","agentId":null,"approvalId":null,'
         '"message":"Agent worker was not created: There is an agent named \'worker\' already."}'
     )
-    assert firm.text(firm.worker, name="mine") == (
-        '{"status":"error","name":"mine","agentId":null,"approvalId":null,'
-        '"message":"Agent mine was not created: You are not permitted to create agents."}'
+    site = firm.site
+    site.call(
+        site.board,
+        grants.give,
+        company=firm.id,
+        to=firm.worker.id,
+        resource="agent.create",
+        level="use",
+        mode="deny",
     )
+    error = json.loads(firm.text(firm.worker, name="mine"))
+    assert list(error) == RESULT_KEYS
+    assert (error["status"], error["agentId"], error["approvalId"]) == ("error", None, None)
+    assert error["message"].startswith("Agent mine was not created: ")
     again = json.loads(firm.text(firm.ceo, name="helper", role="writes code"))
     assert again["approvalId"] != asked["id"]  # something else may be asked
     firm.decide(approvals.approve, again["approvalId"])

@@ -81,6 +81,7 @@ def test_no_agent_name_and_no_folder_is_special_in_the_code() -> None:
 @pytest.mark.requirement("HH-21", "HH-22")
 def test_the_root_agent_can_go_and_another_take_its_name(company: Company) -> None:
     first = company.ceo
+    company.agent("meanwhile", None)
     company.call(company.board, agents.terminate, agent=first.id)
     second = company.agent("ceo", None)
     assert second.id != first.id
@@ -411,6 +412,7 @@ def test_a_damaged_tree_gives_nobody_a_say_and_hangs_nothing(
                     operations=[operation],
                 )
         assert company.call(company.board, graph.subtree, outcome=lead.id)["children"]
+        company.agent("successor", None)
         company.call(company.board, outcomes.close, outcome=company.ceo.id, rationale="A mess.")
         assert company.call(company.board, events.verify, company=company.id)["ok"]
 

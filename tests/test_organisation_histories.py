@@ -309,7 +309,8 @@ class Model:
         boss = self.boss[agent]
         self.boss[layer] = boss
         self.alive.add(layer)
-        self.work[layer] = Work(layer, True, boss, parents=set() if boss is None else {boss})
+        parents = set() if boss is None else {boss}
+        self.work[layer] = Work(layer, True, boss, perpetual=True, parents=parents)
         self.move(agent, layer)
 
     def remove(self, layer: str) -> None:
@@ -678,7 +679,8 @@ class Organisations(RuleBasedStateMachine):
             # What was made stays, as something that is over.
             work = self.model.work[layer]
             before.boss[layer] = self.model.boss[layer]
-            before.work[layer] = Work(layer, True, work.delegator, "closed", parents=work.parents)
+            over = Work(layer, True, work.delegator, "closed", True, parents=work.parents)
+            before.work[layer] = over
         self.model = before
         return done
 

@@ -6,11 +6,12 @@ import pytest
 
 from remit.clock import DAY
 from remit.errors import Conflict, NotFound, Refused, Unauthenticated
-from remit.services import agents, companies, events, glance, inbox, sessions, users
+from remit.services import companies, events, glance, inbox, sessions, users
 from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
 from tests.company import Company, keyed
 from tests.mailing import end, send
+from tests.rootless import remove_root
 
 
 def signed_in(company: Company, who: Caller) -> Caller:
@@ -195,5 +196,5 @@ def test_a_glance_is_for_people_of_the_company(company: Company) -> None:
     for verb in (glance.roots, glance.at_work, glance.newest_runs):
         with pytest.raises(NotFound):
             company.call(elsewhere.board, verb, company=company.id)
-    company.call(company.board, agents.terminate, agent=company.ceo.id)
+    company.wait(remove_root(company.app, company.ceo.id))
     assert company.call(company.board, glance.roots, company=company.id) == []

@@ -228,6 +228,7 @@ def test_a_root_layer_goes_only_when_nothing_would_be_left_without_an_owner(
     apply(company, {"op": "remove_layer", "agent": "ceo"})
     assert boss_of(company, lead) is None
     assert shown(company, lead.id)["delegator_id"] is None
+    company.agent("successor", None)
     company.call(company.board, outcomes.complete, outcome=lead.id)
 
 

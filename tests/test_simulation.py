@@ -315,6 +315,6 @@ def test_a_refused_tool_tells_its_code() -> None:
             codes.append(refusal.value.code)
 
     with Simulation() as sim:
-        ada = sim.agent("Ada", tries, purpose="Try")
+        ada = sim.agent("Ada", tries, purpose="Try", perpetual=False)
         assert sim.turn(ada.id)
     assert codes[1:] == ["not_found", "invalid"]

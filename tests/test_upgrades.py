@@ -79,6 +79,7 @@ def work_on(company: Company) -> None:
         name="fresh",
         reports_to="lead",
         purpose="Work",
+        perpetual=False,
         adapter_type="scripted",
     )
     run = claim(company, older.member(company, "fresh"))

@@ -212,7 +212,8 @@ def what_somebody_left_who_is_gone(
 
 def a_hire(company: Company, clock: VirtualClock) -> tuple[Member, Callable[[], object]]:
     company.sql("UPDATE companies SET require_board_approval_for_new_agents = true")
-    asked = hire(company, company.ceo.caller, named(company, "fresh"), purpose="Work")
+    name = named(company, "fresh")
+    asked = hire(company, company.ceo.caller, name, purpose="Work", perpetual=False)
     fresh = Member(asked["agent"]["id"], "fresh", company.board)
     return fresh, lambda: approve(company, asked["approval"])
 
@@ -321,7 +322,7 @@ def test_what_is_refused_wakes_nobody(company: Company) -> None:
 @pytest.mark.requirement("BX-15")
 def test_nobody_is_started_who_cannot_be(company: Company, clock: VirtualClock) -> None:
     paused = worker(company, "paused")
-    person = company.agent("person", perpetual=True)
+    person = company.agent("person", perpetual=True, adapter_type="human")
     gone = worker(company, "gone")
     company.sql("UPDATE companies SET require_board_approval_for_new_agents = true")
     asked = hire(company, company.ceo.caller, "asked-for")["agent"]
@@ -422,6 +423,7 @@ def test_of_each_company_those_come_first_that_wait_longest(
         name="s",
         adapter_type="scripted",
         purpose="Work",
+        perpetual=False,
     )
     # However many wait there, the other company is among the first.
     assert set(ready(company, each=2, limit=3)) == {mine[0], mine[1], stranger["id"]}

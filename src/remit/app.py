@@ -8,6 +8,7 @@ import fcntl
 import logging
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +22,7 @@ from remit.runtime.kept import Kept
 from remit.runtime.outbox import Outbox
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
-from remit.services import bootstrap, maintenance, users
+from remit.services import bootstrap, maintenance, roots, users
 from remit.services.archive.archive import Archive
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
@@ -75,6 +76,8 @@ class App:
         self.kept = Kept(self.gate, self.clock, settings)
         self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
         self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
+        #: What the start had to put right, one sentence each.
+        self.restored: list[str] = []
         self._housekeeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -102,8 +105,9 @@ class App:
         self.library.close()
         self.database.close()
 
-    async def first_start(self, adapter_type: str = "scripted", *, alone: bool = True) -> bool:
-        """Set up an empty instance and see to the board's token; tells whether it was empty.
+    async def first_start(self, *, alone: bool = True) -> bool:
+        """Set up an empty instance; in another, see to the board's token and to the root of each
+        company. Tells whether it was empty.
 
         Unless others work on the same database, whatever seems to be running is not.
         """
@@ -112,9 +116,8 @@ class App:
         if empty:
             # The file comes first: a crash in between leaves a token that the next start uses.
             token = token or _write_token(self.settings.board_token_file)
-            await self.gate(
-                as_system(), bootstrap.first_start, token=token, adapter_type=adapter_type
-            )
+            adapter = self.gate.usable_adapter
+            await self.gate(as_system(), bootstrap.first_start, token=token, adapter_type=adapter)
         elif token is None:
             await self._renew_board_token()
         elif not await self._opens(token):
@@ -122,11 +125,20 @@ class App:
                 "%s does not fit this database; remove it and start again to get a new one",
                 self.settings.board_token_file,
             )
+        await self._restore_roots()
         await runs.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
         if alone:
             await self.outbox.recover()
         await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
+
+    async def _restore_roots(self) -> None:
+        for company in await self.gate(as_system(), roots.missing):
+            # Whoever else starts at the same time may have been quicker.
+            with contextlib.suppress(Conflict):
+                restored = await self.gate(as_system(), roots.restore, company=company)
+                self.restored.append(restored["sentence"])
+                log.warning("%s", restored["sentence"])
 
     async def _renew_board_token(self) -> None:
         """Its file gets its name when the token opens something, so no crash leaves one that does
@@ -202,12 +214,14 @@ class InstanceLock:
             "Use it, stop it with `remit down`, or set another REMIT_HOME.",
         )
 
-    def describe(self, url: str) -> None:
-        """Say who holds the lock and where it listens, for `remit status` and `remit down`."""
+    def describe(self, url: str, restored: Sequence[str] = ()) -> None:
+        """Say who holds the lock, where it listens and what its start put right, for `remit up`,
+        `remit status` and `remit down`."""
         assert self._file is not None
         try:
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"{os.getpid()}\n{url}\n".encode(), 0)
+            lines = [str(os.getpid()), url, *restored]
+            os.pwrite(self._file, "".join(f"{line}\n" for line in lines).encode(), 0)
         except OSError as error:
             raise storage_error(error) from error
 

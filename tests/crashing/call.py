@@ -32,5 +32,6 @@ class Call:
     keyed: bool = True
     #: Whether it leaves anything at all; a preview does not.
     leaves: bool = True
-    #: On an instance that was not started ("nothing"), or whose token is gone ("lost").
+    #: On an instance that was not started ("nothing"), whose token is gone ("lost"), or whose
+    #: company has no root agent ("rootless").
     home: str = "company"

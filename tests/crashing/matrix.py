@@ -56,7 +56,7 @@ class Matrix:
         self.stage = Stage()
         self.home = self._folder / "now" / "home"
         self._databases: dict[str, Database] = {}
-        for kind in ("nothing", "lost", "company"):
+        for kind in ("nothing", "lost", "rootless", "company"):
             self._folder.joinpath("now").mkdir()
             url = self._sqlite if cluster is None else cluster.migrated_database()
             said = self.stage.run(Order(url, str(self.home), kind))

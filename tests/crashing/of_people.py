@@ -21,6 +21,11 @@ def _(s: Scene) -> Call:
     return Call("bootstrap.renew_board_token", through="app.first_start", keyed=False, home="lost")
 
 
+@situation("roots.restore")
+def _(s: Scene) -> Call:
+    return Call("roots.restore", through="app.first_start", keyed=False, home="rootless")
+
+
 @situation("companies.create")
 def _(s: Scene) -> Call:
     return s.by_board(name=s.name())

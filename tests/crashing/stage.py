@@ -31,7 +31,7 @@ from remit.app import App
 from remit.clock import DAY
 from remit.errors import RemitError
 from remit.ids import Ids
-from remit.services import companies, events
+from remit.services import agents, companies, events
 from remit.services.identity import Caller, as_system
 from remit.settings import load
 from remit.store.database import open_database
@@ -41,6 +41,7 @@ from tests.crashing.call import THEN, Call
 from tests.crashing.harms import HARMS
 from tests.crashing.points import Watch, put
 from tests.crashing.ways import WAYS
+from tests.rootless import remove_root
 
 ROOT = Path(__file__).parents[2]
 #: Preparing takes a second; a machine that has much else to do takes fifty times as long.
@@ -235,12 +236,24 @@ async def _lost(order: Order) -> dict[str, Any]:
     return {}
 
 
+async def _rootless(order: Order) -> dict[str, Any]:
+    """One that was started, and whose root agent is gone."""
+    app = App(load({"REMIT_HOME": order.home, "REMIT_DATABASE_URL": order.url}))
+    await app.first_start()
+    board = Caller(app.settings.board_token_file.read_text().strip())
+    ceo = await app.gate(board, agents.show, agent="ceo")
+    await remove_root(app, ceo["id"])
+    await app.aclose()
+    return {}
+
+
 _ACTIONS = {
     "call": _call,
     "restart": _restart,
     "company": _company,
     "nothing": _nothing,
     "lost": _lost,
+    "rootless": _rootless,
 }
 
 

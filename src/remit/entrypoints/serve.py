@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from remit import __version__
+from remit.adapters.ability import best_adapter
 from remit.app import App, InstanceLock
-from remit.entrypoints.ability import WITHOUT_MODEL, best_adapter
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.connections import Impatient
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, RemitError, Unavailable
 from remit.runtime.jobs import Jobs
 from remit.runtime.worker import DEFAULT_SLOTS, Worker
-from remit.services import bootstrap
-from remit.services.identity import as_system
 from remit.settings import DEFAULT_HOST, Settings
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def run(
         app = App(settings)
 
         def announce() -> None:
-            lock.describe(url)
+            lock.describe(url, app.restored)
             log.info("serving at %s", url)
             if ready is not None:
                 ready(url)
@@ -86,9 +84,9 @@ async def _serve(
     slots: int,
 ) -> None:
     async with app:
-        empty = await app.gate(as_system(), bootstrap.is_empty)
-        adapter = await asyncio.to_thread(best_adapter) if empty else WITHOUT_MODEL
-        await app.first_start(adapter, alone=not is_shared(app.settings))
+        # Before anybody can ask for an agent without saying what runs it.
+        app.gate.usable_adapter = await asyncio.to_thread(best_adapter)
+        await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
         await serve_and_work(app, host, listening, url, ready, slots=slots)
 

@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 
+from remit.adapters.ability import best_adapter
 from remit.app import App, InstanceLock
 from remit.entrypoints.http.logs import keep_logs
 from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work
@@ -70,6 +71,7 @@ async def _work(
                 "There is no company in this database yet.",
                 "Start `remit serve` first; it makes one.",
             )
+        app.gate.usable_adapter = await asyncio.to_thread(best_adapter)
         if is_shared(app.settings):
             await tidy_up(app.gate, app.settings.workspaces, app.kept)
             app.start_tidying()

@@ -14,6 +14,9 @@ from remit.model.text import clean_name
 #: Names that addresses need for themselves.
 RESERVED_NAMES = frozenset({"background", "board", "human", "system"})
 
+#: The adapter of a seat that a person holds.
+HUMAN = "human"
+
 #: A chain of bosses longer than this is refused; readers give up at it as well.
 DEEPEST_TREE = 32
 

@@ -8,7 +8,8 @@ from enum import IntEnum, StrEnum
 
 from remit.clock import Micros
 from remit.errors import BadInput
-from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, normalise
+from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId, looks_like_id, normalise
+from remit.model.text import clean_name
 
 
 class Level(IntEnum):
@@ -95,8 +96,10 @@ def parse_resource(text: object) -> Resource:
         raise BadInput(f"{head[:60]!r} is not a kind of resource.", f"Use one of {kinds}.")
     if kind is ResourceKind.MESSAGE and tail.removeprefix("agent:").casefold() == IN_BACKGROUND:
         return Resource(kind, IN_BACKGROUND)
-    if kind is ResourceKind.MESSAGE and tail.startswith("agent:"):
-        return Resource(kind, tail)
+    if kind is ResourceKind.MESSAGE and not looks_like_id(tail):
+        # An agent's name, or an address; whoever grants it looks it up.
+        who = tail.removeprefix("agent:")
+        return Resource(kind, f"agent:{who if looks_like_id(who) else clean_name(who)}")
     if kind in _WITH_ID:
         return Resource(kind, normalise(tail))
     if not _PLAIN.fullmatch(tail):

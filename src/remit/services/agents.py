@@ -21,6 +21,7 @@ from remit.model.text import clean_line, clean_text, name_key
 from remit.services import (
     approval_engine,
     configuration,
+    default_adapter,
     documents,
     finishing,
     grants,
@@ -44,6 +45,9 @@ from remit.store import people
 from remit.store import runs as run_statements
 from remit.store.statement import row
 
+#: Why an agent is woken that was taken on for something that can be accomplished.
+WORK_FROM_THE_START = "its mandate can be worked on"
+
 
 @command("agents.create")
 def create(
@@ -53,12 +57,12 @@ def create(
     name: object,
     reports_to: str | None = None,
     purpose: object = None,
-    perpetual: bool | None = None,
+    perpetual: object = None,
     role: object = "general",
     title: object = "",
     capabilities: object = "",
     prompt: object = "",
-    adapter_type: object = "human",
+    adapter_type: object = None,
     adapter_config: object = None,
     runtime_config: object = None,
     budget_monthly_cents: object = None,
@@ -71,22 +75,23 @@ def create(
 
     It needs nobody's approval, and the record says who did it.
     """
-    post = posts.new_post(
-        name=name,
-        role=role,
-        title=title,
-        capabilities=capabilities,
-        prompt=prompt,
-        adapter_type=adapter_type,
-        adapter_config=adapter_config,
-        runtime_config=runtime_config,
-        budget_monthly_cents=budget_monthly_cents,
-        budget_monthly_tokens=budget_monthly_tokens,
-        metadata=metadata,
-        permissions=permissions,
-    )
     lookup.company_of_caller(ctx, company)
     boss = lookup.agent(ctx, reports_to) if reports_to else None
+    described = {
+        "name": name,
+        "role": role,
+        "title": title,
+        "capabilities": capabilities,
+        "prompt": prompt,
+        "adapter_type": adapter_type,
+        "adapter_config": adapter_config,
+        "runtime_config": runtime_config,
+        "budget_monthly_cents": budget_monthly_cents,
+        "budget_monthly_tokens": budget_monthly_tokens,
+        "metadata": metadata,
+        "permissions": permissions,
+    }
+    post = posts.new_post(**default_adapter.fill_in(ctx, described, boss))
     ctx.require(Action.AGENT_APPOINT, on=f"agent:{post.name}", home=boss.id if boss else None)
     agent = found(ctx, post, boss, purpose=purpose, perpetual=perpetual)
     for wish in given:
@@ -113,24 +118,27 @@ def found(
     boss: Agent | None,
     *,
     purpose: object = None,
-    perpetual: bool | None = None,
+    perpetual: object = None,
+    boss_user: UserId | None = None,
     status: AgentStatus = AgentStatus.IDLE,
 ) -> Agent:
     """An agent with a mandate of its own, which is a part of its boss's.
 
-    Without a purpose it is a standing post: it works when there is mail or an outcome for it. A
-    purpose can be accomplished, so it is work from the first moment.
+    The mandate is perpetual: the agent works when there is mail or an outcome for it. One that is
+    not can be accomplished, and is itself work from the first moment.
     """
+    if not isinstance(perpetual, bool | None):
+        raise BadInput("perpetual: must be true or false.", "Send a boolean.")
     aim = clean_line(
         purpose or post.title or f"Act as {post.role.value}", "purpose", longest=LONGEST_TITLE
     )
     mandate = open_outcome(
         ctx,
         title=aim,
-        perpetual=not purpose if perpetual is None else perpetual,
+        perpetual=perpetual is not False,
         delegator=boss.id if boss else None,
     )
-    agent = appoint(ctx, post, mandate, boss, status)
+    agent = appoint(ctx, post, mandate, boss, status, boss_user=boss_user)
     write_document(ctx, mandate, "")
     ctx.record(
         "outcome.create",
@@ -139,7 +147,7 @@ def found(
     )
     if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
         outcomes.connect(ctx, boss.id, mandate.id)
-    waking.wake(ctx, agent.id, "it was taken on")
+    waking.wake(ctx, agent.id, WORK_FROM_THE_START)
     return agent
 
 
@@ -149,8 +157,11 @@ def appoint(
     mandate: Outcome,
     boss: Agent | None,
     status: AgentStatus = AgentStatus.IDLE,
+    *,
+    boss_user: UserId | None = None,
 ) -> Agent:
-    """Put an agent into its place: below its boss, or below the asking user at the root."""
+    """Put an agent into its place: below its boss, or at the root below a user, who is the one
+    that asks unless another is named."""
     if boss is not None:
         tree.check_boss(ctx, boss)
     check_name(ctx, post.name)
@@ -162,7 +173,7 @@ def appoint(
         title=post.title,
         status=status,
         boss_id=boss.id if boss else None,
-        boss_user_id=None if boss else _boss_user(ctx),
+        boss_user_id=None if boss else boss_user or _boss_user(ctx),
         adapter_type=post.adapter_type,
         adapter_config=post.adapter_config,
         seat_user_id=None,

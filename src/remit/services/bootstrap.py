@@ -5,13 +5,12 @@ from __future__ import annotations
 from remit.ids import TokenId, TokenKind, token_digest
 from remit.model.decision import Decision, Effect
 from remit.model.principal import ActorKind, Principal
-from remit.services import agents, companies, users
+from remit.services import companies, users
 from remit.services.command import Answer, Context, command, query
 from remit.store import people
 
 FIRST_USER = "board"
 FIRST_COMPANY = "My company"
-PURPOSE = "Help the people of this company accomplish their work"
 
 
 @query("bootstrap.is_empty")
@@ -28,18 +27,8 @@ def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
     _store(ctx, board.id, token)
     # From here on the first user acts, so that every later "why" ends at a person.
     ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
-    company = companies.create.body(ctx, name=FIRST_COMPANY)
-    root = agents.create.body(
-        ctx,
-        company=company["id"],
-        name="ceo",
-        role="ceo",
-        title="Chief executive",
-        adapter_type=adapter_type,
-        purpose=PURPOSE,
-        perpetual=True,
-    )
-    return {"company": company, "agent": root, "user": board.name}
+    company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
+    return {"company": company, "user": board.name}
 
 
 @command("bootstrap.renew_board_token")

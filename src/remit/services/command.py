@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, cast
 
+from remit.adapters.ability import WITHOUT_MODEL
 from remit.clock import Clock
 from remit.errors import BadInput, KeyReused, Refused, RemitError
 from remit.ids import CompanyId, Ids
@@ -90,6 +91,8 @@ class Gate:
         self.ids = ids
         self.blobs = blobs
         self.parking: Parking | None = None
+        #: The first adapter that can be used here, as whoever serves the instance found out.
+        self.usable_adapter: str = WITHOUT_MODEL
         #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
 
@@ -142,7 +145,7 @@ class Gate:
     ) -> _Reply[R]:
         now = self.clock.now()
         actor = identify(tx, caller, now)
-        ctx = Context(tx, actor, now, self.ids, self.blobs, verb.kind, caller)
+        ctx = Context(tx, actor, now, self.ids, self.blobs, verb.kind, caller, self.usable_adapter)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
         # A verb may go on in another's name; the key stays that of who called.
         who = actor.address
@@ -187,7 +190,10 @@ class Gate:
 
     def _admit(self, parking: Parking, was: Context, denied: Denied, call: Call) -> Any:
         """Go on with a call that somebody approved, or see to it that somebody is asked."""
-        ctx = Context(was.tx, was.actor, was.now, was.ids, was.blobs, Kind.COMMAND, was.caller)
+        ctx = Context(
+            *(was.tx, was.actor, was.now, was.ids, was.blobs, Kind.COMMAND, was.caller),
+            usable_adapter=was.usable_adapter,
+        )
         assert was.company is not None
         ctx.enter(was.company)
         admitted = parking.admit(ctx, denied, call)

@@ -14,16 +14,29 @@ from remit.model.event import GENESIS
 from remit.model.mail import Messaging
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, name_key
-from remit.model.user import Membership, UserRole
-from remit.services import lookup, views
+from remit.model.user import UserRole
+from remit.services import lookup, roots, users, views
 from remit.services.command import Answer, Context, command, query
+from remit.services.verbs import Added
 from remit.store import people
 from remit.store.statement import row
 
 
-@command("companies.create")
-def create(ctx: Context, *, name: object) -> Answer:
-    """A company of which the creator is the board."""
+@command(
+    "companies.create",
+    Added("root_name", None),
+    Added("adapter_type", None),
+    Added("adapter_config", None),
+)
+def create(
+    ctx: Context,
+    *,
+    name: object,
+    root_name: object = None,
+    adapter_type: object = None,
+    adapter_config: object = None,
+) -> Answer:
+    """A company of which the creator is the board, with its root outcome and its root agent."""
     name = company_name(name)
     ctx.require(Action.COMPANY_CREATE, on="company")
     if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
@@ -41,26 +54,13 @@ def create(ctx: Context, *, name: object) -> Answer:
     ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(name), mail_position=0))
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
     if ctx.actor.kind is ActorKind.USER:
-        add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)
+        users.add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)
     ctx.enter(company.id)
     ctx.record("company.create", f"company:{company.id}", {"name": name})
-    return _with_part(ctx, company)
-
-
-def add_member(
-    ctx: Context, company: str, user: str, role: UserRole, scope: str | None
-) -> Membership:
-    ctx.tx.run(
-        people.INSERT_MEMBERSHIP,
-        company_id=company,
-        user_id=user,
-        role=role.value,
-        scope_agent_id=scope,
-        created_at=ctx.now,
+    root = roots.begin(
+        ctx, name=root_name, adapter_type=adapter_type, adapter_config=adapter_config
     )
-    membership = ctx.tx.one(people.MEMBERSHIP, company=company, user=user)
-    assert membership is not None
-    return membership
+    return {**_with_part(ctx, company), "root_agent_id": root["id"]}
 
 
 @query("companies.listing")

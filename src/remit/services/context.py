@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from remit.adapters.ability import WITHOUT_MODEL
 from remit.authority import Action, Facts, decide
 from remit.clock import HOUR, Micros
 from remit.errors import NotFound, Refused
@@ -61,6 +62,8 @@ class Context:
     blobs: BlobStore
     kind: Kind
     caller: Caller | None = None
+    #: The first adapter that can be used here; for agents of whom nobody said how they run.
+    usable_adapter: str = WITHOUT_MODEL
     #: Set by `enter`.
     company: CompanyId | None = None
     membership: Membership | None = None

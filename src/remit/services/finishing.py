@@ -152,6 +152,8 @@ def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
                 gone.setdefault(agent.id, agent)
     withdrawn = [one for agent in gone.values() for one in _deactivate(ctx, agent).withdrawn]
     _not_hired_elsewhere(ctx, withdrawn)
+    for agent in gone.values():
+        tree.check_root_stays(ctx, agent)
     return list(gone.values())
 
 
@@ -159,6 +161,7 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
     """Stop an agent for good: its run, its credentials, what it held for some outcome."""
     ended = _deactivate(ctx, agent)
     _not_hired_elsewhere(ctx, ended.withdrawn)
+    tree.check_root_stays(ctx, agent)
     return ended.revoked
 
 

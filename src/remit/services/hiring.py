@@ -12,6 +12,7 @@ from remit.errors import BadInput, Conflict, Refused
 from remit.model.agent import Agent, AgentStatus, agent_name
 from remit.model.approval import Approval, ApprovalType
 from remit.model.budget import Kind
+from remit.model.company import Company
 from remit.model.configuration import CONFIG_KEYS, RevisionSource, configuration_of, lends_secret
 from remit.model.decision import Decision, Effect
 from remit.model.outcome import Outcome
@@ -22,6 +23,7 @@ from remit.services import (
     agents,
     approval_engine,
     configuration,
+    default_adapter,
     documents,
     finishing,
     grants,
@@ -34,11 +36,12 @@ from remit.services import (
     views,
     waking,
 )
-from remit.services.command import Answer, Context, command
+from remit.services.command import Answer, Context, approved, command
 from remit.services.opening import open_outcome, write_document
 from remit.services.permissions import HIRING, hiring_facts, set_level
 from remit.services.redaction import restore
-from remit.store import people
+from remit.services.verbs import Added
+from remit.store import governance, people
 
 MOST_GRANTS = 100
 LONGEST_ROLE = 500
@@ -55,7 +58,7 @@ class Hired:
     moved: int = 0
 
 
-@command("hiring.hire")
+@command("hiring.hire", Added("perpetual", None))
 def hire(
     ctx: Context,
     *,
@@ -76,6 +79,7 @@ def hire(
     metadata: object = None,
     permissions: object = None,
     level: object = None,
+    perpetual: object = None,
     given: Sequence[Mapping[str, Any]] = (),
 ) -> Answer:
     """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
@@ -107,7 +111,7 @@ def hire(
         hired = hire_for(ctx, found, boss, described, given, level=level)
     else:
         above = _boss(ctx, reports_to)
-        hired = _take_on(ctx, above, described, given, level, purpose=purpose)
+        hired = _take_on(ctx, above, described, given, level, purpose=purpose, perpetual=perpetual)
     return answer(hired)
 
 
@@ -142,14 +146,15 @@ def _take_on(
     *,
     outcome: Outcome | None = None,
     purpose: object = None,
+    perpetual: object = None,
     amounts: Mapping[Kind, int] | None = None,
 ) -> Hired:
-    post = posts.new_post(**_with_defaults(described, boss))
+    post = posts.new_post(**_with_defaults(ctx, described, boss))
     wanted_level = _level(ctx, post, level)
     waits = _may_hire(ctx, post, boss, for_delegation=outcome is not None)
     status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
     if outcome is None:
-        agent = agents.found(ctx, post, boss, purpose=purpose, status=status)
+        agent = agents.found(ctx, post, boss, purpose=purpose, perpetual=perpetual, status=status)
         mandate = outcomes.require(ctx, agent.id)
     else:
         assert boss is not None, "an outcome has an owner"
@@ -221,16 +226,16 @@ def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
     return boss
 
 
-def _with_defaults(described: Mapping[str, Any], boss: Agent | None) -> dict[str, Any]:
-    """What is not said is as at the boss."""
+def _with_defaults(
+    ctx: Context, described: Mapping[str, Any], boss: Agent | None
+) -> dict[str, Any]:
+    """What is not said has its default."""
     unknown = described.keys() - posts.FIELDS.values() - {"permissions"}
     if unknown:
         known = ", ".join(sorted(posts.FIELDS))
         raise BadInput(f"hire has an unknown field {min(unknown)[:40]!r}.", f"Known: {known}.")
     asked = {"name": None, **{key: value for key, value in described.items() if value is not None}}
-    if "adapter_type" not in asked and boss is not None:
-        asked["adapter_type"] = boss.adapter_type
-    return asked
+    return default_adapter.fill_in(ctx, asked, boss)
 
 
 def _level(ctx: Context, post: posts.Post, level: object) -> PermissionLevel | None:
@@ -299,7 +304,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
         set_level(ctx, working, permission_level(level))
-    waking.wake(ctx, agent.id, "it was taken on")
+    waking.wake(ctx, agent.id, agents.WORK_FROM_THE_START)
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return
@@ -425,24 +430,22 @@ def create_agent(
         name=called,
         title=described[:100],
         prompt=prompt_for(called, described, follower),
-        adapter_type="llm",
-        adapter_config={
-            "provider": company.chat_llm_provider or DEFAULT_PROVIDER,
-            "model": company.chat_llm_model or DEFAULT_MODEL,
-        },
         runtime_config={"type": "default", "autoReply": auto_reply, "nextAgent": follower},
+        **_helper_adapter(ctx, company, me),
     )
     decision = ctx.decide(Action.AGENT_CREATE, HIRING, **hiring_facts(ctx))
-    if decision.effect is Effect.ALLOW and ctx.ticket is None:
-        # Whatever the company does otherwise: this tool creates nothing that nobody approved.
-        decision = Decision(
-            Effect.ASK, "needs_approval", "A person has to say yes first.", decision.basis
-        )
+    permitted = decision.reason != _UNPERMITTED
+
+    def vet(now: Context) -> None:
+        agents.check_name(now, post.name)
+        if not permitted:
+            _check_undecided(now)
+
     ctx.accept(
         Action.AGENT_CREATE,
         f"agent:{post.name}",
-        decision,
-        before_asking=lambda now: agents.check_name(now, post.name),
+        _person_decides(ctx, decision),
+        before_asking=vet,
     )
     agent = agents.found(ctx, post, me)
     return {"agent": views.agent(agent), "prompt": agent.prompt}
@@ -450,6 +453,67 @@ def create_agent(
 
 DEFAULT_PROVIDER = "openai"
 DEFAULT_MODEL = "gpt-4"
+#: So many requests of an agent that may not create agents wait at once.
+MOST_UNDECIDED = 3
+#: As a decision says that an agent has no permission to create agents.
+_UNPERMITTED = "may_not_hire"
+
+
+def _helper_adapter(ctx: Context, company: Company, me: Agent) -> dict[str, Any]:
+    """What runs a helper: the model that the company chose for them, or else what runs whoever
+    asks for it."""
+    chosen = {"provider": company.chat_llm_provider, "model": company.chat_llm_model}
+    if any(chosen.values()):
+        found: dict[str, Any] = {"adapter_type": "llm"}
+    else:
+        found = default_adapter.fill_in(ctx, {}, me)
+    if found["adapter_type"] == "llm":
+        found["adapter_config"] = {
+            "provider": DEFAULT_PROVIDER,
+            "model": DEFAULT_MODEL,
+            **(found.get("adapter_config") or {}),
+            **{key: value for key, value in chosen.items() if value},
+        }
+    return found
+
+
+def _person_decides(ctx: Context, decision: Decision) -> Decision:
+    """Whatever the company does otherwise: `create_agent` creates nothing that nobody approved.
+
+    Who has no permission to create agents may ask as well. Whoever had it when asking and lost it
+    since is refused.
+    """
+    permitted = decision.reason != _UNPERMITTED
+    if permitted and decision.effect is not Effect.ALLOW:
+        return decision
+    if ctx.ticket is None:
+        return Decision(
+            Effect.ASK, "needs_approval", "A person has to say yes first.", decision.basis
+        )
+    if permitted:
+        return decision
+    approval = ctx.tx.one(governance.APPROVAL_ANYWHERE, approval=ctx.ticket)
+    assert approval is not None
+    asked_without = json.loads(approval.payload)["basis"] == decision.basis
+    return approved(ctx.ticket) if asked_without else decision
+
+
+def _check_undecided(ctx: Context) -> None:
+    waiting = [
+        one
+        for one in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=ctx.actor.id)
+        if one.requested_by_agent_id == ctx.actor.id
+        and one.type is ApprovalType.CAPABILITY_USE
+        and json.loads(one.payload)["verb"] == create_agent.name
+        and not one.expired(ctx.now)
+    ]
+    if len(waiting) >= MOST_UNDECIDED:
+        raise Conflict(
+            f"You asked for {len(waiting)} agents that nobody has decided about; without the "
+            f"permission to create agents at most {MOST_UNDECIDED} wait at once.",
+            "Wait for a decision, or ask your boss.",
+            code="too_many_undecided",
+        )
 
 
 def clean_role(role: object) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from remit.adapters import registry
-from remit.model.agent import Agent, AgentStatus
+from remit.model.agent import HUMAN, Agent, AgentStatus
 from remit.model.run import (
     Lease,
     RunStatus,
 )
-from remit.services import budgets, halts, ledger, lookup, views
+from remit.services import budgets, halts, ledger, lookup, tree, views
 from remit.services.command import Context, query
 from remit.services.running import require_look
 from remit.store import governance, leases
@@ -46,10 +46,18 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "paused", "It is paused; somebody has to resume it."
     if agent.status is AgentStatus.ERROR:
         told = lease.told if lease and lease.told else "it failed too often"
-        return "stopped", f"It was stopped: {told}. Resume it when that is mended."
+        return (
+            "stopped",
+            f"It was stopped: {told.removesuffix('.')}. Resume it when that is mended.",
+        )
+    if tree.is_vacant(ctx, agent):
+        return "no_person", (
+            "It is the seat of a person, and nobody holds it; its mail reaches the board. "
+            f"`remit org seat {agent.name} --user NAME` gives it to somebody."
+        )
     if ctx.tx.one(leases.HAS_WORK, agent=agent.id, now=ctx.now) is None:
         return _nothing_to_do(ctx, agent)
-    if agent.adapter_type == "human":
+    if agent.adapter_type == HUMAN:
         return "person", "A person holds its seat."
     if lease is not None and lease.held:
         return "cancelled", "Its last run was ended by somebody; it waits for something new."
@@ -93,7 +101,8 @@ def _without_adapter(ctx: Context, agent: Agent) -> str | None:
 
 def _why_backoff(lease: Lease) -> str:
     if lease.failures:
-        return f"Its last run failed ({lease.told or 'for an unknown reason'})."
+        why = (lease.told or "for an unknown reason").removesuffix(".")
+        return f"Its last run failed ({why})."
     return "Its last run changed nothing."
 
 

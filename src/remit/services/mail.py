@@ -48,6 +48,7 @@ from remit.services import (
     letters,
     lookup,
     outbox,
+    tree,
     users,
     views,
 )
@@ -173,7 +174,7 @@ def post(
     due = _time(deliver_at) or ctx.now
     for agent in receivers.agents:
         inbox.deliver(ctx, message, due, agent=agent.id, files=(content, *sent))
-    for user in receivers.users:
+    for user in (*receivers.users, *_board_for_vacant(ctx, receivers.agents)):
         inbox.deliver(ctx, message, due, user=user)
     job = None
     if address.kind is AddressKind.BACKGROUND:
@@ -341,10 +342,24 @@ def _to_background(ctx: Context) -> Receivers:
     return Receivers((), (), decision)
 
 
+def _board_for_vacant(ctx: Context, agents: Sequence[Agent]) -> list[UserId]:
+    """Who reads what comes for seats that nobody holds: the board over them, but the sender."""
+    found = {
+        user
+        for agent in agents
+        if tree.is_vacant(ctx, agent)
+        for user in _board(ctx, ctx.place(agent.id))
+    }
+    return sorted(found - {ctx.actor.id})
+
+
 def _board_over(ctx: Context) -> list[UserId]:
     """Who has the board's role over the sender: over all, or over a part that it belongs to."""
     scope = ctx.membership.scope_agent_id if ctx.membership else None
-    over = ctx.place(ctx.actor.agent_id or scope)
+    return _board(ctx, ctx.place(ctx.actor.agent_id or scope))
+
+
+def _board(ctx: Context, over: Sequence[str]) -> list[UserId]:
     return [
         UserId(user)
         for user, part in ctx.tx.all(statements.BOARD, company=ctx.company)

@@ -43,7 +43,7 @@ def new_post(
     title: object = "",
     capabilities: object = "",
     prompt: object = "",
-    adapter_type: object = "human",
+    adapter_type: object,
     adapter_config: object = None,
     runtime_config: object = None,
     budget_monthly_cents: object = None,

@@ -19,6 +19,7 @@ from remit.services import (
     agents,
     authority_map,
     budgets,
+    default_adapter,
     finishing,
     ledger,
     lookup,
@@ -178,7 +179,7 @@ def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
         for key in ("name", "role", "title", "adapter_type", "adapter_config", "prompt")
         if key in operation
     }
-    post = posts.new_post(**{"name": None, **fields})
+    post = posts.new_post(**default_adapter.fill_in(ctx, {"name": None, **fields}, boss))
     purpose = operation.get("purpose") or f"Lead {', '.join(agent.name for agent in moved)}"[:200]
     layer = agents.found(ctx, post, boss, purpose=purpose)
     agents.keep_appointment(ctx, layer)

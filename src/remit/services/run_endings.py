@@ -192,7 +192,7 @@ def _after(
     if report.get("exit_reason") == CONTEXT_FULL and changed:
         # It got as far as one conversation goes; the next goes on from what it wrote down.
         return _After(more, 0, 0, None, lease.told)
-    cause = report.get("error") or ended.value
+    cause = (report.get("error") or ended.value).removesuffix(".")
     return _After(more, 0, lease.failures + 1, cause, cause)
 
 

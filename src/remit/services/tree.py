@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, UserId
-from remit.model.agent import DEEPEST_TREE, TRANSITIONS, Agent, AgentStatus
+from remit.model.agent import (
+    DEEPEST_TREE,
+    HUMAN,
+    OPERATIONAL,
+    TRANSITIONS,
+    Agent,
+    AgentStatus,
+)
 from remit.services import waking
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import events as event_log
 from remit.store import outcomes as outcome_statements
+from remit.store import people
 
 #: As the event is called by which an agent is gone for good.
 PURGED = "agent.purge"
@@ -39,7 +47,8 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
 
 
 def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
-    """Take a termination back. Only undoing a reorganisation does this; its tokens stay dead."""
+    """Take a termination back, as undoing a reorganisation and restoring the root of a company
+    do; its tokens stay dead."""
     assert agent.status is AgentStatus.TERMINATED
     if is_purged(ctx, agent):
         raise Conflict(f"{agent.name} was purged since.", "Create an agent in its place.")
@@ -68,6 +77,25 @@ def is_purged(ctx: Context, agent: Agent) -> bool:
         )
         is not None
     )
+
+
+def is_vacant(ctx: Context, agent: Agent) -> bool:
+    """Whether it is the seat of a person, and nobody with a part in the company holds it."""
+    if agent.adapter_type != HUMAN:
+        return False
+    holder = agent.seat_user_id
+    return holder is None or ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=holder) is None
+
+
+def check_root_stays(ctx: Context, gone: Agent) -> None:
+    """After somebody went: a company keeps a root agent, which can be replaced, not removed."""
+    was_root = gone.boss_id is None and gone.status in OPERATIONAL
+    if was_root and ctx.tx.one(statements.WORKING_ROOT, company=ctx.company) is None:
+        raise Conflict(
+            f"{gone.name} is the root agent of the company, which cannot be without one.",
+            "Create another agent without a boss first, or change this one with `remit agent set`.",
+            code="root_agent",
+        )
 
 
 def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:

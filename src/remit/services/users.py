@@ -9,8 +9,8 @@ from remit.clock import Micros
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import TokenId, TokenKind, UserId, is_id, new_token, token_digest
 from remit.model.text import clean_line, clean_name, name_key
-from remit.model.user import User, UserRole
-from remit.services import companies, lookup, views
+from remit.model.user import Membership, User, UserRole
+from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import people
@@ -38,7 +38,7 @@ def add(
         user = new_user(ctx, name, operator=False)
     elif ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is not None:
         raise AlreadyExists(f"{user.name} has a part in this company already.")
-    membership = companies.add_member(ctx, ctx.company, user.id, part, scope_id)
+    membership = add_member(ctx, ctx.company, user.id, part, scope_id)
     ctx.record(
         "user.add", f"user:{user.id}", {"name": user.name, "role": part.value, "scope": scope_id}
     )
@@ -61,6 +61,22 @@ def invite(
         issue(ctx, TokenKind.USER, "first token", None, user=member["id"])
     # As everywhere, a repeat of the same request gets everything but the token.
     return {**member, "known": known, "token": None}
+
+
+def add_member(
+    ctx: Context, company: str, user: str, role: UserRole, scope: str | None
+) -> Membership:
+    ctx.tx.run(
+        people.INSERT_MEMBERSHIP,
+        company_id=company,
+        user_id=user,
+        role=role.value,
+        scope_agent_id=scope,
+        created_at=ctx.now,
+    )
+    membership = ctx.tx.one(people.MEMBERSHIP, company=company, user=user)
+    assert membership is not None
+    return membership
 
 
 def _opens_more(ctx: Context, user: User) -> bool:

@@ -82,6 +82,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
     items += _mail_of_seats(ctx)
     if membership.role is not UserRole.BOARD:
         return items
+    items += _mail_of_vacant_seats(ctx)
     items += [
         _about_agent(
             ctx,
@@ -145,6 +146,22 @@ def _mail_of_seats(ctx: Context) -> list[dict[str, Any]]:
             statements.WAITING_FOR_AGENT, agent=seat, any_run=True, run="", limit=MOST
         )
     ]
+
+
+def _mail_of_vacant_seats(ctx: Context) -> list[dict[str, Any]]:
+    """What waits for seats that nobody holds, unless it came to the caller as well."""
+    found = []
+    for seat in ctx.tx.all(agent_statements.VACANT_SEATS, company=ctx.company):
+        if not _in_reach(ctx, seat.id):
+            continue
+        for delivery in ctx.tx.all(
+            statements.WAITING_FOR_AGENT, agent=seat.id, any_run=True, run="", limit=MOST
+        ):
+            all_ = ctx.tx.all(statements.DELIVERIES_OF, message=delivery.message_id)
+            if all(one.user_id != ctx.actor.id for one in all_):
+                title = f"{_subject(ctx, delivery)} (for {seat.name}, a seat that nobody holds)"
+                found.append(_item(ctx, "mail", delivery.message_id, title, delivery))
+    return found
 
 
 def _to_decide(ctx: Context) -> list[Approval]:

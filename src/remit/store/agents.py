@@ -11,7 +11,7 @@ from remit.clock import Micros
 from remit.ids import AgentId, UserId
 from remit.model.agent import DEEPEST_TREE, Agent
 from remit.store.statement import Statement, change, columns, into, scalar
-from remit.store.tables import agent_places, agents
+from remit.store.tables import agent_places, agents, companies, memberships
 
 INSERT_AGENT = change(insert(agents))
 AGENT = Statement(
@@ -189,5 +189,54 @@ ROOTS = Statement(
     )
     .order_by(agents.c.id)
     .limit(bind("limit")),
+    into(Agent),
+)
+_works = agents.c.status.not_in([literal("terminated"), literal("pending_approval")])
+#: Somebody who reports to a person and was taken on.
+WORKING_ROOT = Statement(
+    select(agents.c.id)
+    .where(agents.c.company_id == bind("company"), agents.c.boss_id.is_(None), _works)
+    .limit(1),
+    scalar,
+)
+COMPANIES_WITHOUT_ROOT = Statement(
+    select(companies.c.id)
+    .where(
+        ~select(agents.c.id)
+        .where(agents.c.company_id == companies.c.id, agents.c.boss_id.is_(None), _works)
+        .exists()
+    )
+    .order_by(companies.c.id),
+    scalar,
+)
+#: Seats for a person that nobody with a part in the company holds.
+VACANT_SEATS = Statement(
+    select(*columns(agents, Agent))
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.adapter_type == literal("human"),
+        _works,
+        or_(
+            agents.c.seat_user_id.is_(None),
+            ~select(memberships.c.user_id)
+            .where(
+                memberships.c.company_id == agents.c.company_id,
+                memberships.c.user_id == agents.c.seat_user_id,
+            )
+            .exists(),
+        ),
+    )
+    .order_by(agents.c.id),
+    into(Agent),
+)
+#: Those who reported to a person when they were terminated, the last one first.
+FORMER_ROOTS = Statement(
+    select(*columns(agents, Agent))
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.boss_id.is_(None),
+        agents.c.status == literal("terminated"),
+    )
+    .order_by(agents.c.updated_at.desc(), agents.c.id.desc()),
     into(Agent),
 )

@@ -72,11 +72,13 @@ class Story(Stage):
 
     async def _chapters(self) -> None:
         self.narrator.title("A company of two agents")
-        company = await self.app.gate(self.board, companies.create, name="Lighthouse")
-        self.company = company["id"]
-        boss = await self._hire("editor", "ceo", "Runs the launch")
-        writer = await self._hire("writer", "general", "Writes what is needed", boss="editor")
-        editing = await self.start(boss["id"])
+        company = await self.app.gate(
+            self.board, companies.create, name="Lighthouse", root_name="editor"
+        )
+        self.company, boss = company["id"], company["root_agent_id"]
+        self.narrator.say("board", "creates the company Lighthouse with its root agent, editor")
+        writer = await self._hire("writer", "Writes what is needed", boss="editor")
+        editing = await self.start(boss)
         writing = await self.start(writer["id"])
         with (
             ScriptedAgent(self.url, editing.token) as editor,
@@ -87,27 +89,22 @@ class Story(Stage):
             await self._conflict(editor, author)
         await self.finish(editing)
         await self.finish(writing)
-        await Hiring(self, boss["id"]).tell()
-        await Work(self, boss["id"], self.facts["id"]).tell()
+        await Hiring(self, boss).tell()
+        await Work(self, boss, self.facts["id"]).tell()
         await Started(self).tell()
         with ScriptedAgent(self.url, writing.token) as late:
             await self._check(late)
 
-    async def _hire(
-        self, name: str, role: str, purpose: str, boss: str | None = None
-    ) -> dict[str, Any]:
+    async def _hire(self, name: str, purpose: str, boss: str) -> dict[str, Any]:
         agent = await self.app.gate(
             self.board,
             agents.create,
             company=self.company,
             name=name,
-            role=role,
             reports_to=boss,
-            adapter_type="scripted",
             purpose=purpose,
         )
-        below = f", report of {boss}" if boss else ", root agent"
-        self.narrator.say("board", f"creates agent {name}{below}: “{purpose}”")
+        self.narrator.say("board", f"creates agent {name}, report of {boss}: “{purpose}”")
         return agent
 
     async def _files_and_rights(

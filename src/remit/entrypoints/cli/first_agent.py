@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from remit.entrypoints.ability import WITH_MODEL, WITHOUT_MODEL
+from remit.adapters.ability import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.errors import RemitError

@@ -20,6 +20,8 @@ class Holder(NamedTuple):
 
     pid: int | None = None
     url: str | None = None
+    #: What its start put right, one sentence each.
+    restored: tuple[str, ...] = ()
 
 
 def lock_file(settings: Settings) -> Path:
@@ -37,7 +39,9 @@ def holder(settings: Settings) -> Holder:
     pid = int(lines[0])
     # Looking is better than trying the lock: that could make a starting instance fail.
     has_it = _has_open(pid, lock_file(settings)) if _OPEN_FILES.exists() else is_locked(settings)
-    return Holder(pid, lines[1] if len(lines) > 1 else None) if has_it else Holder()
+    if not has_it:
+        return Holder()
+    return Holder(pid, lines[1] if len(lines) > 1 else None, tuple(lines[2:]))
 
 
 def is_locked(settings: Settings) -> bool:

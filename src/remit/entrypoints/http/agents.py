@@ -46,6 +46,9 @@ class AgentBody(Body):
     permissions: dict[str, Any] | None = None
     #: What the agent is there for; its mandate.
     purpose: str | None = None
+    #: Whether the mandate goes on for ever, as it does if left out. One that does not is work from
+    #: the first moment, and the agent is done when it is accomplished.
+    perpetual: StrictBool | None = None
     grants: Annotated[list[Wish], Field(max_length=MOST_GRANTS)] = []  # noqa: RUF012  pydantic copies it
 
     def asked(self) -> dict[str, Any]:

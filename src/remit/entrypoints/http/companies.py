@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, StrictBool
@@ -18,6 +18,11 @@ from remit.services import companies, halts
 
 class CompanyBody(Body):
     name: str
+    #: Of its root agent; `ceo` if left out.
+    root_name: str | None = None
+    #: What runs the root agent; the first that can be used here, if left out.
+    adapter_type: str | None = None
+    adapter_config: dict[str, Any] | None = None
 
 
 class ChangeBody(Body):
@@ -48,7 +53,9 @@ def router(app: App) -> APIRouter:
 
     @routes.post("", status_code=201)
     async def create_company(request: Request, body: CompanyBody) -> Response:
-        return reply(await app.gate(caller(request), companies.create, name=body.name), 201)
+        """With its root outcome and its root agent, whose id is `rootAgentId`."""
+        asked = body.model_dump(exclude_none=True)
+        return reply(await app.gate(caller(request), companies.create, **asked), 201)
 
     @routes.get("/{companyId}")
     async def show_company(request: Request, company: CompanyId) -> Response:

@@ -16,9 +16,7 @@ class Arguments(BaseModel):
 class Repeatable(Arguments):
     """Arguments of a tool that changes something."""
 
-    idempotency_key: Annotated[
-        str | None, Field(description="Done once per key", max_length=255)
-    ] = None
+    idempotency_key: Annotated[str | None, Field(max_length=255)] = None
 
 
 FileRef = Annotated[str, Field(description="File id", max_length=64)]

@@ -108,7 +108,6 @@ def build(
             CreateAgentArguments,
             create_agent,
             mutates=True,
-            offer="hiring",
         ),
     )
 

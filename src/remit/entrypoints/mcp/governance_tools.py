@@ -73,6 +73,9 @@ class HireArguments(Repeatable):
     permissions: Object | None = None
     outcome_id: Annotated[Ref | None, Field(description="Hand this outcome to it")] = None
     purpose: Annotated[str | None, Field(description="Or a mandate of its own")] = None
+    perpetual: Annotated[
+        bool | None, Field(description="false: the purpose is accomplished once; true otherwise")
+    ] = None
     grants: Annotated[list[HiringGrant], Field(max_length=100, default_factory=list)]
 
 

@@ -35,14 +35,12 @@ def build_tools(
     """What the bearer of a token can call: everything; what is inside is decided there."""
     every = tuple(
         tool
-        for tools in (
-            *(kb_tools, outcome_tools, mail_tools, capability_tools, repo_tools),
-            governance_tools,
-        )
+        for tools in (kb_tools, outcome_tools, mail_tools, capability_tools, repo_tools)
         for tool in tools.build(app)
     )
-    every += budget_tools.build(app)
     every += creation_tool.build(app, attached)
+    every += governance_tools.build(app)
+    every += budget_tools.build(app)
 
     async def tools(_token: str) -> Sequence[Tool]:
         return every

@@ -134,6 +134,7 @@ async def _typed(visit: Visit) -> dict[str, Any]:
     found["adapter"] = chosen if chosen in registry.types() else DEFAULT_ADAPTER
     found["grants"] = form.text("grants")
     found["can_create"] = form.ticked("can_create")
+    found["once"] = form.ticked("once")
     found["as_json"] = form.ticked("as_json")
     found["adapterConfig"] = form.text("adapterConfig")
     found["settings"] = {
@@ -218,6 +219,7 @@ def _asked(form: Form) -> dict[str, Any]:
         "title": form.text("title"),
         "reports_to": form.maybe("reportsTo"),
         "purpose": form.maybe("purpose"),
+        "perpetual": False if form.ticked("once") else None,
         "outcome": form.maybe("outcome"),
         "prompt": form.text("prompt"),
         "capabilities": form.text("capabilities"),

@@ -16,7 +16,7 @@ from remit.model.file import FileKind
 from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.model.user import UserRole
-from remit.services import companies, configuration, files, ledger, views
+from remit.services import configuration, files, ledger, roots, users, views
 from remit.services.archive import checking, checking_mail, layout
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Answer, Context, command, query
@@ -67,7 +67,7 @@ def create(
         **row(company, name_key=name_key(company.name), mail_position=plan.mail_position),
     )
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
-    companies.add_member(ctx, company.id, importer, UserRole.BOARD, None)
+    users.add_member(ctx, company.id, importer, UserRole.BOARD, None)
     ctx.enter(company.id)
     _insert_organisation(ctx, plan)
     ledger.settle(ctx, None)
@@ -89,6 +89,7 @@ def create(
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
     ctx.record("company.import", f"company:{company.id}", details)
     _record_origins(ctx, plan)
+    roots.ensure(ctx)
     return {**views.company(company), **counted, "removed": plan.removed}
 
 

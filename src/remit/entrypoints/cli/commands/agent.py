@@ -74,12 +74,12 @@ def show(session: Session, name: str) -> None:
 
 @agent.command()
 @hiring.post_options
-@click.option(
-    "--adapter", "adapterType", default="human", show_default=True, help="How it is executed."
-)
 @pass_session
 def create(session: Session, /, **said: Any) -> None:
-    """Create an agent directly, as the board; nobody is asked."""
+    """Create an agent directly, as the board; nobody is asked.
+
+    It is started by mail and by outcomes, not by being created.
+    """
     body = hiring.post(session, said)
     made = session.client.send("POST", session.under_company("agents"), body)
     session.show(made, lambda one: _draw(session, one))

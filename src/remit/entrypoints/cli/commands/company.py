@@ -9,6 +9,7 @@ import click
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.archive import export, import_
+from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 
 
@@ -19,10 +20,27 @@ def company() -> None:
 
 @company.command()
 @click.argument("name")
+@click.option("--root", "rootName", metavar="NAME", help="Its root agent; ceo, if left out.")
+@click.option(
+    "--adapter",
+    "adapterType",
+    help="What runs the root agent; the first that can be used, if left out.",
+)
+@click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter.")
 @pass_session
-def create(session: Session, name: str) -> None:
-    """Create a company; you are its board."""
-    session.show(session.client.send("POST", path("companies"), {"name": name}), _draw)
+def create(session: Session, /, config: str | None, **given: str | None) -> None:
+    """Create a company with its root agent; you are its board."""
+    body: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if config is not None:
+        body["adapterConfig"] = json_object(config)
+    made = session.client.send("POST", path("companies"), body)
+
+    def draw(one: dict[str, Any]) -> None:
+        _draw(one)
+        root = body.get("rootName", "ceo")
+        output.say(f'Next: remit --company "{one["name"]}" send {root} "…"')
+
+    session.show(made, draw)
 
 
 @company.command("list")

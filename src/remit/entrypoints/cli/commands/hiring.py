@@ -36,7 +36,18 @@ def post_options(command: F) -> F:
             click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter."),
             click.option("--budget", type=click.IntRange(min=0), help="Cents a month."),
             click.option("--tokens", type=click.IntRange(min=0), help="Tokens a month."),
+            click.option(
+                "--adapter",
+                "adapterType",
+                help="What runs it, or human for a person's seat; as its boss, or else the first "
+                "that can be used, if left out.",
+            ),
             click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for."),
+            click.option(
+                "--once",
+                is_flag=True,
+                help="The purpose can be accomplished: it is worked on at once, and then done.",
+            ),
         ]
     ):
         command = option(command)
@@ -48,6 +59,10 @@ def post(session: Session, said: dict[str, Any]) -> dict[str, Any]:
     body = dict(said)
     boss, config, prompt = body.pop("boss"), body.pop("config"), body.pop("prompt")
     budget, tokens = body.pop("budget"), body.pop("tokens")
+    if body.pop("once"):
+        if body["purpose"] is None:
+            raise click.UsageError("--once needs a --purpose.")
+        body["perpetual"] = False
     if boss is not None:
         body["reportsTo"] = session.agent_id(boss)
     if config is not None:
@@ -63,7 +78,6 @@ def post(session: Session, said: dict[str, Any]) -> dict[str, Any]:
 
 @click.command(cls=Command)
 @post_options
-@click.option("--adapter", "adapterType", help="How it is executed; as its boss, if left out.")
 @click.option("--outcome", "outcomeId", metavar="ID", help="Hand this outcome to it.")
 @click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="What it may do.")
 @pass_session

@@ -173,6 +173,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
     with closing(Client(url, token_file.read_text().strip())) as client:
         link = _link(client, url)
         first = first_agent.look(client)
+    restored = list(process.holder(session.settings).restored)
     answer = {
         "url": url,
         "pid": pid,
@@ -181,6 +182,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
         "agent": first.name,
         "can_work": first.can_work,
         "sentence": first.sentence,
+        "restored": restored,
     }
 
     def draw(_: Any) -> None:
@@ -188,6 +190,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
             f"Remit is running at {url} (process {pid}).",
             f"  sign in, once:  {link}",
             f"  board's token:  {token_file}",
+            *restored,
             first.sentence,
             "Next:",
             f'  remit send {first.name} "…"{" " * max(1, 13 - len(first.name))}say what you want',

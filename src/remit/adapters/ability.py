@@ -1,4 +1,4 @@
-"""What can run the first agent on this machine."""
+"""What can run an agent of whom nobody said how it runs."""
 
 from __future__ import annotations
 

@@ -1,0 +1,28 @@
+"""A company without its root agent, as earlier versions could leave one behind."""
+
+from unittest.mock import patch
+
+from remit.app import App
+from remit.model.decision import Decision, Effect
+from remit.model.outcome import OutcomeStatus
+from remit.services import finishing, outcomes, tree
+from remit.services.command import Answer, Context, command
+from remit.services.identity import as_system
+from remit.store import agents as statements
+
+
+@command("tests.remove_root")
+def _remove_root(ctx: Context, *, agent: str) -> Answer:
+    found = ctx.tx.one(statements.AGENT_ANYWHERE, agent=agent)
+    assert found is not None
+    ctx.enter(found.company_id)
+    ctx.accept_rule(Decision(Effect.ALLOW, "tests", "For a test.", "rule:tests"))
+    mandate = outcomes.require(ctx, found.id)
+    with patch.object(tree, "check_root_stays"):
+        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated")
+    return {}
+
+
+async def remove_root(app: App, agent: str) -> None:
+    """Terminate an agent, whether or not another root is left."""
+    await app.gate(as_system(), _remove_root, agent=agent)
