@@ -38,7 +38,7 @@ NOT_DURABLE = """
 fsync = off
 synchronous_commit = off
 full_page_writes = off
-autovacuum = off
+autovacuum_naptime = 10s
 """
 
 

@@ -48,7 +48,7 @@ def shell(script: str) -> str:
 
 def hire(home: Home, name: str, script: str) -> None:
     """An agent that is a shell script; what it says last goes back to who wrote."""
-    told = ("--adapter", "process", "--config", shell(script), "--purpose", "Count")
+    told = ("--adapter", "process", "--config", shell(script), "--purpose", "Count", "--once")
     home.json("agent", "create", name, *told)
     home.json("agent", "set", name, 'runtimeConfig={"autoReply": true}')
 

@@ -10,6 +10,7 @@ refusal is recorded, and the answer to an idempotency key is kept in the same tr
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -234,7 +235,7 @@ def _first_answer(
         return None
     # Arguments of another version have another digest; then the key and the verb are believed, for
     # to refuse a true repeat would invite a second effect under a new key.
-    same = first.version != verb.version or first.digest == digest
+    same = first.version != verb.version or hmac.compare_digest(first.digest, digest)
     if first.verb != verb.name or not same:
         raise KeyReused("This idempotency key was used for a different request.")
     return cast(R, json.loads(first.answer))

@@ -8,6 +8,7 @@ looks is carried out when it is made again, because its answer is of use to nobo
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -94,7 +95,7 @@ def _is_older_form_of(verb: Verb[..., Any], digest: str, approval: Approval) -> 
     if json.loads(approval.payload)["verb"] != verb.name:
         return False
     try:
-        return _digest(*_stored_call(approval)) == digest
+        return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
     except Conflict:
         return False
 

@@ -13,7 +13,7 @@ from remit.model.text import plural
 from remit.services import halts
 
 #: Our own pages; nothing that a browser would take for another host.
-_PAGE: Final = re.compile(r"/(?:[A-Za-z0-9_-]+/?)*")
+_PAGE: Final = re.compile(r"/(?:[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?)?")
 
 
 def routes(site: Site) -> list[Route]:
