@@ -78,7 +78,7 @@ def test_every_page_has_the_button_and_says_who_stopped_what(
         expect(page.get_by_text("Stop", exact=True).first).to_be_visible()
     page = visitor.goto("/org")
     page.get_by_text("Stop", exact=True).click()
-    page.get_by_label("Note").fill("<b>Audit</b>")
+    page.get_by_label("Reason for the stop").fill("<b>Audit</b>")
     page.get_by_role("button", name="Stop the company").click()
     banner = page.get_by_role("status").filter(has_text="The company is stopped, by")
     expect(banner).to_contain_text("<b>Audit</b>")

@@ -206,6 +206,11 @@ class Model:
                         work.status = "closed"
                     else:
                         work.owner, work.delegated, work.delegator = heir, False, None
+        self.need_root()
+
+    def need_root(self) -> None:
+        """A company is never left without an agent at its top."""
+        self.need(any(self.boss[agent] is None for agent in self.alive))
 
     def reopen(self, who: str | None, outcome: str) -> None:
         self.may(who, "finish", outcome)
@@ -334,6 +339,7 @@ class Model:
             work.owner, work.delegated, work.delegator = boss, False, None
         self.work[layer].status = "closed"
         self.alive.discard(layer)
+        self.need_root()
 
 
 def probe(ctx: Context, *, company: str, every: list[str]) -> dict[str, list[str]]:
