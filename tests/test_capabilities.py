@@ -305,11 +305,12 @@ def test_finishing_a_mandate_ends_its_agent_and_keeps_the_verdict(
 
 
 def test_a_perpetual_outcome_is_closed_and_never_completed(company: Company) -> None:
+    lasting = company.agent("lasting", perpetual=True).id
     with pytest.raises(Conflict):
-        company.call(company.board, outcomes.complete, outcome=company.ceo.id)
-    company.call(company.board, outcomes.close, outcome=company.ceo.id, rationale="the end")
+        company.call(company.board, outcomes.complete, outcome=lasting)
+    company.call(company.board, outcomes.close, outcome=lasting, rationale="the end")
     with pytest.raises(Conflict):
-        company.call(company.board, outcomes.close, outcome=company.ceo.id, rationale="again")
+        company.call(company.board, outcomes.close, outcome=lasting, rationale="again")
 
 
 @pytest.mark.requirement("BX-01")
