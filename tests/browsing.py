@@ -191,7 +191,7 @@ def check_fits(page: Page) -> None:
     """Nothing makes the page wider than the window."""
     too_wide = page.evaluate(
         """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-        [...document.querySelectorAll('main *')]
+        [...document.querySelectorAll('body *')]
         .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
         .slice(0, 5).map((one) => one.outerHTML.slice(0, 160))"""
     )

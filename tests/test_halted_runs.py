@@ -112,7 +112,7 @@ def test_a_job_under_way_ends_and_is_done_after_the_go(small: Company, tmp_path:
     background.ask(small, dev)
 
     async def story(carrier: Jobs) -> None:
-        await until(lambda: processes_with(mark))
+        await until(flag.exists)
         halt = await small.app.gate(small.board, halts.stop, agent=dev.id)
         assert halt["jobs_put_back"] == 1
         assert await until(lambda: not processes_with(mark)) < PROMPT

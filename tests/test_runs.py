@@ -18,6 +18,7 @@ from remit.services import (
     mail,
     outcomes,
     questions,
+    reorganise,
     run_endings,
     runs,
     users,
@@ -571,7 +572,10 @@ def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: Vi
     assert why_idle(small, dev) == "no_slot"
     let_sleep(small, dev)
     assert why_idle(small, dev) == "waking"
-    person = small.agent("person")
+    person = small.agent("person", adapter_type="human")
+    assert why_idle(small, person) == "no_person"
+    seat = {"op": "seat", "agent": "person", "user": "board"}
+    small.call(small.board, reorganise.reorganise, company=small.id, operations=[seat])
     assert why_idle(small, person) == "person"
     small.sql("UPDATE companies SET require_board_approval_for_new_agents = true")
     fresh = hire(small, small.ceo.caller, "fresh")["agent"]
