@@ -18,6 +18,7 @@ from remit.services import agents, companies, files, grants, runs, users
 from remit.services.command import Verb
 from remit.services.identity import Caller, as_system
 from remit.settings import Settings, load
+from remit.store.database import open_database
 from remit.store.migrate import is_sqlite, sqlite_path
 from tests.templates import lay_tables
 
@@ -33,6 +34,15 @@ class Member:
     id: str
     name: str
     caller: Caller
+
+
+@dataclass(frozen=True)
+class Founded:
+    """A company as it is when a test begins, and how it is called."""
+
+    board: Caller
+    id: str
+    ceo: Member
 
 
 @dataclass(frozen=True)
@@ -63,16 +73,27 @@ class Company:
         clock: Clock | None = None,
         *,
         asks_before_hiring: bool = False,
+        founded: Founded | None = None,
     ) -> None:
+        """Of an instance that starts; or that has started before and holds a `founded` company."""
         self.url = url
         self.home = home
         self.clock = clock or SystemClock()
         self._runner = asyncio.Runner()
+        self._beside: sqlite3.Connection | psycopg.Connection[Any] | None = None
+        self._closed = False
         try:
-            self.app = App(settings(lay_tables(url), home), self.clock)
+            self.app = App(
+                settings(url if founded else lay_tables(url), home),
+                self.clock,
+                database=open_database(url) if founded else None,
+            )
         except BaseException:
             self._runner.close()
             raise
+        if founded is not None:
+            self.board, self.id, self.ceo = founded.board, founded.id, founded.ceo
+            return
         self.wait(self.app.first_start())
         self.board = Caller(self.app.settings.board_token_file.read_text().strip())
         first = self.call(self.board, companies.listing)[0]
@@ -88,6 +109,10 @@ class Company:
         self.ceo = self._member(self.call(self.board, agents.show, agent="ceo"))
 
     def close(self) -> None:
+        if self._beside is not None:
+            self._beside.close()
+            self._beside = None
+        self._closed = True
         self.wait(self.app.aclose())
         self._runner.close()
 
@@ -198,7 +223,11 @@ class Company:
     # ── the database, as somebody with access to it sees it ─────────────────────────────────
 
     def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        return run_sql(self.url, statement, *parameters)
+        if self._closed:
+            return run_sql(self.url, statement, *parameters)
+        if self._beside is None:
+            self._beside = connect(self.url)
+        return _run(self._beside, statement, *parameters)
 
 
 @dataclass(frozen=True)
@@ -211,32 +240,38 @@ class Neighbour:
 
 
 @contextmanager
-def opened(
-    url: str, home: Path, clock: Clock | None = None, *, asks_before_hiring: bool = False
-) -> Iterator[Company]:
-    company = Company(url, home, clock, asks_before_hiring=asks_before_hiring)
+def opened(url: str, home: Path, clock: Clock | None = None, **options: Any) -> Iterator[Company]:
+    company = Company(url, home, clock, **options)
     try:
         yield company
     finally:
         company.close()
 
 
+def connect(url: str) -> sqlite3.Connection | psycopg.Connection[Any]:
+    """A connection around Remit, in which every statement is a transaction of its own."""
+    if not is_sqlite(url):
+        return psycopg.connect(url, autocommit=True)
+    connection = sqlite3.connect(
+        sqlite_path(url), timeout=30, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection
+
+
 def run_sql(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
     """Run one statement around Remit; `?` stands for a parameter."""
-    if is_sqlite(url):
-        connection = sqlite3.connect(sqlite_path(url), timeout=30)
-        try:
-            connection.execute("PRAGMA foreign_keys=ON")
-            rows = connection.execute(statement, parameters).fetchall()
-            connection.commit()
-        finally:
-            connection.close()
-        return rows
-    server = psycopg.connect(url)
+    connection = connect(url)
     try:
-        cursor = server.execute(statement.replace("?", "%s"), parameters)
-        found = cursor.fetchall() if cursor.description else []
-        server.commit()
+        return _run(connection, statement, *parameters)
     finally:
-        server.close()
-    return found
+        connection.close()
+
+
+def _run(
+    connection: sqlite3.Connection | psycopg.Connection[Any], statement: str, *parameters: object
+) -> list[tuple[Any, ...]]:
+    if isinstance(connection, sqlite3.Connection):
+        return connection.execute(statement, parameters).fetchall()
+    cursor = connection.execute(statement.replace("?", "%s"), parameters)
+    return cursor.fetchall() if cursor.description else []

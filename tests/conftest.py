@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,15 @@ import pytest
 
 from remit.clock import Clock
 from remit.testing.clock import VirtualClock
-from tests import postgres, run_folder
+from tests import founding, postgres, run_folder
 from tests.company import Company, opened
 from tests.organisation import problems
 from tests.run_folder import RunFolder
-from tests.selection import pytest_addoption, pytest_collection_modifyitems  # noqa: F401  hooks
+from tests.selection import (  # noqa: F401  hooks
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+)
 from tests.templates import lay_tables
 
 if TYPE_CHECKING:
@@ -33,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # would inherit that, and a test that interrupts one would wait for it for ever.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Each of the many programs that tests start would compile all of its source.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A worker inherits the folder from the process that started the run.
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = run_folder.begin()
@@ -102,19 +110,21 @@ def asks_before_hiring() -> bool:
     return False
 
 
-@pytest.fixture
+@pytest.fixture(params=["sqlite", "postgresql"])
 def company(
-    request: pytest.FixtureRequest,
-    database_url: str,
-    tmp_path: Path,
-    clock: Clock,
-    asks_before_hiring: bool,
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, asks_before_hiring: bool
 ) -> Iterator[Company]:
     """A company on each database in turn; nothing may be broken in it when the test ends."""
-    home = tmp_path / "home"
-    with opened(database_url, home, clock, asks_before_hiring=asks_before_hiring) as company:
+    if request.param == "sqlite":
+        with _begun(tmp_path, clock, asks_before_hiring) as company:
+            yield company
+            _check(request, company)
+        return
+    cluster: postgres.Cluster = request.getfixturevalue("postgres_cluster")
+    with _begun(tmp_path, clock, asks_before_hiring, cluster) as company:
         yield company
         _check(request, company)
+    cluster.drop_database(company.url)
 
 
 @pytest.fixture
@@ -122,10 +132,30 @@ def small(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, asks_before_hiring: bool
 ) -> Iterator[Company]:
     """A company on SQLite alone, for what does not depend on the database."""
-    url, home = f"sqlite:///{tmp_path}/remit.db", tmp_path / "home"
-    with opened(url, home, clock, asks_before_hiring=asks_before_hiring) as company:
+    with _begun(tmp_path, clock, asks_before_hiring) as company:
         yield company
         _check(request, company)
+
+
+@contextmanager
+def _begun(
+    place: Path,
+    clock: Clock,
+    asks_before_hiring: bool,
+    cluster: postgres.Cluster | None = None,
+) -> Iterator[Company]:
+    """A company that was founded just now, or a copy of one."""
+    home, file = place / "home", place / "remit.db"
+    made = founding.template(clock, asks_before_hiring, cluster)
+    if made is None:
+        url = cluster.migrated_database() if cluster else f"sqlite:///{file}"
+        with opened(url, home, clock, asks_before_hiring=asks_before_hiring) as company:
+            yield company
+        return
+    made.copy_home(home)
+    url = made.copy_postgres(cluster) if cluster else made.copy_sqlite(file)
+    with opened(url, home, clock, founded=made.founded) as company:
+        yield company
 
 
 def _check(request: pytest.FixtureRequest, company: Company) -> None:

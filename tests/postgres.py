@@ -64,9 +64,18 @@ class Cluster:
         """Make a database without tables, and return its address."""
         return self._create("template0")
 
-    def migrated_database(self) -> str:
+    def migrated_database(self, name: str = "") -> str:
         """Make a database with all tables and no rows, and return its address."""
-        return self._create(self._migrated())
+        return self._create(self._migrated(), name)
+
+    def copy(self, sealed: str) -> str:
+        """Make a database like one that was sealed, and return its address."""
+        return self._create(sealed)
+
+    def seal(self, name: str) -> None:
+        """Let nobody connect: a connection to it would make each copy of it fail."""
+        statement = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false")
+        self._execute(statement.format(sql.Identifier(name)))
 
     def drop_database(self, url: str) -> None:
         """Remove a database, also when somebody is still connected to it."""
@@ -81,9 +90,7 @@ class Cluster:
             if not done.exists():
                 self._create("template0", name)
                 migrate.migrate(self.url(name))
-                # A connection left open to a template would make each copy of it fail.
-                seal = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false")
-                self._execute(seal.format(sql.Identifier(name)))
+                self.seal(name)
                 done.touch()
         return name
 

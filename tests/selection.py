@@ -8,6 +8,7 @@ a browser, an agent's program, PostgreSQL or processes of its own; it is for bet
 from __future__ import annotations
 
 from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,17 @@ SLOW_FILES = {
     "test_simulation.py": "whole simulations",
     "test_*_histories.py": "thousands of random histories",
     "test_attacks_*.py": "attacks on every route",
+    "test_*_surfaces.py": "the command line",
+    "test_budget_interfaces.py": "the command line",
+    "test_http_secrets.py": "the command line",
+    "test_repos.py": "git",
+    "test_upstream.py": "servers in processes of their own",
+    "test_worker.py": "agents' processes",
+    "test_jobs.py": "agents' processes",
+    "test_misbehaving.py": "agents' processes",
+    "test_halted_runs.py": "agents' processes",
+    "test_clock_jumps.py": "agents' processes",
+    "test_*_concurrency.py": "processes that race",
 }
 
 
@@ -47,6 +59,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fast", action="store_true", help="only what is quick: see tests/selection.py"
     )
     group.addoption("--campaign", action="store_true", help="only the tests of the campaign")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that is left out as a whole is not even read."""
+    left_out = config.getoption("fast") and _is_slow(collection_path.name)
+    return True if left_out else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -81,4 +99,8 @@ def _is_quick(item: pytest.Item) -> bool:
 
 
 def _is_in_slow_file(item: pytest.Item) -> bool:
-    return any(fnmatch(item.path.name, pattern) for pattern in SLOW_FILES)
+    return _is_slow(item.path.name)
+
+
+def _is_slow(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in SLOW_FILES)

@@ -30,6 +30,8 @@ def test_the_guarantees_say_what_was_tried_and_what_proves_them(
     text = (REPOSITORY / "docs" / "guarantees.md").read_text()
     found = re.findall(r"^\| (.+?) \| (.*?) \| (`tests/.*`) \|$", text, re.MULTILINE)
     assert len(found) >= 100
+    if request.config.getoption("fast"):
+        return
     # Where a whole file is run, the number of its cases is known.
     cases = Counter(item.nodeid.partition("[")[0] for item in request.session.items)
     for promise, tried, proof in found:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import HOUR, to_iso
+from remit.clock import HOUR, MINUTE, to_iso
 from remit.errors import BadInput, NotFound
 from remit.services import agents, delegation, grants, history, outcomes, reorganise
 from remit.testing.clock import VirtualClock
@@ -34,7 +34,7 @@ def held(company: Company, at: str, agent: str | None = None) -> set[tuple[str, 
 
 @pytest.mark.requirement("BX-04", "HH-01")
 def test_who_reported_to_whom_at_any_time(company: Company, clock: VirtualClock) -> None:
-    before_all = to_iso(clock.now() - 1)
+    before_all = to_iso(clock.now() - MINUTE)
     start = tick(clock)
     lead, peer = company.agent("lead"), company.agent("peer")
     dev = company.agent("dev", "lead")

@@ -49,7 +49,7 @@ from tests.organisation import code, problems, refusal, work
 from tests.organisation import member as with_key
 
 #: For rules that no database has a part in.
-rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
 
 
 def statuses(company: Company, message: dict[str, Any]) -> list[tuple[str, int]]:

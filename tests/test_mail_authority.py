@@ -214,7 +214,7 @@ def clock() -> SystemClock:
 
 
 #: For rules that no database has a part in.
-rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
 
 
 def staff(company: Company) -> dict[str, Member]:

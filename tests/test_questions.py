@@ -12,7 +12,7 @@ from tests.mailing import bodies, look, refused, send, to_do, unread
 from tests.organisation import code, refusal
 
 #: For rules that no database has a part in.
-rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
 
 
 def ask(company: Company, caller: Caller, text: str = "Red or blue?", **more: Any) -> Answer:

@@ -26,7 +26,7 @@ def clock() -> VirtualClock:
 
 
 #: For rules that no database has a part in.
-rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
 
 
 def add(company: Company, caller: Caller, **more: Any) -> Answer:

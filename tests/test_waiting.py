@@ -13,7 +13,7 @@ from tests.mailing import ack, end, look, send, take, unread
 from tests.organisation import refusal, work
 
 #: For rules that no database has a part in.
-rules = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
 
 
 def needs(at: Company, caller: Caller, /, **more: Any) -> list[tuple[str, str]]:
