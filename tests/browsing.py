@@ -40,7 +40,7 @@ _EXPECTED = ("Failed to load resource: the server responded with a status of 4",
 
 @contextlib.contextmanager
 def launched() -> Iterator[Browser]:
-    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.fail("Chromium is missing; run scripts/test-deps", pytrace=False)
     with sync_playwright() as playwright:

@@ -52,6 +52,18 @@ SLOW_FILES = {
     "test_*_concurrency.py": "processes that race",
 }
 
+#: Files that take minutes, the longest first.
+LONGEST = (
+    "test_crash_matrix.py",
+    "test_runtime_kills.py",
+    "test_upgrades.py",
+    "test_serve.py",
+    "test_web_agent.py",
+    "test_simulation.py",
+    "test_real_agents.py",
+    "test_cli.py",
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("remit")
@@ -71,7 +83,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = [item for item in items if _is_wanted(config, item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
     # Files go to the workers in this order: a slow one that began last would keep all waiting.
-    items[:] = sorted(wanted, key=lambda item: not _is_in_slow_file(item))
+    items[:] = sorted(wanted, key=_when)
+
+
+def _when(item: pytest.Item) -> int:
+    if item.path.name in LONGEST:
+        return LONGEST.index(item.path.name)
+    return len(LONGEST) + (not _is_in_slow_file(item))
 
 
 def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:

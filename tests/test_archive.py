@@ -1554,6 +1554,7 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
         instance.wait(30)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_no_links_and_no_other_folders(remit: Home, tmp_path: Path) -> None:
     refused(remit("company", "import", str(tmp_path)), 1, "has no company.toml")
     (tmp_path / "company.toml").write_text("format = 1\n")

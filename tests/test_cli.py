@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from tests.cli_forks import Forks
 
 SOURCE = Path(__file__).parent.parent / "src"
 MODULE = "remit.entrypoints.cli.main"
@@ -30,6 +33,11 @@ class Result(NamedTuple):
     def answer(self) -> Any:
         assert self.code == 0, self.err
         return json.loads(self.out)
+
+
+@cache
+def forks() -> Forks:
+    return Forks()
 
 
 class Home:
@@ -56,18 +64,21 @@ class Home:
         environment: Mapping[str, str] | None = None,
         warnings: bool = True,
     ) -> Result:
-        done = subprocess.run(
-            self.command(*arguments, warnings=warnings),
-            input=stdin,
-            capture_output=True,
-            env={**self.environment, **(environment or {})},
-            timeout=60,
-            check=False,
-        )
-        assert b"Traceback" not in done.stderr, done.stderr.decode()
-        return Result(
-            done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(), done.stdout
-        )
+        env = {**self.environment, **(environment or {})}
+        if warnings and not any(name.startswith("PYTHONIO") for name in env):
+            code, out, err = forks().run([*arguments], env, stdin, 60)
+        else:
+            done = subprocess.run(
+                self.command(*arguments, warnings=warnings),
+                input=stdin,
+                capture_output=True,
+                env=env,
+                timeout=60,
+                check=False,
+            )
+            code, out, err = done.returncode, done.stdout, done.stderr
+        assert b"Traceback" not in err, err.decode()
+        return Result(code, out.decode(errors="replace"), err.decode(), out)
 
     def json(self, *arguments: str, stdin: bytes = b"") -> Any:
         return self(*arguments, "--json", stdin=stdin).answer

@@ -182,6 +182,7 @@ CRASH = textwrap.dedent(
 
 
 @pytest.mark.requirement("BX-05")
+@pytest.mark.slow
 def test_a_process_killed_between_commit_and_reply_has_done_it_once(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -269,6 +269,7 @@ TUNED = settings(
 
 
 @pytest.mark.requirement("HB-33", "HB-34", "AG-62", "AG-64")
+@pytest.mark.slow
 def test_nothing_is_lost_repeated_or_out_of_order_whatever_happens() -> None:
     run_state_machine_as_test(
         Delivery, settings=settings(TUNED, max_examples=10, stateful_step_count=30)
