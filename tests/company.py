@@ -66,6 +66,13 @@ def keyed(caller: Caller, key: str) -> Caller:
 class Company:
     """The first company of an instance, with its board and its root agent."""
 
+    id: str
+    board: Caller
+    ceo: Member
+    #: For looking into the database around Remit.
+    _beside: sqlite3.Connection | psycopg.Connection[Any] | None = None
+    _closed = False
+
     def __init__(
         self,
         url: str,
@@ -80,8 +87,6 @@ class Company:
         self.home = home
         self.clock = clock or SystemClock()
         self._runner = asyncio.Runner()
-        self._beside: sqlite3.Connection | psycopg.Connection[Any] | None = None
-        self._closed = False
         try:
             self.app = App(
                 settings(url if founded else lay_tables(url), home),
@@ -97,7 +102,7 @@ class Company:
         self.wait(self.app.first_start())
         self.board = Caller(self.app.settings.board_token_file.read_text().strip())
         first = self.call(self.board, companies.listing)[0]
-        self.id: str = first["id"]
+        self.id = first["id"]
         if not asks_before_hiring and first["require_board_approval_for_new_agents"]:
             # Most tests are about what agents do once they work, so their hires work at once.
             self.call(

@@ -243,10 +243,10 @@ def test_the_beginning_of_an_id_is_enough_wherever_an_id_is(company: Company) ->
 def test_the_beginning_of_two_ids_is_ambiguous_and_too_short_a_one_is_refused(
     company: Company,
 ) -> None:
-    company.agent("lead")
+    common = company.agent("lead").id[:8]
+    company.agent("other")
     company.file(company.board)
     company.file(company.board)
-    common = company.ceo.id[:8]
     with pytest.raises(BadInput, match="Several"):
         company.call(company.board, files.show, file=company.found(company.board)[0][:8])
     with pytest.raises(BadInput, match="Several"):
