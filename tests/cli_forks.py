@@ -151,7 +151,7 @@ def _run() -> int:
         print(end.code, file=sys.stderr)
         return 1
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         return 1
     return 0
 
