@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from remit.clock import SECOND, Clock
 from remit.testing.clock import A_DAY, VirtualClock
 from tests import postgres, run_folder
 from tests.company import Company, Founded, opened
+from tests.templates import copy_sqlite
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,11 @@ def _found(
     cluster: postgres.Cluster | None,
 ) -> Founded:
     folder.mkdir()
-    url = f"sqlite:///{folder}/remit.db" if cluster is None else cluster.migrated_database(name)
+    url = f"sqlite:///{folder}/grown.db" if cluster is None else cluster.migrated_database(name)
     with opened(url, folder / "home", clock, asks_before_hiring=asks_before_hiring) as company:
         founded = _as_it_is(company)
     if cluster is None:
-        connection = sqlite3.connect(folder / "remit.db")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
+        copy_sqlite(folder / "grown.db", folder / "remit.db")
     else:
         cluster.seal(name)
     return founded

@@ -7,7 +7,6 @@ schema, then make a database of that release.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +42,7 @@ from tests.budgeting import set_budget, spend
 from tests.channel_stage import arrive, bind
 from tests.company import Company, Member, keyed, opened
 from tests.organisation import work
+from tests.templates import copy_sqlite
 from tests.working import claim, end
 
 MIGRATIONS = Path(migrate.__file__).parent / "migrations"
@@ -211,7 +211,7 @@ class Ages:
             with opened(url, self.home) as company:
                 if name in CHAPTERS:
                     CHAPTERS[name](company)
-            shutil.copy(folder / "grows.db", self.at(name))
+            copy_sqlite(folder / "grows.db", self.at(name))
 
     def at(self, name: str) -> Path:
         return self._folder / f"{name}.db"

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from remit.store import migrate
 from tests import run_folder
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """With all that is in it, also what lies in the log beside it: whoever closed it last may not
+    have got to that."""
+    with closing(sqlite3.connect(source)) as whole, closing(sqlite3.connect(target)) as copy:
+        whole.backup(copy)
 
 
 def lay_tables(url: str) -> str:
@@ -27,10 +35,8 @@ def _migrated() -> Path:
     if not template.exists():
         with run.locked("migrated"):
             if not template.exists():
-                beside = run.path / "migrating.db"
-                migrate.migrate(f"sqlite:///{beside}")
-                connection = sqlite3.connect(beside)
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                connection.close()
+                grown, beside = run.path / "grown.db", run.path / "migrating.db"
+                migrate.migrate(f"sqlite:///{grown}")
+                copy_sqlite(grown, beside)
                 beside.rename(template)
     return template
