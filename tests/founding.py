@@ -14,7 +14,7 @@ from pathlib import Path
 from remit.clock import SECOND, Clock
 from remit.testing.clock import A_DAY, VirtualClock
 from tests import postgres, run_folder
-from tests.company import Company, Founded, opened
+from tests.company import Founded, opened
 from tests.templates import copy_sqlite
 
 
@@ -74,13 +74,9 @@ def _found(
     folder.mkdir()
     url = f"sqlite:///{folder}/grown.db" if cluster is None else cluster.migrated_database(name)
     with opened(url, folder / "home", clock, asks_before_hiring=asks_before_hiring) as company:
-        founded = _as_it_is(company)
+        founded = Founded(company.board, company.id, company.ceo)
     if cluster is None:
         copy_sqlite(folder / "grown.db", folder / "remit.db")
     else:
         cluster.seal(name)
     return founded
-
-
-def _as_it_is(company: Company) -> Founded:
-    return Founded(company.board, company.id, company.ceo)

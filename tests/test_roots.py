@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remit.clock import SystemClock
-from remit.errors import BadInput, Conflict, Refused, Unauthenticated
+from remit.errors import BadInput, Conflict, Refused, RemitError, Unauthenticated
 from remit.services import (
     agents,
     companies,
@@ -253,6 +253,7 @@ def test_several_starts_at_once_restore_once(company: Company) -> None:
 
 def test_nobody_but_remit_restores(company: Company) -> None:
     without_root(company)
-    with pytest.raises(AssertionError):
-        company.call(company.board, roots.restore, company=company.id)
+    for caller in (company.board, company.ceo.caller):
+        with pytest.raises(RemitError):
+            company.call(caller, roots.restore, company=company.id)
     assert company.call(as_system(), roots.missing) == [company.id]

@@ -19,6 +19,7 @@ from remit.services import (
     outcomes,
     questions,
     reorganise,
+    roots,
     run_endings,
     runs,
     users,
@@ -602,6 +603,8 @@ def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
         (claiming.sweep, {"company": small.id}),
         (claiming.forgotten, {}),
         (claiming.over, {"runs": []}),
+        (roots.missing, {}),
+        (roots.restore, {"company": small.id}),
         (claiming.briefing, {"run": run.id}),
         (claiming.append_log, {"run": run.id, "pieces": []}),
     )

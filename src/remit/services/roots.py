@@ -16,10 +16,10 @@ from remit.ids import UserId
 from remit.model.agent import Agent
 from remit.model.decision import Decision, Effect
 from remit.model.outcome import OutcomeStatus
-from remit.model.principal import ActorKind
 from remit.model.text import name_key
 from remit.services import agents, approval_engine, finishing, ledger, lookup, outcomes, posts, tree
 from remit.services.command import Answer, Context, command, query
+from remit.services.running import system_only
 from remit.store import agents as statements
 from remit.store import people, purging
 
@@ -49,14 +49,14 @@ def begin(
 @query("roots.missing")
 def missing(ctx: Context) -> list[str]:
     """The companies without a root agent."""
-    assert ctx.actor.kind is ActorKind.SYSTEM
+    system_only(ctx)
     return list(ctx.tx.all(statements.COMPANIES_WITHOUT_ROOT))
 
 
 @command("roots.restore")
 def restore(ctx: Context, *, company: str) -> Answer:
     """Give a company its root back, and tell its board."""
-    assert ctx.actor.kind is ActorKind.SYSTEM
+    system_only(ctx)
     ctx.enter(company)
     restored = ensure(ctx)
     if restored is None:
