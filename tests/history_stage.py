@@ -317,7 +317,7 @@ def be(order: dict[str, Any]) -> None:
 
 def main() -> None:
     # The pause after a failure would leave the agents standing; what begins and ends is the same.
-    _put(run_endings, "pause_after", lambda idle, failures: 0)
+    _put(run_endings, "pause_after", lambda failures: 0)
     fork_on_order(be)
 
 

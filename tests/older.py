@@ -33,6 +33,7 @@ from remit.services import (
     runs,
     schedules,
     secrets,
+    submitting,
 )
 from remit.services.identity import Caller, as_system
 from remit.store import copying, migrate
@@ -180,6 +181,14 @@ def _0010(company: Company) -> None:
     company.call(lead.caller, halts.stop, agent="worker")
 
 
+def _0012(company: Company) -> None:
+    """Something handed in, and a question: two that wait."""
+    lead = member(company, "lead")
+    company.call(lead.caller, questions.ask, question="Which one?", to="board")
+    once = company.agent("once", "lead", adapter_type="scripted")
+    company.call(once.caller, submitting.submit, outcome=once.id, note="It is done.")
+
+
 #: What came with each release; a release after these brought nothing that a row here shows.
 CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0001": _0001,
@@ -191,6 +200,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0007": _0007,
     "0008": _0008,
     "0010": _0010,
+    "0012": _0012,
 }
 
 

@@ -23,7 +23,7 @@ from remit.app import App
 from remit.clock import HOUR
 from remit.errors import AwaitsApproval, RemitError
 from remit.model.run import FAILURES_TOLD
-from remit.services import agents, grants, mail, questions
+from remit.services import agents, capability_requests, grants, questions
 from remit.services.identity import Caller, as_system
 from remit.services.verbs import all_verbs
 from remit.settings import load
@@ -187,7 +187,7 @@ def _get_into_trouble(company: Company) -> None:
     asker = company.agent("asker", adapter_type="scripted")
     company.call(asker.caller, questions.ask, question="Which colour?", to="board")
     wish: Any = {"resource": "agent.create", "level": "use", "why": "To grow."}
-    company.call(asker.caller, mail.request_capability, **wish)
+    company.call(asker.caller, capability_requests.request_capability, **wish)
 
 
 def _by(caller: Caller, verb: str, through: str = "", **given: Any) -> Call:

@@ -168,7 +168,7 @@ def _be(life: Life) -> None:
         arm(*life.crash)
     if life.pause_seconds is not None:
         pause = int(life.pause_seconds * SECOND)
-        _put(run_endings, "pause_after", lambda idle, failures: pause if idle or failures else 0)
+        _put(run_endings, "pause_after", lambda failures: pause if failures else 0)
     if life.elsewhere:
         _put(remit.runtime.worker, "end_leftovers", lambda runs: 0)
     if life.kind == "bare":

@@ -19,6 +19,7 @@ from remit.ids import is_id
 from remit.services import (
     agents,
     approvals,
+    capability_requests,
     companies,
     configuration,
     delegation,
@@ -27,7 +28,6 @@ from remit.services import (
     grants,
     hiring,
     inbox,
-    mail,
     outcomes,
     permissions,
     questions,
@@ -279,9 +279,11 @@ def write_mail(company: Company, engineer: Member, writer: Member, file: str) ->
     company.call(ceo, waiting.cancel, thread=asked["id"])
     wanted = {"resource": f"kb_file:{file}", "level": "read", "why": "I need it"}
     key = company.call(board, agents.create_key, agent=writer.id)["token"]  # it was seated anew
-    company.call(Caller(key), mail.request_capability, **wanted)
-    granted = company.call(Caller(key), mail.request_capability, **{**wanted, "level": "write"})
-    company.call(board, mail.grant_request, request=granted["id"])
+    company.call(
+        Caller(key), capability_requests.request_capability, **{**wanted, "level": "write"}
+    )
+    granted = company.call(Caller(key), capability_requests.request_capability, **wanted)
+    company.call(board, capability_requests.grant_request, request=granted["id"])
     company.call(ceo, schedules.add, body="Stand up", cron="0 9 * * 1-5", timezone="Europe/Zurich")
     company.call(ceo, schedules.add, body="Tell", at=at, to="user:second", subject="Told")
     over = company.call(ceo, schedules.add, body="Over", at=at, to="board")

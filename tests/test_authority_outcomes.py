@@ -29,15 +29,16 @@ NOW = 1_000
 COMPANY = CompanyId("company")
 ME, OTHER = AgentId("me"), AgentId("other")
 THIS, THAT = OutcomeId("this"), OutcomeId("that")
-ACTIONS = ("read", "create", "change", "finish", "delegate", "reclaim")
+ACTIONS = ("read", "create", "change", "finish", "submit", "delegate", "reclaim")
 
 
 # ── the rules, a second time ────────────────────────────────────────────────────────────────────
 
 #: D-05, D-09 and AG-99..109: what follows from where somebody stands.
 BY_PLACE = {
-    "owner": {"read", "create", "change", "finish", "delegate"},
+    "owner": {"read", "create", "change", "finish", "submit", "delegate"},
     "delegator": {"read", "change", "finish", "reclaim"},
+    "judge": {"read", "finish"},
     "boss": {"read"},
     "above": {"read"},
     "reason": {"read"},
@@ -49,6 +50,7 @@ NOT_ON_A_MANDATE = {"change", "finish", "delegate"}
 GRANTABLE = {"read", "change", "finish"}
 WHY_NOT = {
     "delegator": "delegated_away",
+    "judge": "delegated_away",
     "boss": "delegated_away",
     "above": "skip_level",
     "reason": "read_only",
@@ -84,6 +86,8 @@ def answer(relation: str, delegated: bool, action: str, held: Iterable[Grant]) -
         return Answer("deny", "denied_by_grant", unknown)
     if relation == "owner" and delegated and action in NOT_ON_A_MANDATE:
         return Answer("deny", "own_mandate")
+    if relation == "owner" and not delegated and action == "submit":
+        return Answer("deny", "yours_to_judge")
     condition = says("ask", up_to_need)
     if action in BY_PLACE[relation]:
         return Answer("ask", "needs_approval") if condition else Answer("allow", relation)

@@ -110,6 +110,8 @@ def test_a_company_that_does_not_ask_hires_at_once(firm: Firm) -> None:
     assert proposed.out == "worker was changed.\n"
     board("company", "set", "--chat-provider", "anthropic", "--chat-model", "large")
     assert board.json("company", "show")["chat_llm_model"] == "large"
+    assert "2, 8 hours" in board("company", "set", "--review-hours", "2,8").out
+    refused(board("company", "set", "--review-hours", "soon"), 1, "reviewHours")
     refused(board("company", "set"), 2, "Nothing")
     refused(board("company", "set", "--approve-hires", "perhaps"), 2, "perhaps")
 

@@ -13,8 +13,8 @@ import pytest
 from remit.clock import DAY, SystemClock, to_iso
 from remit.ids import Ids
 from remit.runtime import runs
+from remit.services import capability_requests
 from remit.services import inbox as inboxes
-from remit.services import mail
 from remit.services.identity import Caller
 from tests.http_client import Answer, Client, Running, server_sent, serving
 
@@ -634,7 +634,7 @@ def test_a_request_for_a_capability_is_granted_in_one_step(world: World) -> None
     asked = asyncio.run(
         app.gate(
             Caller(world.boss_client.token or ""),
-            mail.request_capability,
+            capability_requests.request_capability,
             resource=f"kb_file:{file}",
             level="read",
             why="I need it.",
@@ -647,6 +647,21 @@ def test_a_request_for_a_capability_is_granted_in_one_step(world: World) -> None
     assert world.boss_client("GET", f"/api/files/{file}/content").body == b"c"
     plain = world.send(world.boss_client, "board")
     assert world.board("POST", f"/api/messages/{plain['id']}/grant").status == 422
+    again = asyncio.run(
+        app.gate(
+            Caller(world.boss_client.token or ""),
+            capability_requests.request_capability,
+            resource=f"kb_file:{file}",
+            level="write",
+            why="I want more.",
+        )
+    )
+    path = f"/api/messages/{again['id']}/refuse"
+    assert world.board("POST", path, {}).status == 422
+    assert world.boss_client("POST", path, {"why": "So"}).status in (403, 404)
+    refused = world.board.must("POST", path, {"why": "Reading is enough."})
+    assert refused["request"]["refused"] == "Reading is enough."
+    assert world.board("POST", path, {"why": "Again"}).status == 409
 
 
 def test_the_first_page_shows_what_needs_a_person(world: World) -> None:

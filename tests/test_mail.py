@@ -15,12 +15,12 @@ from remit.errors import NotFound, RemitError, Unauthenticated
 from remit.model.mail import MOST_HOPS
 from remit.services import (
     agents,
+    capability_requests,
     companies,
     delegation,
     files,
     grants,
     inbox,
-    mail,
     outcomes,
     reorganise,
     runs,
@@ -1048,7 +1048,11 @@ def test_a_person_over_a_part_reads_what_was_sent_to_them(company: Company) -> N
 
 def ask_for(company: Company, member: Member, resource: str, level: str = "read") -> dict[str, Any]:
     return company.call(
-        member.caller, mail.request_capability, resource=resource, level=level, why="I need it."
+        member.caller,
+        capability_requests.request_capability,
+        resource=resource,
+        level=level,
+        why="I need it.",
     )
 
 
@@ -1061,14 +1065,19 @@ def test_a_report_asks_and_its_boss_grants_in_one_step_and_once(company: Company
     assert letter["id"] == request["id"]
     assert letter["request"]["resource"] == f"kb_file:{file['id']}"
     assert letter["body"].startswith("worker asks for read on kb_file:")
-    given = company.call(company.ceo.caller, mail.grant_request, request=letter["id"])
+    given = company.call(
+        company.ceo.caller, capability_requests.grant_request, request=letter["id"]
+    )
     assert (given["level"], given["granted_by"]) == ("read", f"agent:{company.ceo.id}")
     assert company.read(worker.caller, file["id"])[1] == b"plan"
     (told,) = look(company, worker)
     assert told["reply_to"] == request["id"]
     assert look(company, company.ceo) == []
     for caller in (company.ceo.caller, company.board):
-        assert refusal(company, caller, mail.grant_request, request=request["id"]) == "conflict"
+        assert (
+            refusal(company, caller, capability_requests.grant_request, request=request["id"])
+            == "conflict"
+        )
     held = company.call(worker.caller, grants.listing, company=None)
     assert len([one for one in held if one["resource"] == f"kb_file:{file['id']}"]) == 1
 
@@ -1091,17 +1100,23 @@ def test_a_request_gives_nothing_by_itself_and_never_more_than_the_boss_has(
         (company.ceo.caller, "not_found"),
     ]
     for caller, reason in refusals:
-        assert refusal(company, caller, mail.grant_request, request=request["id"]) == reason
+        assert (
+            refusal(company, caller, capability_requests.grant_request, request=request["id"])
+            == reason
+        )
     plain = send(company, worker.caller, "agent:lead", "please")
-    assert refusal(company, lead.caller, mail.grant_request, request=plain["id"]) == "invalid"
-    company.call(company.board, mail.grant_request, request=request["id"])
+    assert (
+        refusal(company, lead.caller, capability_requests.grant_request, request=plain["id"])
+        == "invalid"
+    )
+    company.call(company.board, capability_requests.grant_request, request=request["id"])
     company.write(worker.caller, file, b"mine")
     for resource, level in (("kb_file:x", "read"), (f"kb_file:{file['id']}", "use"), ("x", "read")):
         assert (
             refusal(
                 company,
                 worker.caller,
-                mail.request_capability,
+                capability_requests.request_capability,
                 resource=resource,
                 level=level,
                 why="x",
@@ -1117,7 +1132,7 @@ def test_two_who_grant_at_once_grant_once(company: Company) -> None:
     request = ask_for(company, worker, f"kb_file:{file['id']}")
     got = company.together(
         [
-            company.app.gate(caller, mail.grant_request, request=request["id"])
+            company.app.gate(caller, capability_requests.grant_request, request=request["id"])
             for caller in (company.ceo.caller, company.board) * 3
         ]
     )
@@ -1134,7 +1149,7 @@ def test_the_root_agent_asks_the_board(company: Company) -> None:
     request = ask_for(company, company.ceo, f"kb_file:{file['id']}")
     (letter,) = unread(company, company.board)
     assert letter["id"] == request["id"]
-    company.call(company.board, mail.grant_request, request=request["id"])
+    company.call(company.board, capability_requests.grant_request, request=request["id"])
     assert unread(company, company.board) == []
     assert company.read(company.ceo.caller, file["id"])[1] == b"plan"
 

@@ -56,6 +56,7 @@ BASE_TOOLS = [
     "outcome_subtree",
     "outcome_create",
     "outcome_update",
+    "outcome_submit",
     "outcome_complete",
     "outcome_close",
     "outcome_reopen",
@@ -77,8 +78,12 @@ BASE_TOOLS = [
 ]
 #: Listed only for those with reports, or with something left open.
 FOR_LOOSE_ENDS = ["loose_ends", "thread_cancel"]
-_NEXT = BASE_TOOLS.index("remind") + 1
-EVERY_TOOL = [*BASE_TOOLS[:_NEXT], *FOR_LOOSE_ENDS, *BASE_TOOLS[_NEXT:]]
+_FOLLOWED_BY = {
+    "outcome_submit": ["outcome_return"],
+    "remind": FOR_LOOSE_ENDS,
+    "capability_grant": ["capability_refuse"],
+}
+EVERY_TOOL = [each for tool in BASE_TOOLS for each in (tool, *_FOLLOWED_BY.get(tool, ()))]
 #: What comes on top for those with reports; the rest of governance has tests of its own.
 FOR_BOSSES = [
     *("approval_view", "approval_comment", "approval_resubmit"),
@@ -89,8 +94,9 @@ LOOKING = {
     *("mail_inbox", "loose_ends", "repo_clone"),
     *("outcome_list", "outcome_view", "outcome_ancestors", "outcome_subtree"),
 }
-#: What all agents pay for in every conversation, in tokens.
-MOST_TOKENS = 3_000
+#: What all agents pay for in every conversation, in tokens; with the prompt it is Remit's share
+#: of a request, of which at most 6,000 are ours.
+MOST_TOKENS = 3_300
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
 

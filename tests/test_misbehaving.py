@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from remit.clock import HOUR
-from remit.model.run import IDLE_RUNS_TOLD
 from remit.runtime import cgroups, journal, processes, sandbox
 from remit.runtime import worker as worker_module
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.test_clock_jumps import SettableClock
 from tests.working import (
+    REVIEWS,
     at_work,
     eventually,
     listed,
@@ -176,15 +176,16 @@ def test_a_program_that_does_nothing_is_tried_less_and_less_and_told_of_once(
 ) -> None:
     monkeypatch.setattr(worker_module, "LONGEST_SLEEP", 0.1)
     dev = program(company, "dev", "exit 0", perpetual=False)
-    waits = []
-    for count in range(1, IDLE_RUNS_TOLD + 1):
+    looks = []
+    for count in range(1, len(REVIEWS) + 2):
         at_work(company, over(company, dev, count))
-        (due,) = company.sql("SELECT due_at FROM agent_leases WHERE agent_id = ?", dev.id)[0]
-        waits.append(due - clock.now())
+        (look_at,) = company.sql("SELECT look_at FROM outcomes WHERE id = ?", dev.id)[0]
+        looks.append(look_at)
         clock.off_by += 25 * HOUR
-    assert waits == sorted(waits)
-    assert waits[0] < waits[1] < waits[2]
-    assert [one["subject"] for one in look(company, company.ceo)] == ["dev does not get on"]
+    assert looks[-1] is None
+    assert looks[:-1] == sorted(looks[:-1])
+    subjects = [one["subject"] for one in look(company, company.ceo)]
+    assert subjects == ["It does not move: What dev is for"]
     assert company.sql("SELECT status FROM agents WHERE id = ?", dev.id) == [("idle",)]
 
 

@@ -228,8 +228,8 @@ def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
 ) -> None:
     """Its boss reads one message for the cause, however often it is tried."""
 
-    def shorter(idle_runs: int, failures: int) -> int:
-        return pause_after(idle_runs, failures) // 5
+    def shorter(failures: int) -> int:
+        return pause_after(failures) // 5
 
     monkeypatch.setattr(run_endings, "pause_after", shorter)
 
@@ -249,8 +249,8 @@ def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
                 ends = [from_iso(run["completed_at"]) for run in mine]
                 begins = [from_iso(run["started_at"]) for run in mine]
                 pauses = [later - sooner for sooner, later in zip(ends, begins[1:], strict=False)]
-                assert pauses[0] >= shorter(0, 1)
-                assert pauses[1] >= shorter(0, 2)
+                assert pauses[0] >= shorter(1)
+                assert pauses[1] >= shorter(2)
                 told = await at.app.gate(at.board, threads.listing, company=None)
                 subjects = [one["subject"] for one in told if "failed" in one["subject"]]
                 assert subjects == ["A run failed"], [run["error"] for run in mine]

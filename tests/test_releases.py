@@ -84,6 +84,7 @@ def test_an_upgrade_keeps_every_row_and_the_company_works_on(left: Left) -> None
     after = rows(left.url, columns)
     changed = {"agents", "agent_leases"} if switched_off else set()
     assert {table for table in before if before[table] != after[table]} == changed
+    assert run_sql(left.url, "SELECT count(*) FROM outcomes WHERE news > seen") == [(0,)]
     assert differences(left.url) == []
     with opened(left.url, left.home, VirtualClock(THEN)) as company:
         check_whole(company)
@@ -111,6 +112,37 @@ def test_agents_that_were_switched_off_work_again_one_after_the_other(tmp_path: 
     first, second = (leases[agent][3] for agent in switched_off)
     assert began <= first < began + MINUTE
     assert second - first == HOUR // 2
+
+
+@pytest.mark.requirement("FX-01", "FX-06")
+def test_what_was_undecided_is_waited_for_and_the_rest_is_looked_at_within_an_hour(
+    tmp_path: Path,
+) -> None:
+    """Nobody could say then what a question was about, so it concerns all that its agent could do;
+    whatever else can be worked on is looked at once, not all at the same time."""
+    release.unpack("v0.1.0", tmp_path)
+    url = f"sqlite:///{tmp_path}/home/remit.db"
+    began = SystemClock().now()
+    migrate.migrate(url)
+    kinds = {kind for (kind,) in run_sql(url, "SELECT kind FROM waits")}
+    assert {"question", "approval", "capability"} <= kinds
+    undecided = run_sql(url, "SELECT id FROM questions WHERE status = 'open'")
+    waited_for = run_sql(url, "SELECT subject_id FROM waits WHERE kind = 'question'")
+    assert set(waited_for) <= set(undecided)
+    (counted,) = run_sql(url, "SELECT sum(open_waits) FROM outcomes")[0]
+    assert [(counted,)] == run_sql(url, "SELECT count(*) FROM wait_outcomes")
+    looks = [
+        at
+        for (at,) in run_sql(
+            url, "SELECT look_at FROM outcomes WHERE look_for = 'review' ORDER BY look_at"
+        )
+    ]
+    assert looks
+    assert began <= looks[0]
+    assert looks[-1] < began + HOUR + MINUTE
+    assert run_sql(
+        url, "SELECT count(*) FROM outcomes WHERE look_for = 'review' AND open_waits > 0"
+    ) == [(0,)]
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────

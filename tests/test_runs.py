@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
+from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
-from remit.model.run import FAILURES_TOLD, IDLE_PAUSES, IDLE_RUNS_TOLD
+from remit.model.run import FAILURES_TOLD
 from remit.runtime import runs as local_runs
 from remit.runtime.silence import Silence
 from remit.services import (
@@ -17,7 +17,6 @@ from remit.services import (
     inbox,
     mail,
     outcomes,
-    questions,
     reorganise,
     roots,
     run_endings,
@@ -31,6 +30,7 @@ from tests.company import Company, Member, Run
 from tests.governance import ask, hire
 from tests.mailing import look, send, take
 from tests.working import (
+    REVIEWS,
     claim,
     end,
     held,
@@ -120,6 +120,8 @@ def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) 
         "agent_id": dev.id,
         "status": "completed",
         "why": "mail",
+        "occasion": "news",
+        "outcome_ids": [],
         "worker": "here",
         "adapter_type": "scripted",
         "session_id": "s-1",
@@ -327,56 +329,45 @@ def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> No
     assert silence.of({"late": -3600}, 129.9) == []
 
 
-@pytest.mark.requirement("BX-16", "AG-64", "AG-87", "HB-29")
-def test_runs_that_change_nothing_slow_the_agent_down_and_never_switch_it_off(
+@pytest.mark.requirement("BX-16", "AG-64", "AG-87", "HB-29", "FX-06")
+def test_a_run_that_changes_nothing_is_not_repeated_and_never_switches_its_agent_off(
     company: Company, clock: VirtualClock
 ) -> None:
-    lead = worker(company, "lead")
+    """Last words are no progress: who has nothing else to show could go on for ever."""
+    worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
-    part(company, dev)
-    pauses = []
-    for _ in range(IDLE_RUNS_TOLD + 2):
+    mine = part(company, dev)
+    for pause in REVIEWS:
         end(company, claim(company, dev), final_response="@lead Still thinking.")
-        pauses.append(held(company, dev).due_at - clock.now())
-        assert why_idle(company, dev) == "backoff"
-        clock.advance(pauses[-1])
-    assert pauses == [*IDLE_PAUSES, DAY, DAY]
-    letters = [one["subject"] for one in look(company, lead) if one["sender"] == "system"]
-    assert letters == ["dev does not get on"]
-    assert company.call(company.board, agents.show, agent="dev")["status"] == "idle"
-    # Whatever somebody else says to it starts it at once, with all its chances again.
+        assert why_idle(company, dev) == "reviewing_at"
+        clock.advance(pause - 1)
+        company.call(as_system(), claiming.sweep, company=company.id)
+        assert dev.id not in ready(company)
+        clock.advance(1)
+        company.call(as_system(), claiming.sweep, company=company.id)
+        assert dev.id in ready(company)
     end(company, claim(company, dev))
-    assert dev.id not in ready(company)
+    assert why_idle(company, dev) == "nothing_new"
+    assert company.call(company.board, agents.show, agent="dev")["status"] == "idle"
+    stale = company.call(company.board, outcomes.listing, company=company.id, stale=True)
+    assert [one["id"] for one in stale] == [mine]
+    # Whatever somebody else says to it starts it at once.
     send(company, company.board, "agent:dev")
     assert dev.id in ready(company)
-    assert held(company, dev).idle_runs == 0
 
 
-@pytest.mark.requirement("BX-10")
-def test_a_decision_starts_a_requester_whose_runs_changed_nothing_meanwhile(
-    company: Company, clock: VirtualClock
-) -> None:
-    """A person takes as long as a person takes."""
-    dev = worker(company, "dev")
-    part(company, dev)
-    run = claim(company, dev)
-    asked = company.call(run.caller, questions.ask, question="Which colour?", to="board")
-    end(company, run)
-    for _ in range(4):
-        clock.advance(held(company, dev).due_at - clock.now())
-        end(company, claim(company, dev))
-    assert dev.id not in ready(company)
-    company.call(company.board, questions.answer, question=asked["id"], answer="Blue")
-    assert dev.id in ready(company)
-
-
-@pytest.mark.requirement("BX-16")
+@pytest.mark.requirement("BX-16", "FX-04")
 def test_an_agent_that_writes_its_memory_alone_makes_no_progress(
     small: Company, clock: VirtualClock
 ) -> None:
-    """Else one that follows its prompt to the letter would be started again at once, for ever."""
+    """Else one that follows its prompt to the letter would be started again and again."""
     dev = worker(small, "dev")
-    part(small, dev)
+    mine = part(small, dev)
+
+    def looked_at_for() -> str:
+        (found,) = small.sql("SELECT look_for FROM outcomes WHERE id = ?", mine)
+        return str(found[0])
+
     run = claim(small, dev)
     (state,) = small.sql("SELECT state_file_id FROM agents WHERE id = ?", dev.id)[0]
     seen, _ = small.read(run.caller, state)
@@ -384,34 +375,13 @@ def test_an_agent_that_writes_its_memory_alone_makes_no_progress(
     small.file(run.caller, b"Nothing new.", "memories/2026-01-05.md")
     small.call(run.caller, agents.submit_log, summary="I looked.")
     end(small, run)
-    assert held(small, dev).idle_runs == 1
-    clock.advance(HOUR)
+    assert looked_at_for() == "review"
+    version = small.call(small.board, outcomes.show, outcome=mine)["version"]
+    small.call(small.board, outcomes.change, outcome=mine, version=version, urgent=True)
     run = claim(small, dev)
     small.file(run.caller, b"The report.", "what somebody wants to read")
     end(small, run)
-    assert held(small, dev).idle_runs == 0
-
-
-@pytest.mark.requirement("BX-16")
-def test_a_run_that_changed_something_or_dealt_with_mail_is_no_idle_one(
-    small: Company, clock: VirtualClock
-) -> None:
-    dev = worker(small, "dev")
-    part(small, dev)
-    send(small, small.board, "agent:dev")
-    run = claim(small, dev)
-    take(small, run)
-    end(small, run)
-    assert held(small, dev).due_at == clock.now()
-    run = claim(small, dev)
-    small.call(run.caller, agents.submit_log, summary="I looked.")
-    end(small, run)
-    assert held(small, dev).idle_runs == 1
-    clock.advance(HOUR)
-    run = claim(small, dev)
-    small.call(run.caller, outcomes.create, parent=dev.id, title="progress")
-    end(small, run)
-    assert held(small, dev).idle_runs == 0
+    assert looked_at_for() == "nudge"
 
 
 @pytest.mark.requirement("HH-42")
@@ -428,7 +398,7 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off(
         assert why_idle(company, dev) == "backoff"
         clock.advance(HOUR)
     assert pauses == sorted(pauses)
-    assert pauses[-1] == 10 * MINUTE
+    assert pauses[-1] == HOUR
     bodies = [one["body"] for one in look(company, lead)]
     assert bodies == [
         "A run of dev failed: no key.",
@@ -436,7 +406,7 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off(
         "A run of dev failed: no key.",
         (
             "5 runs in a row of dev failed, the last one because no key. "
-            "It is tried again every few minutes."
+            "It is tried again at growing intervals of up to an hour, and when something new comes."
         ),
     ]
     assert dev.id in ready(company)
@@ -450,6 +420,7 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off(
         end(company, run, status, **({"error": "again"} if status == "failed" else {}))
         pauses.append(len(look(company, lead)) - before)
         clock.advance(HOUR)
+        company.call(as_system(), claiming.sweep, company=company.id)
     assert pauses[-6:] == [1, 0, 0, 0, 0, 1]
 
 
@@ -555,7 +526,7 @@ def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: Vi
     small.call(small.board, outcomes.change, outcome=blocked, version=version, blocked_by=[blocker])
     assert why_idle(small, dev) == "blocked"
     ask(small, dev.caller)
-    assert why_idle(small, dev) == "approval"
+    assert why_idle(small, dev) == "waiting"
     send(small, small.board, "agent:dev")
     assert why_idle(small, dev) == "no_slot"
     run = claim(small, dev)

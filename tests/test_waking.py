@@ -389,20 +389,23 @@ def test_the_sweep_leaves_alone_whom_somebody_stopped(
 
 
 @pytest.mark.requirement("BX-16")
-def test_new_mail_ends_the_pause_after_idleness_but_not_after_failures(
+def test_new_mail_starts_who_has_nothing_new_and_ends_a_pause_after_a_failure_once(
     company: Company, clock: VirtualClock
 ) -> None:
     dev = worker(company)
     part(company, dev)
     end(company, claim(company, dev))
+    assert dev.id not in ready(company)
+    send(company, company.board, f"agent:{dev.id}")
+    assert dev.id in ready(company)
+    end(company, claim(company, dev), "failed", error="broken")
     assert held(company, dev).due_at > clock.now()
     send(company, company.board, f"agent:{dev.id}")
     assert held(company, dev).due_at == clock.now()
-    end(company, claim(company, dev), "failed", error="broken")
-    due = held(company, dev).due_at
-    assert due > clock.now()
+    # The same failure again, and again something new: now it waits its turn.
+    company.sql("UPDATE agent_leases SET due_at = ? WHERE agent_id = ?", clock.now() + 5, dev.id)
     send(company, company.board, f"agent:{dev.id}")
-    assert held(company, dev).due_at == due
+    assert held(company, dev).due_at == clock.now() + 5
     clock.advance(MINUTE)
     assert dev.id in ready(company)
 
@@ -432,13 +435,16 @@ def test_of_each_company_those_come_first_that_wait_longest(
 
 def test_who_is_ready_is_found_by_an_index(tmp_path: Path) -> None:
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        from remit.store.leases import NEXT_DEFERRED, NEXT_READY, READY
+        from remit.store.due import NEXT_LOOK
+        from remit.store.leases import FORGOTTEN, NEXT_READY, READY
         from remit.store.statement import SQLITE
 
         for statement, index in (
             (READY, "ix_agent_leases_due"),
             (NEXT_READY, "ix_agent_leases_due"),
-            (NEXT_DEFERRED, "ix_outcomes_deferred_until"),
+            (NEXT_LOOK, "ix_outcomes_look_at"),
+            (FORGOTTEN, "ix_outcomes_news"),
+            (FORGOTTEN, "ix_outcomes_look_at"),
         ):
             sql, constants = statement.compiled(SQLITE)
             given = {**constants, "now": 1, "each": 1, "limit": 1}

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from remit.clock import Micros
+from remit.clock import DAY, HOUR, Micros
 from remit.model.grant import FULL_ACCESS
 from remit.runtime.worker import Worker
 from remit.services import claiming, grants, idleness, runs
@@ -18,6 +18,8 @@ from tests.mailing import unread
 #: Nobody listens there; for programs that do not call Remit.
 NOWHERE = "http://127.0.0.1:9"
 SECONDS = 60.0
+#: After which pauses what does not move is looked at again, unless a company wants it otherwise.
+REVIEWS = (HOUR, 4 * HOUR, DAY)
 
 
 class Lease(NamedTuple):

@@ -38,6 +38,8 @@ HaltId = NewType("HaltId", str)
 JobId = NewType("JobId", str)
 RepoId = NewType("RepoId", str)
 BindingId = NewType("BindingId", str)
+WaitId = NewType("WaitId", str)
+SubmissionId = NewType("SubmissionId", str)
 
 #: A prefix of an id that a person may type instead of the whole.
 SHORTEST_PREFIX = 8

@@ -1,7 +1,7 @@
 """Mail, questions and schedules."""
 
 from remit.clock import DAY, MINUTE, to_iso
-from remit.services import grants, inbox, mail, questions, runs, schedules
+from remit.services import capability_requests, grants, inbox, questions, runs, schedules
 from remit.services.identity import as_system
 from tests.company import Answer, Member
 from tests.crashing.call import THEN, Call
@@ -69,8 +69,25 @@ def _(s: Scene) -> Call:
     boss = s.agent()
     worker, file = s.agent(boss), s.c.file(boss.caller)
     wish = {"resource": f"kb_file:{file['id']}", "level": "read", "why": "To know."}
-    asked = s.c.call(worker.caller, mail.request_capability, **wish)
+    asked = s.c.call(worker.caller, capability_requests.request_capability, **wish)
     return s.by(boss, request=asked["id"])
+
+
+@situation("mail.refuse_request")
+def _(s: Scene) -> Call:
+    boss = s.agent()
+    worker, file = s.agent(boss), s.c.file(boss.caller)
+    wish = {"resource": f"kb_file:{file['id']}", "level": "read", "why": "To know."}
+    asked = s.c.call(worker.caller, capability_requests.request_capability, **wish)
+    return s.by(boss, request=asked["id"], why="It is not for you.")
+
+
+@situation("reminding.remind")
+def _(s: Scene) -> Call:
+    """A boss that was asked and has not answered."""
+    s.c.call(s.agent(s.agent()).caller, questions.ask, question="Which colour?")
+    s.c.sql("UPDATE waits SET remind_at = ?", THEN)
+    return s.by_remit(company=s.c.id)
 
 
 @situation("inbox.take")

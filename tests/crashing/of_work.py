@@ -1,6 +1,6 @@
 """Files, outcomes and delegation."""
 
-from remit.services import outcomes
+from remit.services import outcomes, submitting
 from tests.crashing.call import Call
 from tests.crashing.scene import Scene, changed, situation
 from tests.organisation import given, work
@@ -56,6 +56,30 @@ def _(s: Scene) -> Call:
     file = s.c.file(worker.caller)
     part = work(s.c, worker.caller, worker.id)
     return s.by(worker, outcome=part, evidence=[file["id"]], note="Here it is.")
+
+
+@situation("outcomes.submit")
+def _(s: Scene) -> Call:
+    worker = s.agent(s.agent())
+    file = s.c.file(worker.caller)
+    return s.by(worker, outcome=worker.id, evidence=[file["id"]], note="Here it is.")
+
+
+@situation("outcomes.return")
+def _(s: Scene) -> Call:
+    boss = s.agent()
+    worker = s.agent(boss)
+    s.c.call(worker.caller, submitting.submit, outcome=worker.id)
+    return s.by(boss, outcome=worker.id, note="Something is missing.")
+
+
+@situation("outcomes.complete (handed in)")
+def _(s: Scene) -> Call:
+    """Its agent waits for the verdict, and ends with it."""
+    boss = s.agent()
+    worker = s.agent(boss)
+    s.c.call(worker.caller, submitting.submit, outcome=worker.id)
+    return s.by(boss, outcome=worker.id, note="Well done.")
 
 
 @situation("outcomes.complete (a mandate)")

@@ -61,6 +61,8 @@ class Action(StrEnum):
     OUTCOME_CREATE = "outcome.create"
     OUTCOME_CHANGE = "outcome.change"
     OUTCOME_FINISH = "outcome.finish"
+    #: To hand it in for a verdict.
+    OUTCOME_SUBMIT = "outcome.submit"
     OUTCOME_DELEGATE = "outcome.delegate"
     OUTCOME_RECLAIM = "outcome.reclaim"
     FILE_CREATE = "file.create"
@@ -145,6 +147,7 @@ OUTCOME_ACTIONS = frozenset(
         Action.OUTCOME_CREATE,
         Action.OUTCOME_CHANGE,
         Action.OUTCOME_FINISH,
+        Action.OUTCOME_SUBMIT,
         Action.OUTCOME_DELEGATE,
         Action.OUTCOME_RECLAIM,
     }

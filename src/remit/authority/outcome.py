@@ -23,6 +23,8 @@ class Relation(StrEnum):
     OWNER = "owner"
     #: Handed it over, and will judge it.
     DELEGATOR = "delegator"
+    #: Above its owner, and to judge it because whoever handed it over did not.
+    JUDGE = "judge"
     #: The direct boss of its owner.
     BOSS = "boss"
     #: Further above its owner.
@@ -35,6 +37,7 @@ class Relation(StrEnum):
 _SEES = {
     Relation.OWNER: "It is your outcome.",
     Relation.DELEGATOR: "You delegated it.",
+    Relation.JUDGE: "It was handed in, and you are to judge it.",
     Relation.BOSS: "Your report owns it.",
     Relation.ABOVE: "Somebody below you owns it.",
     Relation.REASON: "It is a reason for your own work.",
@@ -55,6 +58,8 @@ def decide_outcome(
     if relation is Relation.OWNER and delegated and action in _JUDGING:
         # Before any grant: nobody passes judgement on their own mandate.
         return _deny("own_mandate", _JUDGING[action])
+    if relation is Relation.OWNER and not delegated and action == "outcome.submit":
+        return _deny("yours_to_judge", "Nobody delegated it to you, so you judge it yourself.")
     by_rule = _by_rule(action, relation)
     if by_rule.allowed:
         # What was said explicitly goes before what follows from the tree.
@@ -67,11 +72,13 @@ def decide_outcome(
 
 
 #: Working inside an outcome and handing it over come with responsibility, not with a grant.
-_ONLY_BY_RULE = frozenset({"outcome.create", "outcome.delegate", "outcome.reclaim"})
+_ONLY_BY_RULE = frozenset(
+    {"outcome.create", "outcome.submit", "outcome.delegate", "outcome.reclaim"}
+)
 
 _JUDGING = {
     "outcome.change": "You may read your mandate; whoever delegated it changes it.",
-    "outcome.finish": "You cannot judge your own mandate; ask your boss to verify it.",
+    "outcome.finish": "You cannot judge your own mandate; hand it in with outcome_submit.",
     "outcome.delegate": "You cannot hand on your own mandate; delegate what is below it.",
 }
 
@@ -91,7 +98,9 @@ def _by_rule(action: str, relation: Relation) -> Decision:
         if action in ("outcome.change", "outcome.finish", "outcome.reclaim"):
             return _allow("delegator", "You delegated it.")
         return _deny("delegated_away", "You handed it over; its owner works inside it.")
-    if relation is Relation.BOSS:
+    if relation is Relation.JUDGE and action == "outcome.finish":
+        return _allow("judge", _SEES[relation])
+    if relation in (Relation.JUDGE, Relation.BOSS):
         return _deny("delegated_away", "It lies inside what you delegated; its owner works on it.")
     if relation is Relation.ABOVE:
         return _deny("skip_level", "It lies with a report of your report; talk to your own report.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from remit.clock import Micros
+from remit.clock import HOUR, Micros
+from remit.errors import BadInput
 from remit.ids import CompanyId
 from remit.model.mail import Messaging
 from remit.model.text import clean_line
@@ -22,7 +23,35 @@ class Company:
     #: What agents that agents create are run by, unless told otherwise.
     chat_llm_provider: str | None
     chat_llm_model: str | None
+    #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
+    review_hours: str
     created_at: Micros
+
+
+DEFAULT_REVIEW_HOURS = "1, 4, 24"
+MOST_REVIEWS = 6
+LONGEST_REVIEW = 720
+
+
+def review_hours(text: object) -> str:
+    """Whole hours, separated by commas or blanks; an empty text is the default."""
+    words = clean_line(text, "reviewHours", longest=100, empty_ok=True).replace(",", " ").split()
+    valid = all(
+        word.isascii() and word.isdecimal() and len(word) <= 3 and 1 <= int(word) <= LONGEST_REVIEW
+        for word in words
+    )
+    if not valid or len(words) > MOST_REVIEWS:
+        raise BadInput(
+            f"reviewHours: must be at most {MOST_REVIEWS} numbers of hours from 1 to "
+            f"{LONGEST_REVIEW}.",
+            f"Write something like {DEFAULT_REVIEW_HOURS}.",
+        )
+    return ", ".join(str(int(word)) for word in words) or DEFAULT_REVIEW_HOURS
+
+
+def reviews(company: Company) -> tuple[Micros, ...]:
+    """The pauses before what does not move is looked at again."""
+    return tuple(int(word) * HOUR for word in company.review_hours.split(", "))
 
 
 def company_name(text: object) -> str:

@@ -72,6 +72,8 @@ class Message:
     #: The address outside from which it came, if it came through a channel.
     channel: str | None
     created_at: Micros
+    #: Whether its sender waits for a reply to it.
+    expects_reply: bool = False
 
 
 @dataclass(frozen=True, slots=True)

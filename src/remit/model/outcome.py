@@ -25,6 +25,17 @@ class OutcomeStatus(StrEnum):
     CLOSED = "closed"
 
 
+class Look(StrEnum):
+    """Why the clock brings an outcome back."""
+
+    #: It was put off until then.
+    DEFERRAL = "deferral"
+    #: Its owner got on with something and left it; the owner is asked to go on.
+    NUDGE = "nudge"
+    #: It has not moved for a while.
+    REVIEW = "review"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     id: OutcomeId
@@ -50,6 +61,16 @@ class Outcome:
     created_at: Micros
     updated_at: Micros
     finished_at: Micros | None
+    #: What its owner raised about it and nobody has decided yet.
+    open_waits: int = 0
+    #: Places in the record: the last news about it, and what its owner's last good run was shown.
+    news: int = 0
+    seen: int = 0
+    #: When the clock makes it due, and what for.
+    look_at: Micros | None = None
+    look_for: Look | None = None
+    #: How often it was looked at again without moving.
+    reviews: int = 0
 
 
 def why_not_actionable(outcome: Outcome, now: Micros) -> str | None:
@@ -63,3 +84,37 @@ def why_not_actionable(outcome: Outcome, now: Micros) -> str | None:
     if outcome.deferred_until is not None and now < outcome.deferred_until:
         return "it is deferred to a later time"
     return None
+
+
+class Standing(StrEnum):
+    """Where an outcome stands for its owner."""
+
+    #: It cannot be worked on: ended, perpetual, blocked, put off, or somebody is hired for it.
+    NOT_ACTIONABLE = "not_actionable"
+    #: Its owner raised something about it that nobody has decided.
+    WAITING = "waiting"
+    #: Its owner is to be started for it.
+    DUE = "due"
+    #: It can be worked on, and nothing happened since its owner looked at it; the clock brings it
+    #: back.
+    REVIEWED_LATER = "reviewed_later"
+    NOTHING_NEW = "nothing_new"
+
+
+def standing(outcome: Outcome, now: Micros, *, promised: bool = False) -> Standing:
+    """Whether an outcome makes its owner start. Waking, sweeping and claiming all ask this; in the
+    database it is the condition `DUE` of `store/due.py`.
+
+    `promised` says that somebody is to be hired for it and the hire is not decided.
+    """
+    if promised or why_not_actionable(outcome, now) is not None:
+        return Standing.NOT_ACTIONABLE
+    if outcome.kind is OutcomeKind.INBOX:
+        return Standing.DUE
+    if outcome.open_waits:
+        return Standing.WAITING
+    if outcome.news > outcome.seen:
+        return Standing.DUE
+    if outcome.look_at is None:
+        return Standing.NOTHING_NEW
+    return Standing.DUE if outcome.look_at <= now else Standing.REVIEWED_LATER

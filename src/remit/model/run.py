@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
+from remit.clock import HOUR, MINUTE, SECOND, Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
 
 
@@ -50,6 +50,14 @@ class Run:
     #: The person at the top of its tree.
     accountable_user_id: UserId | None
     log_bytes: int
+    #: What it was started for: `news`, `nudge` or `review`; None when it was begun by hand.
+    occasion: str | None
+    #: JSON text: the outcomes that were due when it began.
+    outcome_ids: str
+    #: The place in the record up to which it was shown what happened.
+    shown: int
+    #: Whether it said that it has more to do, and wants to be started again at once.
+    goes_on: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +77,11 @@ class Lease:
     #: Not before this time.
     due_at: Micros
     why: str
-    #: How often in a row it was run and changed nothing, or failed.
+    #: How often it was nudged since something new came or something was finished.
     idle_runs: int
+    #: How often in a row it failed, and at which of these news ended the pause already.
     failures: int
+    spared: int
     #: The failure that its boss was told of last.
     told: str | None
 
@@ -87,23 +97,20 @@ class Lease:
 #: When an agent is due that is not to be started until something new comes, or somebody says so.
 HELD: Micros = 1 << 62
 
-#: How long an agent waits after each run in a row that changed nothing; the last one repeats.
-IDLE_PAUSES: tuple[Micros, ...] = (
-    30 * SECOND,
-    2 * MINUTE,
-    10 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    4 * HOUR,
-    DAY,
-)
-#: So many idle or failed runs in a row are worth a word to the boss.
-IDLE_RUNS_TOLD = len(IDLE_PAUSES)
+#: A run that got on and left something to do is followed by another after these pauses: a nudge.
+NUDGES: tuple[Micros, ...] = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR)
+#: So many failed runs in a row are worth another word to the boss.
 FAILURES_TOLD = 5
+LONGEST_BACKOFF = HOUR
 
 
-def pause_after(idle_runs: int, failures: int) -> Micros:
-    """How long an agent waits before it is tried again. It is slowed down, never switched off."""
-    idle = 0 if idle_runs == 0 else IDLE_PAUSES[min(idle_runs, len(IDLE_PAUSES)) - 1]
-    failed = 0 if failures == 0 else min(2 * SECOND * 4 ** (failures - 1), 10 * MINUTE)
-    return max(idle, failed)
+def pause_after(failures: int) -> Micros:
+    """How long an agent waits after so many failed runs in a row. It is slowed, never switched
+    off."""
+    return 0 if failures == 0 else min(2 * SECOND * 4 ** min(failures - 1, 10), LONGEST_BACKOFF)
+
+
+def longest_pause(lease: Lease) -> Micros:
+    """How long an agent could be made to wait at most, whatever its clock said."""
+    idle = NUDGES[min(lease.idle_runs, len(NUDGES)) - 1] if lease.idle_runs else 0
+    return max(idle, pause_after(lease.failures))

@@ -9,7 +9,7 @@ import logging
 from remit.clock import SECOND
 from remit.errors import Conflict, RemitError
 from remit.ids import CompanyId
-from remit.services import approvals, schedules
+from remit.services import approvals, reminding, schedules
 from remit.services.command import Gate
 from remit.services.identity import as_system
 
@@ -22,7 +22,8 @@ SHORTEST_SLEEP = 0.02
 
 
 class Clockwork:
-    """Delivers deferred mail, fires schedules, gives up what nobody decided; one per instance."""
+    """Delivers deferred mail, fires schedules, reminds who is awaited, gives up what nobody
+    decided; one per instance."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -61,6 +62,9 @@ class Clockwork:
             with contextlib.suppress(Conflict):  # somebody decided it just now
                 await self._gate(as_system(), approvals.expire, approval=approval)
                 done += 1
+        for company in await self._gate(as_system(), reminding.companies):
+            await self._gate(as_system(), reminding.remind, company=company)
+            done += 1
         return done
 
     async def _run(self) -> None:

@@ -38,6 +38,7 @@ from remit.services import (
 )
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
+from remit.services.verbs import Added
 from remit.store import agents as statements
 from remit.store import events as event_log
 from remit.store import outcomes as outcome_statements
@@ -147,7 +148,7 @@ def found(
     )
     if boss is not None and outcomes.require(ctx, boss.id).status is OutcomeStatus.OPEN:
         outcomes.connect(ctx, boss.id, mandate.id)
-    waking.wake(ctx, agent.id, WORK_FROM_THE_START)
+    waking.news(ctx, mandate, WORK_FROM_THE_START)
     return agent
 
 
@@ -332,6 +333,7 @@ def restart(ctx: Context, *, agent: str) -> Answer:
     assert idle is not None
     if idle.status in (AgentStatus.PAUSED, AgentStatus.ERROR):
         tree.set_status(ctx, idle, AgentStatus.IDLE)
+    waking.look_now(ctx, found.id)
     waking.wake_afresh(ctx, found.id, "it was restarted")
     ctx.record("agent.restart", f"agent:{found.id}", {"name": found.name})
     now = lookup.agent_row(ctx, found.id)
@@ -409,13 +411,18 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> Answe
     return {**views.agent(found), "status": wanted.value}
 
 
-@command("agents.submit_log")
-def submit_log(ctx: Context, *, summary: object) -> Answer:
-    """What a run did, in its own words; it becomes part of the agent's activity log."""
+@command("agents.submit_log", Added("go_on", False))
+def submit_log(ctx: Context, *, summary: object, go_on: bool = False) -> Answer:
+    """What a run did, in its own words; it becomes part of the agent's activity log.
+
+    With `go_on` it has more to do and wants to be started again at once.
+    """
     text = clean_text(summary, "summary", longest=20_000)
     me = _myself(ctx)
     ctx.require(Action.LOG_WRITE, on=f"log:{me.id}", place=(me.id,))
     event = ctx.record("log.submit", f"log:{me.id}", {"summary": text})
+    if go_on and ctx.actor.run_id is not None:
+        ctx.tx.run(run_statements.GO_ON, run=ctx.actor.run_id)
     return {"event_id": event, "log_file_id": me.log_file_id}
 
 

@@ -10,7 +10,8 @@ from remit.errors import BadInput, Conflict
 from remit.ids import QuestionId
 from remit.model.mail import Message
 from remit.model.question import LONGEST_QUESTION, Question, QuestionStatus, chosen
-from remit.services import inbox, letters, lookup
+from remit.model.wait import WaitKind
+from remit.services import inbox, letters, lookup, waits
 from remit.services.command import Context
 from remit.store import mail as statements
 
@@ -60,6 +61,7 @@ def close(ctx: Context, found: Question, status: QuestionStatus, answer: str | N
         now=ctx.now,
     ):
         raise Conflict(f"The question is {found.status.value} already.")
+    waits.end(ctx, WaitKind.QUESTION, found.id)
     verb = "answer" if status is QuestionStatus.ANSWERED else "cancel"
     ctx.record(
         f"question.{verb}", f"question:{found.id}", {"agent": found.agent_id, "answer": answer}

@@ -37,6 +37,7 @@ COMPANY = {
     "requireApprovalForConfigChanges": "require_approval_for_config_changes",
     "chatLLMProvider": "chat_llm_provider",
     "chatLLMModel": "chat_llm_model",
+    "reviewHours": "review_hours",
 }
 GRANT = ("agent", "resource", "level", "mode", "expiresAt", "scope")
 SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")

@@ -7,7 +7,7 @@ told by mail, so that they are woken; who is to decide finds it among what await
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -28,8 +28,10 @@ from remit.model.approval import (
 )
 from remit.model.grant import APPROVAL_DECIDE, Level, Resource, ResourceKind
 from remit.model.mail import LONGEST_SUBJECT
+from remit.model.outcome import Outcome
 from remit.model.principal import SYSTEM, ActorKind, Principal
-from remit.services import lookup, mail
+from remit.model.wait import WaitKind
+from remit.services import lookup, mail, waits
 from remit.services.command import Context
 from remit.store import governance as statements
 from remit.store import people
@@ -46,12 +48,17 @@ def ask(
     agent: AgentId | None = None,
     home: AgentId | None = None,
     expires_at: Micros | None = None,
+    about: list[Outcome] | None = None,
     **more: Any,
 ) -> Approval:
-    """Put something before whoever may decide it, exactly as it is now."""
+    """Put something before whoever may decide it, exactly as it is now.
+
+    What is asked for concerns the outcomes `about`, or else what the requester is working on.
+    """
     made = _new(ctx, kind, payload, agent=agent, home=home, expires_at=expires_at, **more)
     made = replace(made, routed_to_agent_id=_route(ctx, made))
     _store(ctx, made)
+    _have_requester_wait(ctx, made, about)
     ctx.record("approval.request", f"approval:{made.id}", _details(made))
     _tell_decider(ctx, made)
     return made
@@ -203,7 +210,26 @@ def move(
         now=ctx.now,
     ):
         raise Conflict("Somebody else decided it just now.", "Look at it again.")
+    if wanted is ApprovalStatus.PENDING:
+        _have_requester_wait(ctx, new)
+    else:
+        waits.end(ctx, WaitKind.APPROVAL, new.id)
     return new
+
+
+def _have_requester_wait(
+    ctx: Context, approval: Approval, about: list[Outcome] | None = None
+) -> None:
+    """An agent that asked waits for the decision; a person finds it where it is decided."""
+    if approval.requested_by_agent_id is not None:
+        waits.begin(
+            ctx,
+            WaitKind.APPROVAL,
+            approval.id,
+            approval.requested_by_agent_id,
+            to_agent=approval.routed_to_agent_id,
+            about=about,
+        )
 
 
 def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
@@ -234,6 +260,7 @@ def route_again(ctx: Context, approval: Approval) -> Approval:
     )
     if approval.status is ApprovalStatus.PENDING:
         _tell_decider(ctx, new)
+        waits.redirect(ctx, WaitKind.APPROVAL, approval.id, new.routed_to_agent_id)
     return new
 
 
@@ -265,10 +292,15 @@ def tell_requester(
     tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines))
 
 
-def tell(ctx: Context, to: str, subject: str, text: str) -> None:
+def tell(ctx: Context, to: str, subject: str, text: str, attachments: Sequence[str] = ()) -> None:
     """Mail from Remit itself. Who is gone meanwhile is not told."""
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
-        mail.post(ctx, to=to, subject=subject[:LONGEST_SUBJECT], text=text)
+        mail.post(ctx, to=to, subject=subject[:LONGEST_SUBJECT], text=text, attachments=attachments)
+
+
+def boss_address(agent: Agent) -> str:
+    """Whom to write to about an agent: its boss, an agent or a person."""
+    return f"agent:{agent.boss_id}" if agent.boss_id else f"user:{agent.boss_user_id}"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from remit.model.decision import Effect
 from remit.model.file import FileKind
 from remit.model.grant import ResourceKind
 from remit.model.outcome import OutcomeStatus
-from remit.services import grants, lookup, views
+from remit.services import grants, lookup, submissions, views
 from remit.services.command import Context, query
 from remit.store import agents as agent_statements
 from remit.store import looking
@@ -33,6 +33,7 @@ def outcome(ctx: Context, *, outcome: str) -> dict[str, Any]:
 
     is_open = found.status is OutcomeStatus.OPEN
     finish = may(Action.OUTCOME_FINISH)
+    handed_in = submissions.handed_in(ctx, found)
     delegate = may(Action.OUTCOME_DELEGATE) and is_open
     delegate = delegate and not found.delegated and not found.perpetual
     reports = ctx.tx.all(agent_statements.REPORTS, agent=found.owner_id) if delegate else []
@@ -43,6 +44,13 @@ def outcome(ctx: Context, *, outcome: str) -> dict[str, Any]:
         and finish
         and not found.perpetual
         and (found.delegated or not found.open_prereqs),
+        "submit": is_open
+        and found.delegated
+        and not found.perpetual
+        and not found.open_prereqs
+        and handed_in is None
+        and may(Action.OUTCOME_SUBMIT),
+        "return": handed_in is not None and finish,
         "close": is_open and finish,
         "reopen": not is_open and finish,
         "delegate": delegate,

@@ -17,12 +17,12 @@ from remit.ids import RunId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
-from remit.model.run import RunStatus, pause_after
+from remit.model.run import RunStatus, longest_pause
 from remit.services import budgets, halts, ledger, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
-from remit.store import leases, people
+from remit.store import due, leases, people
 from remit.store import runs as statements
 
 #: How long a worker may be silent before others take over.
@@ -53,7 +53,7 @@ def next_ready(ctx: Context) -> dict[str, Micros | None]:
     system_only(ctx)
     return {
         "ready": ctx.tx.one(leases.NEXT_READY, now=ctx.now),
-        "deferred": ctx.tx.one(leases.NEXT_DEFERRED, now=ctx.now),
+        "deferred": ctx.tx.one(due.NEXT_LOOK, now=ctx.now),
     }
 
 
@@ -165,7 +165,7 @@ def sweep(ctx: Context, *, company: str) -> Answer:
         for agent in ctx.tx.all(
             leases.FORGOTTEN_IN, now=ctx.now, company=company, limit=MOST_AT_ONCE
         )
-        if waking.wake(ctx, agent, "there is something to do")
+        if waking.wake(ctx, agent, "it is time to look again", by_clock=True)
     ]
     ctx.record("agent.wake", f"company:{company}", {"agents": woken}, _SYSTEM)
     return {"woken": woken}
@@ -185,7 +185,7 @@ def misdated(ctx: Context) -> list[str]:
     return [
         lease.agent_id
         for lease in ctx.tx.all(leases.WAITING, now=ctx.now)
-        if lease.due_at > ctx.now + pause_after(lease.idle_runs, lease.failures)
+        if lease.due_at > ctx.now + longest_pause(lease)
     ]
 
 
@@ -197,8 +197,8 @@ def redate(ctx: Context, *, agent: str) -> None:
     ctx.take_turn()
     lease = ctx.tx.one(leases.LEASE, agent=agent)
     if lease is not None and not lease.held:
-        due = ctx.now + pause_after(lease.idle_runs, lease.failures)
-        ctx.tx.run(leases.REDATE, agent=agent, due=min(due, lease.due_at))
+        at_last = ctx.now + longest_pause(lease)
+        ctx.tx.run(leases.REDATE, agent=agent, due=min(at_last, lease.due_at))
 
 
 @query("claiming.over")

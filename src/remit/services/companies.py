@@ -9,7 +9,8 @@ from typing import Any
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import CompanyId
-from remit.model.company import Company, company_name
+from remit.model.company import DEFAULT_REVIEW_HOURS, Company, company_name
+from remit.model.company import review_hours as hours
 from remit.model.event import GENESIS
 from remit.model.mail import Messaging
 from remit.model.principal import ActorKind
@@ -49,6 +50,7 @@ def create(
         require_approval_for_config_changes=True,
         chat_llm_provider=None,
         chat_llm_model=None,
+        review_hours=DEFAULT_REVIEW_HOURS,
         created_at=ctx.now,
     )
     ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(name), mail_position=0))
@@ -98,7 +100,7 @@ def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
     }
 
 
-@command("companies.change")
+@command("companies.change", Added("review_hours", None))
 def change(
     ctx: Context,
     *,
@@ -109,6 +111,7 @@ def change(
     require_approval_for_config_changes: object = None,
     chat_llm_provider: object = None,
     chat_llm_model: object = None,
+    review_hours: object = None,
     expected: Mapping[str, object] | None = None,
 ) -> Answer:
     """Rename a company, or change how it is run. An empty text takes a default back.
@@ -133,6 +136,7 @@ def change(
         ),
         chat_llm_provider=_default(chat_llm_provider, "chatLLMProvider", found.chat_llm_provider),
         chat_llm_model=_default(chat_llm_model, "chatLLMModel", found.chat_llm_model),
+        review_hours=found.review_hours if review_hours is None else hours(review_hours),
     )
     taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
     if taken is not None and taken.id != found.id:

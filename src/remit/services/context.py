@@ -105,6 +105,14 @@ class Context:
             if not self.tx.one_by_one:
                 self._look_again()
 
+    @property
+    def place_in_record(self) -> int:
+        """The number of the last event of the company; nobody else adds one meanwhile."""
+        if self._head is None:
+            self._lock()
+        assert self._head is not None
+        return self._head.seq
+
     def leave(self) -> None:
         """Go on in another company; only for lists over all companies of a person."""
         assert self.kind is Kind.QUERY

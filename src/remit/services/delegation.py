@@ -29,6 +29,7 @@ from remit.services import (
     reservations,
     tree,
     views,
+    waits,
     waking,
 )
 from remit.services.command import Answer, Context, command
@@ -105,7 +106,13 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
     gone = finishing.shut_down(ctx, (part.id for part in handed_over))
     finishing.let_go_of_hires(ctx, parts)
     for agent in gone:
-        ctx.tx.run(statements.REOWN_ALL, owner=agent.id, new_owner=boss.id, now=ctx.now)
+        ctx.tx.run(
+            statements.REOWN_ALL,
+            owner=agent.id,
+            new_owner=boss.id,
+            news=waking.news_place(ctx, boss.id),
+            now=ctx.now,
+        )
     for owner in {part.owner_id for part in parts}:
         ctx.tx.run(
             statements.REOWN_WITHIN,
@@ -113,8 +120,10 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
             outcome=found.id,
             owner=owner,
             new_owner=boss.id,
+            news=waking.news_place(ctx, boss.id),
             now=ctx.now,
         )
+        waits.forget_moved(ctx, owner)
     revoked = []
     for part in handed_over:
         tree.hand_over(ctx, part.id, boss.id, delegated=False, delegator=None)

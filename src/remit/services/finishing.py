@@ -15,6 +15,7 @@ from remit.ids import OutcomeId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import Approval, ApprovalType
 from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.wait import SubmissionStatus
 from remit.services import (
     approval_engine,
     bindings,
@@ -23,8 +24,10 @@ from remit.services import (
     jobs,
     ledger,
     reservations,
+    submissions,
     toolset,
     tree,
+    waits,
     waking,
 )
 from remit.services.command import Context
@@ -43,8 +46,9 @@ def finish_tree(
     status: OutcomeStatus,
     note: str,
     evidence: Sequence[dict[str, Any]] = (),
-) -> None:
-    """Finish an outcome, close what was only for it, and shut down whose mandate that was."""
+) -> list[Agent]:
+    """Finish an outcome, close what was only for it, and shut down whose mandate that was; answers
+    who that is."""
     if root.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {root.status.value} already.")
     verdict = {
@@ -70,11 +74,30 @@ def finish_tree(
         },
     )
     toolset.taken(ctx, revoked)
+    _tell_of_part(ctx, root, status, note)
     along = {**verdict, "note": f"closed with {root.title}", "evidence": []}
     for outcome in closing:
         finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)
         ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": along["note"]})
     _find_new_owners(ctx, gone, verdict)
+    return gone
+
+
+def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str) -> None:
+    """Nobody is started for a perpetual outcome, so what happens to its parts comes as mail."""
+    for whole in ctx.tx.all(statements.PARENTS, outcome=part.id):
+        if (
+            whole.perpetual
+            and whole.status is OutcomeStatus.OPEN
+            and whole.owner_id != ctx.actor.agent_id
+        ):
+            approval_engine.tell(
+                ctx,
+                f"agent:{whole.owner_id}",
+                f"{status.value.capitalize()}: {part.title}",
+                f"{ctx.actor.name or 'Remit'} {status.value} {part.title!r} (outcome:{part.id}), "
+                f"a part of {whole.title!r}.\n\n{note}".strip(),
+            )
 
 
 def finish_one(
@@ -90,7 +113,9 @@ def finish_one(
     ):
         raise Conflict("The outcome is finished already.")
     _count(ctx, outcome, -1)
-    waking.wake_dependents(ctx, outcome.id)
+    submissions.close(ctx, outcome, SubmissionStatus.WITHDRAWN)
+    waits.forget(ctx, outcome.id)
+    waking.news_for_dependents(ctx, outcome.id)
     reservations.close_for(ctx, outcome.id)
     if not outcome.delegated:
         _let_go_of_hire(ctx, outcome)
@@ -138,7 +163,8 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
                 "Create a new agent for it.",
             )
         tree.hand_over(ctx, outcome.id, heir, delegated=False, delegator=None)
-    waking.wake(ctx, outcome.owner_id, "an outcome was reopened")
+    else:
+        waking.news(ctx, outcome, "an outcome was reopened")
 
 
 def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
@@ -177,6 +203,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
     inbox.bury(ctx, agent.id)
+    waits.forget_agent(ctx, agent.id)
     bindings.end_all(ctx, agent)
     jobs.drop_all(ctx, agent)
     withdrawn = approval_engine.withdraw(ctx, agent)
@@ -290,7 +317,14 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:
-            ctx.tx.run(statements.REOWN_OPEN, owner=agent.id, new_owner=heir, now=ctx.now)
+            ctx.tx.run(
+                statements.REOWN_OPEN,
+                owner=agent.id,
+                new_owner=heir,
+                news=waking.news_place(ctx, heir),
+                now=ctx.now,
+            )
+            waits.forget_moved(ctx, agent.id)
             waking.wake(ctx, heir, "it took over from somebody who is gone")
             continue
         owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)

@@ -133,13 +133,14 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
     if asked.mode is not Mode.ALLOW:
         _take_back_excess(ctx, receiver.id, asked.resource)
     if grant.kind is ResourceKind.MCP_SERVER:
-        _toolset().given(ctx, grant)
+        _resting_on_mail("toolset").given(ctx, grant)
+    _resting_on_mail("capability_requests").met(ctx, receiver)
     return grant
 
 
-def _toolset() -> ModuleType:
-    """Whoever is at work is told by mail, and mail rests on grants."""
-    return import_module("remit.services.toolset")
+def _resting_on_mail(service: str) -> ModuleType:
+    """Whoever is at work, or waits, is told by mail, and mail rests on grants."""
+    return import_module(f"remit.services.{service}")
 
 
 def revoke_actions(ctx: Context, holder: Agent) -> None:
@@ -211,7 +212,7 @@ def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id, now=ctx.now)
     ctx.record("grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)})
     if found.kind is ResourceKind.MCP_SERVER:
-        _toolset().taken(ctx, gone)
+        _resting_on_mail("toolset").taken(ctx, gone)
     return {"id": found.id, "revoked": sorted(gone)}
 
 
@@ -369,7 +370,7 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
                 "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
             )
         if resource.kind is ResourceKind.MCP_SERVER:
-            _toolset().taken(ctx, gone)
+            _resting_on_mail("toolset").taken(ctx, gone)
 
 
 def _resource(ctx: Context, text: object) -> Resource:

@@ -7,7 +7,7 @@ from remit.errors import Conflict
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.outcome import Outcome, OutcomeStatus
-from remit.services import lookup, tree
+from remit.services import lookup, tree, waits, waking
 from remit.services.command import Context
 from remit.store import outcomes as statements
 
@@ -50,9 +50,11 @@ def hand_to(
             outcome=outcome.id,
             delegator=boss,
             new_owner=receiver.id,
+            news=waking.news_place(ctx, receiver.id),
             now=ctx.now,
         )
     )
+    waits.forget_moved(ctx, boss)
     tree.hand_over(ctx, outcome.id, receiver.id, delegated=True, delegator=boss)
     ctx.record(
         "outcome.delegate",

@@ -304,7 +304,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
         set_level(ctx, working, permission_level(level))
-    waking.wake(ctx, agent.id, agents.WORK_FROM_THE_START)
+    waking.news(ctx, mandate, agents.WORK_FROM_THE_START)
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return

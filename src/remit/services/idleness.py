@@ -6,14 +6,15 @@ from typing import Any
 
 from remit.adapters import registry
 from remit.model.agent import HUMAN, Agent, AgentStatus
+from remit.model.outcome import Look, Outcome
 from remit.model.run import (
     Lease,
     RunStatus,
 )
-from remit.services import budgets, halts, ledger, lookup, tree, views
+from remit.services import budgets, halts, ledger, lookup, tree, views, waits
 from remit.services.command import Context, query
 from remit.services.running import require_look
-from remit.store import governance, leases
+from remit.store import due, leases
 from remit.store import outcomes as outcome_statements
 from remit.store import runs as statements
 
@@ -103,18 +104,34 @@ def _why_backoff(lease: Lease) -> str:
     if lease.failures:
         why = (lease.told or "for an unknown reason").removesuffix(".")
         return f"Its last run failed ({why})."
-    return "Its last run changed nothing."
+    return "Its last run left its mail where it was."
 
 
 def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
-    if ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
-        return "approval", "It waits for an approval that it asked for."
-    later = ctx.tx.one(leases.NEXT_DEFERRED_OF, agent=agent.id, now=ctx.now)
+    """Why nothing is due to it, from what it waits for to what it simply has not."""
+    waiting = waits.of_agent(ctx, agent.id)
+    if waiting:
+        return "waiting", waits.sentence(ctx, waiting)
+    later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id, now=ctx.now)
     if later is not None:
-        return "deferred", f"What it could do was put off until {views.time(later)}."
+        outcome = _later(ctx, agent, later)
+        at = views.time(later)
+        if outcome.look_for == Look.DEFERRAL:
+            return "deferred", f"{outcome.title!r} was put off until {at}."
+        return "reviewing_at", f"Nothing is new; {outcome.title!r} is looked at again at {at}."
+    if ctx.tx.all(due.LEFT_ALONE, agent=agent.id, now=ctx.now, limit=1):
+        return "nothing_new", (
+            "It has looked at what it could work on, and nothing happened since. Mail, a change or "
+            "a decision starts it."
+        )
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.open_prereqs and outcome.status.value == "open":
             others = "one other" if outcome.open_prereqs == 1 else f"{outcome.open_prereqs} other"
             plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
             return "blocked", f"{outcome.title!r} waits for {others} {plural}."
     return "no_work", "It has no mail and nothing that can be worked on."
+
+
+def _later(ctx: Context, agent: Agent, at: int) -> Outcome:
+    """What the clock brings back then."""
+    return ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=at)[0]

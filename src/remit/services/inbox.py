@@ -22,7 +22,8 @@ from remit.model.mail import (
 from remit.model.outcome import OutcomeKind, OutcomeStatus
 from remit.model.principal import ActorKind, Principal
 from remit.model.turn import Letter, render_turn
-from remit.services import grants, letters, lookup, views, waking
+from remit.model.wait import WaitKind
+from remit.services import grants, letters, lookup, views, waits, waking
 from remit.services.command import Answer, Context, command, logged
 from remit.services.opening import open_outcome, write_document
 from remit.store import files as file_statements
@@ -89,6 +90,7 @@ def take(ctx: Context, *, limit: int = MOST_PER_TURN) -> dict[str, Any]:
         for delivery in new:
             ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
         _keep_taken(ctx, run, [delivery.message_id for delivery in new])
+        ctx.tx.run(run_statements.SHOW, run=run, place=ctx.place_in_record)
     return {
         "messages": [_shown(ctx, delivery) for delivery in waiting],
         "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
@@ -169,7 +171,7 @@ def run_ended(ctx: Context, run: str, agent: AgentId, *, well: bool, counted: bo
 
 
 def bury(ctx: Context, agent: AgentId) -> None:
-    """Mail for somebody who is gone awaits a person."""
+    """Mail for somebody who is gone awaits a person; whoever waited for a reply waits no more."""
     for delivery in ctx.tx.all(
         statements.WAITING_FOR_AGENT, agent=agent, run="", any_run=True, limit=1 << 30
     ):
@@ -184,6 +186,7 @@ def bury(ctx: Context, agent: AgentId) -> None:
         now=ctx.now,
     )
     ctx.tx.run(statements.PASS_TO_BOARD, company=ctx.company, agent=agent)
+    waits.receiver_gone(ctx, agent)
 
 
 def settle(ctx: Context, message: Message, why: str) -> None:
@@ -280,6 +283,9 @@ def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> 
         now=ctx.now,
         why=why,
     )
+    if status is DeliveryStatus.DEAD:
+        # Nobody will reply to what nobody reads.
+        waits.end(ctx, WaitKind.REPLY, delivery.message_id)
 
 
 def _next_position(ctx: Context) -> int:

@@ -29,6 +29,7 @@ from remit.store import grants as grant_statements
 from remit.store import jobs as job_statements
 from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
+from remit.store import waits as wait_statements
 from remit.store.database import Transaction
 from remit.store.statement import Statement
 
@@ -331,7 +332,13 @@ def relation(ctx: Context, outcome: Outcome) -> Relation:
             ctx.tx.one(outcome_statements.IS_REASON_FOR, agent=me, outcome=outcome.id) is not None
         )
 
-    return _relation(me, outcome, ctx.place, is_reason)
+    def is_judge() -> bool:
+        awaited = outcome.open_waits and ctx.tx.one(
+            wait_statements.AWAITED_VERDICT, agent=me, outcome=outcome.id
+        )
+        return bool(awaited)
+
+    return _relation(me, outcome, ctx.place, is_reason, is_judge)
 
 
 def _relation(
@@ -339,6 +346,7 @@ def _relation(
     outcome: Outcome,
     place: Callable[[str], tuple[Any, ...]],
     is_reason: Callable[[], bool],
+    is_judge: Callable[[], bool] = lambda: False,
 ) -> Relation:
     if me is None:
         return Relation.NONE
@@ -348,6 +356,8 @@ def _relation(
         return Relation.DELEGATOR
     above = place(outcome.owner_id)[1:]
     if me in above:
+        if is_judge():
+            return Relation.JUDGE
         return Relation.BOSS if above[0] == me else Relation.ABOVE
     return Relation.REASON if is_reason() else Relation.NONE
 

@@ -14,7 +14,7 @@ from remit.authority import Action
 from remit.channels import registry
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict
-from remit.ids import MessageId, QuestionId, UserId
+from remit.ids import AgentId, MessageId, QuestionId, UserId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
@@ -23,8 +23,6 @@ from remit.model.grant import (
     Level,
     Resource,
     ResourceKind,
-    parse_level,
-    parse_resource,
 )
 from remit.model.mail import (
     BACKGROUND,
@@ -37,11 +35,13 @@ from remit.model.mail import (
     parse_address,
 )
 from remit.model.principal import ActorKind
-from remit.model.text import clean_line, clean_text
+from remit.model.text import clean_line
+from remit.model.wait import WaitKind
 from remit.services import (
     answering,
     background,
     bindings,
+    cycles,
     documents,
     grants,
     inbox,
@@ -51,10 +51,13 @@ from remit.services import (
     tree,
     users,
     views,
+    waits,
 )
 from remit.services.command import Answer, Context, command
+from remit.services.verbs import Added
 from remit.store import mail as statements
 from remit.store import people
+from remit.store import waits as wait_statements
 from remit.store.statement import row
 
 
@@ -67,7 +70,7 @@ class Receivers:
     decision: Decision
 
 
-@command("mail.send")
+@command("mail.send", Added("expects_reply", False), Added("outcome", None))
 def send(
     ctx: Context,
     *,
@@ -80,6 +83,8 @@ def send(
     reply_to: str | None = None,
     deliver_at: object = None,
     at_most_once: bool = False,
+    expects_reply: bool = False,
+    outcome: str | None = None,
     body_hash: str | None = None,
     new_id: str | None = None,
     new_stored: documents.Stored | None = None,
@@ -100,10 +105,57 @@ def send(
         reply_to=reply_to,
         deliver_at=deliver_at,
         at_most_once=at_most_once,
+        expects_reply=expects_reply,
         body_id=new_id,
         stored=new_stored,
     )
-    return views.message(message)
+    answer = {**views.message(message), "not_started": _not_started(ctx, message)}
+    if expects_reply:
+        answer |= _await_reply(ctx, message, outcome)
+    return answer
+
+
+#: Why an agent is not started for its mail, whatever it says.
+_KEPT = frozenset({"halted", "paused", "stopped", "budget", "no_adapter", "no_person"})
+
+
+def _not_started(ctx: Context, message: Message) -> str | None:
+    """Why the receiver will not read it soon, for whoever sends it; None when it will."""
+    from remit.services import idleness  # it rests on what rests on mail
+
+    kind, _, who = message.address.partition(":")
+    receiver = lookup.agent_row(ctx, who) if kind == "agent" else None
+    if receiver is None or receiver.id == ctx.actor.agent_id:
+        return None
+    word, sentence = idleness.reason(ctx, receiver)
+    if word not in _KEPT:
+        return None
+    # What it spends, and who paused it, is for people.
+    why = word.replace("_", " ") if ctx.actor.kind is ActorKind.AGENT else sentence
+    return f"{receiver.name} does not start for it now: {why}"
+
+
+def _await_reply(ctx: Context, message: Message, outcome: str | None) -> Answer:
+    """Its sender waits with what it is about, until who it is for replies."""
+    me = ctx.actor.agent_id
+    if me is None:
+        raise BadInput("expects_reply: only agents wait.", "Leave it out.")
+    about = waits.own(lookup.outcome_anywhere(ctx, outcome), me) if outcome else None
+    kind, _, who = message.address.partition(":")
+    if kind not in ("agent", "user", "board") or who == me:
+        raise BadInput(
+            "expects_reply: nobody replies there.", "Use it for agents, people and the board."
+        )
+    wait = waits.begin(
+        ctx,
+        WaitKind.REPLY,
+        message.id,
+        me,
+        to_agent=AgentId(who) if kind == "agent" else None,
+        to_user=UserId(who) if kind == "user" else None,
+        about=about,
+    )
+    return cycles.told(ctx, wait)
 
 
 def post(
@@ -117,6 +169,7 @@ def post(
     reply_to: str | Message | None = None,
     deliver_at: object = None,
     at_most_once: bool = False,
+    expects_reply: bool = False,
     body_id: str | None = None,
     stored: documents.Stored | None = None,
     question: QuestionId | None = None,
@@ -161,8 +214,9 @@ def post(
         body_file_id=content.id,
         body_version=content.version,
         attachments=json.dumps([other.id for other in sent]),
-        hops=answered.hops + 1 if answered else 0,
+        hops=_hops(ctx, answered),
         at_most_once=at_most_once,
+        expects_reply=expects_reply,
         question_id=question,
         request=request,
         background=from_background,
@@ -197,60 +251,30 @@ def post(
     )
     if answered is not None and answered.question_id is not None:
         answering.answered_by_mail(ctx, message, answered.question_id)
+    if answered is not None:
+        _end_waits_for_reply(ctx, message, answered, receivers)
     return message
 
 
-@command("mail.request_capability")
-def request_capability(ctx: Context, *, resource: object, level: object, why: object) -> Answer:
-    """Ask one's boss for a capability; the boss can give it by naming the message."""
-    wanted = parse_resource(resource)
-    level = parse_level(level, wanted.kind).word
-    reason = clean_text(why, "why", longest=10_000)
-    lookup.company_of_caller(ctx, None)
-    me = lookup.agent_row(ctx, ctx.actor.id)
-    if me is None:
-        raise BadInput("Agents ask for capabilities.", "Grant it to the agent instead.")
-    ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
-    request = {"agent": me.id, "resource": str(wanted), "level": level}
-    message = post(
-        ctx,
-        to=f"agent:{me.boss_id}" if me.boss_id else "board",
-        text=f"{me.name} asks for {level} on {wanted}.\n\n{reason}\n\n"
-        "To give it: capability_grant with request set to this message's id.\n",
-        subject=f"Request: {level} on {wanted}"[:LONGEST_SUBJECT],
-        request=json.dumps(request),
-    )
-    return {**views.message(message), "request": request}
+def _hops(ctx: Context, answered: Message | None) -> int:
+    """How often a thread went from agent to agent; what people and Remit write does not count."""
+    if answered is None:
+        return 0
+    return answered.hops + (1 if ctx.actor.kind is ActorKind.AGENT else 0)
 
 
-@command("mail.grant_request")
-def grant_request(ctx: Context, *, request: str) -> Answer:
-    """Give what a message asked for, as it was asked for, once; and tell who asked."""
-    message = letters.seen(ctx, request)
-    if message.request is None:
-        raise BadInput("That message asks for nothing.", "Name a capability request.")
-    asked = json.loads(message.request)
-    if "grant" in asked:
-        raise Conflict("It was granted already.", "Look at the agent's capabilities.")
-    receiver = lookup.agent(ctx, asked["agent"])
-    grant = grants.give_to(ctx, receiver, asked)
-    settled = json.dumps({**asked, "grant": grant.id})
-    if not ctx.tx.run(
-        statements.SETTLE_REQUEST,
-        message=message.id,
-        seen_request=message.request,
-        new_request=settled,
-    ):
-        raise Conflict("It was granted already.", "Look at the agent's capabilities.")
-    inbox.settle(ctx, message, "granted")
-    post(
-        ctx,
-        to=f"agent:{receiver.id}",
-        text=f"You may now {asked['level']} {asked['resource']}, as you asked.\n",
-        subject=f"Granted: {asked['level']} on {asked['resource']}"[:LONGEST_SUBJECT],
-        reply_to=message,
-    )
-    return views.grant(grant)
+def _end_waits_for_reply(
+    ctx: Context, reply: Message, answered: Message, receivers: Receivers
+) -> None:
+    for agent in receivers.agents:
+        if agent.id != ctx.actor.agent_id:
+            for wait in ctx.tx.all(
+                wait_statements.REPLIES_AWAITED,
+                agent=agent.id,
+                message=answered.id,
+                thread=reply.thread_id,
+            ):
+                waits.end_one(ctx, wait)
 
 
 def receivers_of(ctx: Context, address: Address) -> Receivers:

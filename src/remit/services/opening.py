@@ -6,7 +6,7 @@ from typing import Any
 
 from remit.ids import AgentId, CompanyId, OutcomeId
 from remit.model.file import FileKind
-from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
 from remit.services import documents
 from remit.services.command import Context
 from remit.store import outcomes as statements
@@ -42,6 +42,8 @@ def open_outcome(
         created_at=ctx.now,
         updated_at=ctx.now,
         finished_at=None,
+        look_at=more.get("deferred_until"),
+        look_for=Look.DEFERRAL if more.get("deferred_until") is not None else None,
     )
     ctx.tx.run(statements.INSERT_OUTCOME, **row(outcome))
     return outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,14 +15,29 @@ from remit.model.outcome import (
     LONGEST_DESCRIPTION,
     LONGEST_TITLE,
     MOST_PARENTS,
+    Look,
     Outcome,
     OutcomeKind,
     OutcomeStatus,
 )
 from remit.model.text import clean_line, clean_text
-from remit.services import documents, finishing, lookup, tree, views, waking
+from remit.model.wait import SubmissionStatus
+from remit.services import (
+    approval_engine,
+    cycles,
+    documents,
+    finishing,
+    going_on,
+    lookup,
+    submissions,
+    tree,
+    views,
+    waits,
+    waking,
+)
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
+from remit.store import due
 from remit.store import events as event_log
 from remit.store import outcomes as statements
 
@@ -69,7 +85,10 @@ def create(
     waits_for = _each([lookup.outcome_anywhere(ctx, other) for other in _unique(blocked_by)])
     for other in waits_for:
         _add_blocker(ctx, outcome, other)
-    waking.wake(ctx, owner, "an outcome was created")
+    waking.news(ctx, outcome, "an outcome was created")
+    for reason in above:
+        waking.moved(ctx, reason)
+    circle = cycles.told_of_prerequisites(ctx, outcome, waits_for) if waits_for else {}
     ctx.record(
         "outcome.create",
         f"outcome:{outcome.id}",
@@ -80,7 +99,7 @@ def create(
             "blocked_by": [other.id for other in waits_for],
         },
     )
-    return views.outcome(require(ctx, outcome.id), ctx.now)
+    return {**views.outcome(require(ctx, outcome.id), ctx.now), **circle}
 
 
 @command("outcomes.change")
@@ -119,6 +138,9 @@ def change(
     if deferred_until is not None:
         changed["deferred_until"] = _time(deferred_until) if deferred_until else None
     new = replace(found, **changed)
+    if deferred_until is not None:
+        put_off = new.deferred_until is not None
+        new = replace(new, look_at=new.deferred_until, look_for=Look.DEFERRAL if put_off else None)
     ctx.tx.run(
         statements.UPDATE_OUTCOME,
         outcome=found.id,
@@ -127,6 +149,8 @@ def change(
         new_urgent=new.urgent,
         new_important=new.important,
         new_deferred_until=new.deferred_until,
+        new_look_at=new.look_at,
+        new_look_for=new.look_for,
         new_version=found.version + 1,
         now=ctx.now,
     )
@@ -138,9 +162,24 @@ def change(
         changed["parents"] = _change_parents(ctx, found, parents)
     if blocked_by is not None:
         changed["blocked_by"] = _change_blockers(ctx, found, blocked_by)
-    waking.wake(ctx, found.owner_id, "an outcome was changed")
+    circle = (
+        cycles.told_of_prerequisites(ctx, new, ctx.tx.all(statements.BLOCKERS, outcome=found.id))
+        if blocked_by
+        else {}
+    )
+    waking.news(ctx, new, "an outcome was changed")
+    if new.perpetual and new.owner_id != ctx.actor.agent_id:
+        approval_engine.tell(
+            ctx,
+            f"agent:{new.owner_id}",
+            f"Changed: {new.title}",
+            f"{ctx.actor.name} changed {new.title!r} (outcome:{new.id}), which is yours: "
+            f"{', '.join(sorted(changed)).replace('_', ' ') or 'nothing'}.",
+        )
+    if deferred_until and waking.is_own(ctx, found.owner_id):
+        going_on.put_off_by_owner(ctx, new)
     ctx.record("outcome.change", f"outcome:{found.id}", changed)
-    return views.outcome(require(ctx, found.id), ctx.now)
+    return {**views.outcome(require(ctx, found.id), ctx.now), **circle}
 
 
 @command("outcomes.complete")
@@ -160,13 +199,23 @@ def complete(
             f"It still waits for {found.open_prereqs} open outcomes.",
             "Complete or close what is below it first.",
         )
-    seen = {}
-    for reference in _unique(evidence):
-        file = lookup.file(ctx, reference, Action.FILE_READ)
-        seen[file.id] = {"id": file.id, "version": file.version, "hash": file.sha256}
+    shown = submissions.evidence(ctx, _unique(evidence))
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    finishing.finish_tree(ctx, found, OutcomeStatus.COMPLETED, text, list(seen.values()))
-    return views.outcome(require(ctx, found.id), ctx.now)
+    handed_in = submissions.close(ctx, found, SubmissionStatus.ACCEPTED, text)
+    if handed_in is not None and not shown:
+        shown = json.loads(handed_in.evidence)
+    gone = finishing.finish_tree(ctx, found, OutcomeStatus.COMPLETED, text, shown)
+    if handed_in is not None:
+        approval_engine.tell(
+            ctx,
+            f"agent:{found.owner_id}",
+            f"Accepted: {found.title}",
+            f"{ctx.actor.name} accepted what you handed in for {found.title!r}.\n\n{text}",
+        )
+    return {
+        **views.outcome(require(ctx, found.id), ctx.now),
+        "agents_ended": [{"id": agent.id, "name": agent.name} for agent in gone],
+    }
 
 
 @command("outcomes.close")
@@ -209,10 +258,12 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
     view = views.outcome(found, ctx.now)
     hired = lookup.agent_row(ctx, found.id)
     if view["actionable"] and hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
-        waits = f"it waits for the approval of {hired.name}, who is to do it"
-        view |= {"actionable": False, "why_not_actionable": waits}
+        why = f"it waits for the approval of {hired.name}, who is to do it"
+        view |= {"actionable": False, "why_not_actionable": why}
     return {
         **view,
+        "submissions": submissions.shown(ctx, found),
+        "waits": [waits.view(ctx, one) for one in waits.of_outcome(ctx, found.id)],
         "description": documents.prose(ctx, found.id),
         "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=found.id)),
         "children": _briefly(
@@ -247,13 +298,15 @@ def listing(
     owner: str | None = None,
     status: str | None = None,
     actionable: bool = False,
+    stale: bool = False,
     roots: bool = False,
     after: str = "",
     limit: int = 100,
 ) -> list[dict[str, Any]]:
     """An agent's outcomes (the caller's own by default), or a company's for the board.
 
-    With `roots`, only what is part of nothing else.
+    With `roots`, only what is part of nothing else; with `stale`, only what does not move although
+    it was looked at again and again.
     """
     lookup.company_of_caller(ctx, company)
     if status is not None and status not in set(OutcomeStatus):
@@ -270,6 +323,16 @@ def listing(
         if whose is None:
             raise BadInput("Whose actionable outcomes?", "Name the owner.")
         found = ctx.tx.all(statements.ACTIONABLE, owner=whose, now=ctx.now, limit=limit)
+    elif stale:
+        found = ctx.tx.all(
+            due.STALE,
+            company=ctx.company,
+            owner=whose or "",
+            any_owner=whose is None,
+            reviews=len(going_on.reviews_of(ctx)),
+            after=after,
+            limit=limit,
+        )
     else:
         found = ctx.tx.all(
             statements.OUTCOMES,
@@ -334,7 +397,7 @@ def disconnect(ctx: Context, parent: str, child: str) -> None:
     ctx.tx.run(statements.DELETE_EDGE, parent=parent, child=child)
     if require(ctx, child).status is OutcomeStatus.OPEN:
         ctx.tx.run(statements.COUNT_PREREQS, outcome=parent, step=-1)
-        waking.wake(ctx, require(ctx, parent).owner_id, "it waits for less")
+        waking.news(ctx, require(ctx, parent), "it waits for less")
 
 
 def has_edge(ctx: Context, parent: str, child: str) -> bool:
@@ -373,7 +436,7 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
         ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
-        waking.wake(ctx, before[gone].owner_id, "it waits for less")
+        waking.news(ctx, before[gone], "it waits for less")
     for new in after.keys() - before.keys():
         _add_edge(ctx, _open_parent(ctx, new), outcome)
     return sorted(after)

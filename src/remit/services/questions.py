@@ -13,13 +13,15 @@ from remit.model.decision import Decision
 from remit.model.mail import heading
 from remit.model.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
 from remit.model.text import clean_line, clean_text
-from remit.services import answering, lookup, loose, mail, views
+from remit.model.wait import WaitKind
+from remit.services import answering, cycles, lookup, loose, mail, views, waits
 from remit.services.command import Answer, Context, command, query
+from remit.services.verbs import Added
 from remit.store import mail as statements
 from remit.store.statement import row
 
 
-@command("questions.ask")
+@command("questions.ask", Added("outcome", None))
 def ask(
     ctx: Context,
     *,
@@ -27,6 +29,7 @@ def ask(
     options: Sequence[object] = (),
     to: str | None = None,
     company: str | None = None,
+    outcome: str | None = None,
 ) -> Answer:
     """Ask one's boss, or the board; nobody waits, the answer comes by mail."""
     text = clean_text(question, "question", longest=LONGEST_QUESTION)
@@ -57,7 +60,9 @@ def ask(
         created_at=ctx.now,
         ended_at=None,
     )
+    about = waits.own(lookup.outcome_anywhere(ctx, outcome), me.id) if outcome else None
     ctx.tx.run(statements.INSERT_QUESTION, **row(asked))
+    wait = waits.begin(ctx, WaitKind.QUESTION, asked.id, me.id, to_agent=boss, about=about)
     ctx.record("question.ask", f"question:{asked.id}", {"agent": me.id, "to": boss or "board"})
     mail.post(
         ctx,
@@ -66,7 +71,7 @@ def ask(
         subject=heading("Question", text),
         question=asked.id,
     )
-    return views.question(asked)
+    return {**views.question(asked), **cycles.told(ctx, wait)}
 
 
 @command("questions.answer")

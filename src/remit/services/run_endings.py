@@ -12,20 +12,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remit.clock import Micros, next_month
+from remit.clock import next_month
 from remit.errors import Conflict
 from remit.model.agent import Agent, AgentStatus
 from remit.model.run import (
     ENDED_WELL,
     FAILURES_TOLD,
     HELD,
-    IDLE_RUNS_TOLD,
+    NUDGES,
     Lease,
     Run,
     RunStatus,
     pause_after,
 )
-from remit.services import approval_engine, budgets, inbox, ledger, lookup, toolset, tree, waking
+from remit.services import (
+    approval_engine,
+    budgets,
+    going_on,
+    inbox,
+    ledger,
+    lookup,
+    toolset,
+    tree,
+    waking,
+)
 from remit.services.command import Context
 from remit.store import leases, people
 from remit.store import runs as statements
@@ -103,24 +113,38 @@ def release(
     ended: RunStatus,
     seen: int | None,
     report: Mapping[str, Any],
-    changed: bool = True,
+    progress: bool = True,
 ) -> None:
     """Let go of the agent, and say when to look at it again."""
     agent = lookup.agent_row(ctx, run.agent_id)
     lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
     assert agent is not None
+    # What it was shown, and whether it wants to go on, was written while it ran.
+    run = ctx.tx.one(statements.RUN, run=run.id) or run
     if ended is RunStatus.COMPLETED:
         toolset.go_on(ctx, run)
         lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
     if lease is None or lease.epoch != run.epoch:
         # It was begun by hand; whatever it left is to be seen to as ever.
+        if ended is RunStatus.COMPLETED:
+            going_on.plan(ctx, run, nudges=0, progress=progress, at_once=run.goes_on and progress)
         if ended is not RunStatus.CANCELLED:
             waking.wake(ctx, agent.id, "something is left to do")
         return
     over = _over_budget(ctx, run, report)
-    after = _after(lease, ended, seen, report, changed, _has_work(ctx, agent), over is not None)
-    due = ctx.now + after.pause
-    if over is not None and after.again:
+    after = _after(lease, ended, report, progress, over is not None)
+    nudges = lease.idle_runs
+    if ended is RunStatus.COMPLETED or after.was_cut:
+        at_once = (run.goes_on or after.was_cut) and progress
+        nudges = going_on.plan(ctx, run, nudges=nudges, progress=progress, at_once=at_once)
+    again = after.again and _is_due(ctx, agent)
+    pause = pause_after(after.failures)
+    if again and ended is RunStatus.COMPLETED and not progress and not _is_newer(lease, seen):
+        # It left its mail where it was; however often it does so, nobody pays for that in a loop.
+        pause = NUDGES[min(nudges, len(NUDGES) - 1)]
+        nudges += 1
+    due = ctx.now + pause
+    if over is not None and again:
         due = next_month(ctx.now)
     ctx.tx.run(
         leases.RELEASE,
@@ -128,22 +152,22 @@ def release(
         epoch=lease.epoch,
         seen=lease.wake_seq,
         due=HELD if ended is RunStatus.CANCELLED else due,
-        new_idle_runs=after.idle_runs,
+        new_idle_runs=nudges,
         new_failures=after.failures,
         new_told=after.told,
     )
-    if after.again:
-        newer = seen is not None and lease.wake_seq > seen
-        ctx.tx.run(
-            leases.WAKE_AGAIN,
-            agent=agent.id,
-            due=due,
-            new_why=lease.why if newer else "something is left to do",
-        )
+    if again:
+        why = lease.why if _is_newer(lease, seen) else "something is left to do"
+        ctx.tx.run(leases.WAKE_AGAIN, agent=agent.id, due=due, new_why=why)
     if over is not None:
         budgets.put_on_hold(ctx, agent, over)
     else:
         _say_what_follows(ctx, agent, lease, ended, after)
+
+
+def _is_newer(lease: Lease, seen: int | None) -> bool:
+    """Whether something woke the agent while it ran."""
+    return seen is not None and lease.wake_seq > seen
 
 
 def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Means | None:
@@ -157,64 +181,47 @@ def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Me
 class _After:
     """What is to become of an agent whose run ended."""
 
+    #: Whether it is started again for what is due.
     again: bool
-    idle_runs: int
     failures: int
     #: Why the run failed, if it did.
     cause: str | None
     told: str | None
-
-    @property
-    def pause(self) -> Micros:
-        return pause_after(self.idle_runs, self.failures)
+    #: Whether it was cut off while it got on.
+    was_cut: bool = False
 
 
 def _after(
-    lease: Lease,
-    ended: RunStatus,
-    seen: int | None,
-    report: Mapping[str, Any],
-    changed: bool,
-    more: bool,
-    over_budget: bool,
+    lease: Lease, ended: RunStatus, report: Mapping[str, Any], progress: bool, over_budget: bool
 ) -> _After:
     if ended is RunStatus.CANCELLED:
         # Whoever stopped it wants it to stand still until something new comes.
-        return _After(False, 0, lease.failures, None, lease.told)
+        return _After(False, lease.failures, None, lease.told)
     if report.get("exit_reason") == STOPPED or over_budget:
         # It was stopped from outside, or there is nothing left to spend: no fault of the agent.
-        return _After(more, lease.idle_runs, lease.failures, None, lease.told)
+        return _After(True, lease.failures, None, lease.told)
     if ended is RunStatus.COMPLETED:
-        newer = seen is not None and lease.wake_seq > seen
-        idle_runs = lease.idle_runs + 1 if more and not changed and not newer else 0
         # One good run among bad ones is no reason to tell of the next bad one again.
-        return _After(more, idle_runs, 0, None, lease.told if lease.failures else None)
-    if report.get("exit_reason") == CONTEXT_FULL and changed:
+        return _After(True, 0, None, lease.told if lease.failures else None)
+    if report.get("exit_reason") == CONTEXT_FULL and progress:
         # It got as far as one conversation goes; the next goes on from what it wrote down.
-        return _After(more, 0, 0, None, lease.told)
+        return _After(True, 0, None, lease.told, was_cut=True)
     cause = (report.get("error") or ended.value).removesuffix(".")
-    return _After(more, 0, lease.failures + 1, cause, cause)
+    return _After(True, lease.failures + 1, cause, cause)
 
 
 def _say_what_follows(
     ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
 ) -> None:
-    """Tell the boss of an agent that does not get on, once for each cause."""
-    if after.idle_runs == IDLE_RUNS_TOLD:
-        _tell_boss(
-            ctx,
-            agent,
-            f"{agent.name} does not get on",
-            f"{after.idle_runs} runs in a row of {agent.name} changed nothing. Mail, an answer or "
-            "a change of its work starts it at once; otherwise it is tried once a day.",
-        )
-    elif after.failures == FAILURES_TOLD:
+    """Tell the boss of an agent that fails, once for each cause."""
+    if after.failures == FAILURES_TOLD:
         _tell_boss(
             ctx,
             agent,
             f"{agent.name} does not get on",
             f"{after.failures} runs in a row of {agent.name} failed, the last one because "
-            f"{after.cause}. It is tried again every few minutes.",
+            f"{after.cause}. It is tried again at growing intervals of up to an hour, and when "
+            "something new comes.",
         )
     elif (
         after.cause is not None
@@ -229,7 +236,7 @@ def _is_same(cause: str, told: str | None) -> bool:
     return told is not None and _PASSING.sub("#", cause) == _PASSING.sub("#", told)
 
 
-def _has_work(ctx: Context, agent: Agent) -> bool:
+def _is_due(ctx: Context, agent: Agent) -> bool:
     return ctx.tx.one(leases.HAS_WORK, agent=agent.id, now=ctx.now) is not None
 
 
@@ -246,5 +253,4 @@ def clean(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:
-    to = f"agent:{agent.boss_id}" if agent.boss_id else f"user:{agent.boss_user_id}"
-    approval_engine.tell(ctx, to, subject, text)
+    approval_engine.tell(ctx, approval_engine.boss_address(agent), subject, text)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
 from remit.ids import RunId, TokenKind, UserId, is_id
 from remit.model.agent import Agent, AgentStatus
+from remit.model.outcome import Look, Outcome, OutcomeKind
 from remit.model.principal import ActorKind
 from remit.model.run import (
     Run,
@@ -13,8 +17,12 @@ from remit.model.run import (
 )
 from remit.services import lookup, tree, users
 from remit.services.command import Answer, Context
+from remit.store import due
 from remit.store import runs as statements
 from remit.store.statement import row
+
+#: A run knows so many of the outcomes that were due when it began.
+MOST_DUE = 50
 
 
 def begin(
@@ -27,7 +35,9 @@ def begin(
     worker: str | None,
     why: str,
 ) -> Answer:
+    """Begin a run, for whatever is due to the agent now."""
     assert is_id(run)
+    is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, now=ctx.now, limit=MOST_DUE)
     made = Run(
         id=RunId(run),
         company_id=agent.company_id,
@@ -52,11 +62,26 @@ def begin(
         error=None,
         accountable_user_id=_accountable(ctx, agent),
         log_bytes=0,
+        occasion=_occasion(is_due) if worker is not None else None,
+        outcome_ids=json.dumps([one.id for one in is_due if one.kind is OutcomeKind.WORK]),
+        shown=ctx.place_in_record,
+        goes_on=False,
     )
     ctx.tx.run(statements.INSERT_RUN, **row(made))
     tree.set_status(ctx, agent, AgentStatus.RUNNING)
     ctx.record("run.start", f"run:{run}", {"agent_id": agent.id, "why": why, "worker": worker})
     return {**users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run), "run_id": run}
+
+
+def _occasion(is_due: Sequence[Outcome]) -> str:
+    """What a run is for: something new, or only that the clock brought something back."""
+    by_clock = {
+        one.look_for for one in is_due if one.kind is OutcomeKind.WORK and one.news <= one.seen
+    }
+    others = [one for one in is_due if one.kind is OutcomeKind.INBOX or one.news > one.seen]
+    if others or Look.DEFERRAL in by_clock or not by_clock:
+        return "news"
+    return Look.NUDGE.value if Look.NUDGE in by_clock else Look.REVIEW.value
 
 
 def _accountable(ctx: Context, agent: Agent) -> UserId | None:

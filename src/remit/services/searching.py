@@ -10,7 +10,7 @@ from remit.errors import BadInput, NotFound
 from remit.model.outcome import OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.model.text import clean_text, name_key
-from remit.services import lookup, views
+from remit.services import going_on, lookup, views
 from remit.services.command import Context, query
 from remit.store import events as log
 from remit.store import looking, people
@@ -32,12 +32,14 @@ def outcomes(
     owner: str | None = None,
     status: str | None = None,
     actionable: bool = False,
+    stale: bool = False,
     roots: bool = False,
     words: object = "",
     before: str = END_OF_IDS,
     limit: int = 50,
 ) -> list[dict[str, Any]]:
-    """The outcomes of a company or of one owner, by status and by what their titles contain.
+    """The outcomes of a company or of one owner, by status and by what their titles contain;
+    with `stale`, those that do not move although they were looked at again and again.
 
     For those who look at others: who has a part of the company names an owner in it.
     """
@@ -59,6 +61,7 @@ def outcomes(
         "any_status": status is None,
         "parts_too": not roots,
         "blocked_too": not actionable,
+        "least_reviews": len(going_on.reviews_of(ctx)) + 1 if stale else 0,
         "now": ctx.now,
         "any_title": not text,
         "title": looking.containing(text),

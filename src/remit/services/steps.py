@@ -267,6 +267,7 @@ class Steps:
             now=self._ctx.now,
         )
         configuration.keep(self._ctx, self._now(agent), RevisionSource.SEAT, configuration_of(now))
+        waking.look_now(self._ctx, agent)
         waking.wake_afresh(self._ctx, agent, "somebody else sits there now")
         self._done.append({"step": "seat", "agent": agent, "from": list(was), "to": list(to)})
 

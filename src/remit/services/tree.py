@@ -12,7 +12,7 @@ from remit.model.agent import (
     Agent,
     AgentStatus,
 )
-from remit.services import waking
+from remit.services import waits, waking
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import events as event_log
@@ -159,12 +159,18 @@ def living_boss(ctx: Context, agent: Agent) -> AgentId | None:
 def hand_over(
     ctx: Context, outcome: str, owner: str, *, delegated: bool, delegator: str | None
 ) -> None:
+    before = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=outcome)
+    assert before is not None
+    waits.forget(ctx, outcome)
     ctx.tx.run(
         outcome_statements.HAND_OVER,
         outcome=outcome,
         new_owner=owner,
         new_delegated=delegated,
         new_delegator=delegator,
+        news=waking.news_place(ctx, owner),
         now=ctx.now,
     )
+    if before.owner_id != owner:
+        waits.forget_moved(ctx, before.owner_id)
     waking.wake(ctx, owner, "an outcome was handed over")

@@ -40,6 +40,7 @@ def company(value: Company) -> View:
         "require_approval_for_config_changes": value.require_approval_for_config_changes,
         "chat_llm_provider": value.chat_llm_provider,
         "chat_llm_model": value.chat_llm_model,
+        "review_hours": value.review_hours,
         "created_at": time(value.created_at),
     }
 
@@ -161,6 +162,7 @@ def outcome(value: Outcome, now: Micros | None = None) -> View:
         reason = why_not_actionable(value, now)
         view["actionable"] = reason is None
         view["why_not_actionable"] = reason
+        view["waiting"] = value.open_waits > 0
     return view
 
 
@@ -291,6 +293,8 @@ def run(value: Run) -> View:
         "agent_id": value.agent_id,
         "status": value.status.value,
         "why": value.why,
+        "occasion": value.occasion,
+        "outcome_ids": json.loads(value.outcome_ids),
         "worker": value.worker,
         "adapter_type": value.adapter_type,
         "session_id": value.session_id,

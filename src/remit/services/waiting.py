@@ -38,6 +38,7 @@ from remit.store import governance, looking, people
 from remit.store import jobs as job_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
+from remit.store import waits as wait_statements
 from remit.store.statement import Statement
 
 MOST = 500
@@ -80,6 +81,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         )
     ]
     items += _mail_of_seats(ctx)
+    items += _handed_in(ctx)
     if membership.role is not UserRole.BOARD:
         return items
     items += _mail_of_vacant_seats(ctx)
@@ -119,6 +121,26 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         if _in_reach(ctx, run.agent_id) and run.agent_id not in held
     ]
     return items + _budget_stops(ctx, stops)
+
+
+def _handed_in(ctx: Context) -> list[dict[str, Any]]:
+    """What awaits the verdict of the calling person: as a boss, in a seat, or on the board."""
+    membership = ctx.membership
+    assert membership is not None
+    found = [
+        wait
+        for wait in ctx.tx.all(
+            wait_statements.SUBMITTED_TO_PEOPLE, company=ctx.company, user=ctx.actor.id, limit=MOST
+        )
+        if wait.awaited_user_id is not None or membership.role is UserRole.BOARD
+    ]
+    for seat in ctx.tx.all(agent_statements.SEATS_OF, company=ctx.company, user=ctx.actor.id):
+        found += ctx.tx.all(wait_statements.SUBMITTED_TO_AGENT, agent=seat, limit=MOST)
+    return [
+        _about_agent(ctx, "submission", outcome.id, outcome.title, wait.agent_id, wait.since)
+        for wait in found
+        for outcome in ctx.tx.all(wait_statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    ]
 
 
 def _budget_stops(ctx: Context, stops: list[Stop]) -> list[dict[str, Any]]:

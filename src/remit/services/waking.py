@@ -1,23 +1,33 @@
-"""Waking agents: whatever gives an agent something to do says so in the same transaction.
+"""Waking agents: whatever is news to an agent says so in the same transaction.
 
-Who cannot be started is not woken: a person at work, somebody paused, stopped, gone or not yet
-taken on. What lets them be started again wakes them.
+News is what somebody else did about an outcome, or what the clock brought. Being open starts
+nothing by itself, and what an agent did itself is no news to it. Who cannot be started is not
+woken: a person at work, somebody paused, stopped, gone or not yet taken on. What lets them be
+started again wakes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from remit.services.command import Context
-from remit.store import leases
+from remit.model.outcome import Outcome
+from remit.services.context import Context
+from remit.store import due, leases
 from remit.store import outcomes as outcome_statements
 
 
-def wake(ctx: Context, agent: str, why: str) -> bool:
-    """Have an agent started as soon as may be, if there is something for it to do."""
+def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
+    """Have an agent started as soon as may be, if something is due to it."""
     if ctx.tx.one(leases.CAN_BE_WOKEN, agent=agent, now=ctx.now) is None:
         return False
-    ctx.tx.run(leases.WAKE, agent=agent, company=ctx.company, due=ctx.now, why=why)
+    ctx.tx.run(
+        leases.WAKE,
+        agent=agent,
+        company=ctx.company,
+        due=ctx.now,
+        why=why,
+        by_clock=by_clock,
+    )
     return True
 
 
@@ -26,13 +36,48 @@ def wake_all(ctx: Context, agents: Iterable[str], why: str) -> None:
         wake(ctx, agent, why)
 
 
-def wake_dependents(ctx: Context, outcome: str) -> None:
-    """Whoever waited for this outcome may be able to go on."""
+def news(ctx: Context, outcome: Outcome, why: str) -> None:
+    """Something happened to an outcome; its owner is to look at it, unless the owner did it."""
+    if is_own(ctx, outcome.owner_id):
+        return
+    ctx.tx.run(due.NEWS, outcome=outcome.id, place=ctx.place_in_record + 1)
+    wake(ctx, outcome.owner_id, why)
+
+
+def moved(ctx: Context, outcome: Outcome) -> None:
+    """It got further, whoever did that; standing still begins anew."""
+    ctx.tx.run(due.MOVED, outcome=outcome.id)
+
+
+def news_place(ctx: Context, owner: str) -> int:
+    """Where in the record the news is that somebody owns something now; 0 if they took it."""
+    return 0 if is_own(ctx, owner) else ctx.place_in_record + 1
+
+
+def is_own(ctx: Context, owner: str) -> bool:
+    """Whether an agent does this itself, in a run: what it leaves is seen to when the run ends."""
+    return ctx.actor.agent_id == owner and ctx.actor.run_id is not None
+
+
+def news_for_dependents(ctx: Context, outcome: str) -> None:
+    """An outcome ended: whoever waited for it may be able to go on."""
+    ctx.tx.run(
+        due.NEWS_FOR_DEPENDENTS,
+        outcome=outcome,
+        actor=ctx.actor.agent_id if ctx.actor.agent_id and ctx.actor.run_id else "",
+        place=ctx.place_in_record + 1,
+    )
+    ctx.tx.run(due.DEPENDENTS_MOVED, outcome=outcome)
     wake_all(
         ctx,
         ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome),
         "what it waited for is finished",
     )
+
+
+def look_now(ctx: Context, agent: str) -> None:
+    """Whatever an agent could work on is looked at anew: somebody wants it started."""
+    ctx.tx.run(due.LOOK_NOW, agent=agent, now=ctx.now)
 
 
 def wake_afresh(ctx: Context, agent: str, why: str) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlalchemy import (
+    Boolean,
     and_,
     case,
     exists,
     func,
     literal,
-    literal_column,
     not_,
     null,
     or_,
     select,
+    union,
     update,
 )
 from sqlalchemy import bindparam as bind
@@ -23,8 +24,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId
 from remit.model.run import HELD, Lease
+from remit.store.due import DUE, DUE_BY_CLOCK, DUE_BY_NEWS, IS_DUE
 from remit.store.halts import stopped
-from remit.store.outcomes import PROMISED
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agent_leases,
@@ -36,6 +37,14 @@ from remit.store.tables import (
 _lease = columns(agent_leases, Lease)
 _awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
 _free = or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
+
+
+_was_spared = and_(
+    agent_leases.c.failures > 0,
+    agent_leases.c.spared >= agent_leases.c.failures,
+    agent_leases.c.due_at > bind("due"),
+    agent_leases.c.due_at < HELD,
+)
 
 
 def _wake(dialect: object) -> object:
@@ -51,26 +60,19 @@ def _wake(dialect: object) -> object:
         why=bind("why"),
         idle_runs=0,
         failures=0,
+        spared=0,
         told=null(),
     )
     return new.on_conflict_do_update(
         index_elements=[agent_leases.c.agent_id],
         set_={
             "wake_seq": agent_leases.c.wake_seq + 1,
-            # Something new ends every pause but the one after a failure.
-            "due_at": case(
-                (
-                    and_(
-                        agent_leases.c.failures > 0,
-                        agent_leases.c.due_at > bind("due"),
-                        agent_leases.c.due_at < HELD,
-                    ),
-                    agent_leases.c.due_at,
-                ),
-                else_=bind("due"),
-            ),
+            # Something new ends every pause, the one after a failure once for each failure.
+            "due_at": case((_was_spared, agent_leases.c.due_at), else_=bind("due")),
+            "spared": agent_leases.c.failures,
             "why": bind("why"),
-            "idle_runs": 0,
+            # What the clock brought is nothing new.
+            "idle_runs": case((bind("by_clock", type_=Boolean), agent_leases.c.idle_runs), else_=0),
         },
     )
 
@@ -91,14 +93,6 @@ _may_start = and_(
     agents.c.status == literal("idle"),
     agents.c.adapter_type != literal("human"),
 )
-# Constants of an indexed condition must be written out, or SQLite does not see that they match.
-_actionable = and_(
-    outcomes.c.status == literal_column("'open'"),
-    outcomes.c.open_prereqs == literal_column("0"),
-    not_(outcomes.c.perpetual),
-    or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
-    not_(PROMISED),
-)
 #: How pressing the most pressing is that an agent could do: 0 urgent and important, 3 neither.
 _pressing = (
     select(
@@ -109,7 +103,7 @@ _pressing = (
             else_=3,
         )
     )
-    .where(outcomes.c.owner_id == agent_leases.c.agent_id, _actionable)
+    .where(outcomes.c.owner_id == agent_leases.c.agent_id, DUE)
     .order_by(outcomes.c.urgent.desc(), outcomes.c.important.desc())
     .limit(1)
     .scalar_subquery()
@@ -273,13 +267,11 @@ CALM = change(
             agents.c.status.in_([literal("idle"), literal("running")]),
         ),
     )
-    .values(idle_runs=0, failures=0, told=null(), due_at=bind("now"))
+    .values(idle_runs=0, failures=0, spared=0, told=null(), due_at=bind("now"))
 )
 
-HAS_WORK = Statement(
-    select(literal(1)).where(exists().where(outcomes.c.owner_id == bind("agent"), _actionable)),
-    scalar,
-)
+#: Whether something is due to an agent.
+HAS_WORK = Statement(select(literal(1)).where(IS_DUE), scalar)
 #: The same, if it can be started for it or is at work already.
 CAN_BE_WOKEN = Statement(
     select(literal(1)).where(
@@ -288,12 +280,11 @@ CAN_BE_WOKEN = Statement(
             agents.c.status.in_([literal("idle"), literal("running")]),
             agents.c.adapter_type != literal("human"),
         ),
-        exists().where(outcomes.c.owner_id == bind("agent"), _actionable),
+        IS_DUE,
     ),
     scalar,
 )
-_forgotten = and_(
-    _actionable,
+_not_woken = and_(
     _may_start,
     or_(
         agent_leases.c.agent_id.is_(None),
@@ -306,41 +297,17 @@ _forgotten = and_(
 _with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
     agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
 )
-#: Companies in which somebody has something to do and was not woken; what the sweep repairs.
-FORGOTTEN = Statement(
-    select(outcomes.c.company_id)
+# What is new and what the clock brought are found in an index each.
+_forgotten = [
+    select(outcomes.c.company_id, outcomes.c.owner_id)
     .select_from(_with_leases)
-    .where(_forgotten)
-    .distinct()
-    .limit(bind("limit")),
-    scalar,
-)
-FORGOTTEN_IN = Statement(
-    select(outcomes.c.owner_id)
-    .select_from(_with_leases)
-    .where(_forgotten, outcomes.c.company_id == bind("company"))
-    .distinct()
-    .limit(bind("limit")),
-    scalar,
-)
-#: When the next outcome that was put off is to be looked at.
-NEXT_DEFERRED = Statement(
-    select(outcomes.c.deferred_until)
-    .where(
-        outcomes.c.status == literal_column("'open'"),
-        outcomes.c.deferred_until.is_not(None),
-        outcomes.c.deferred_until > bind("now"),
-    )
-    .order_by(outcomes.c.deferred_until)
-    .limit(1),
-    scalar,
-)
-NEXT_DEFERRED_OF = Statement(
-    select(func.min(outcomes.c.deferred_until)).where(
-        outcomes.c.owner_id == bind("agent"),
-        outcomes.c.status == literal_column("'open'"),
-        outcomes.c.open_prereqs == literal_column("0"),
-        outcomes.c.deferred_until > bind("now"),
-    ),
-    scalar,
-)
+    .where(due, _not_woken)
+    for due in (DUE_BY_NEWS, DUE_BY_CLOCK)
+]
+_all_forgotten = union(*_forgotten).subquery()
+#: Companies in which something is due to somebody who was not woken; what the sweep repairs.
+FORGOTTEN = Statement(select(_all_forgotten.c.company_id).distinct().limit(bind("limit")), scalar)
+_forgotten_here = union(
+    *(one.where(outcomes.c.company_id == bind("company")) for one in _forgotten)
+).subquery()
+FORGOTTEN_IN = Statement(select(_forgotten_here.c.owner_id).distinct().limit(bind("limit")), scalar)

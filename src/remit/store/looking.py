@@ -67,6 +67,7 @@ _wanted = (
             or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
         ),
     ),
+    outcomes.c.reviews >= bind("least_reviews"),
     # SQLite knows the other case of English letters only, so that as it was typed is tried, too.
     or_(
         _on("any_title"),

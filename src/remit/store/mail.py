@@ -393,6 +393,9 @@ PASS_TO_BOARD = change(
     )
     .values(to_agent_id=null())
 )
+PASS_ONE_TO_BOARD = change(
+    update(questions).where(questions.c.id == bind("question"), _open).values(to_agent_id=null())
+)
 OPEN_FOR_BOARD = Statement(
     select(*_question)
     .where(

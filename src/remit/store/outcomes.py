@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import (
     Boolean,
     and_,
+    case,
     delete,
     exists,
     false,
@@ -107,6 +108,8 @@ UPDATE_OUTCOME = change(
         urgent=bind("new_urgent"),
         important=bind("new_important"),
         deferred_until=bind("new_deferred_until"),
+        look_at=bind("new_look_at"),
+        look_for=bind("new_look_for"),
         version=bind("new_version"),
         updated_at=bind("now"),
     )
@@ -115,6 +118,9 @@ FINISH_OUTCOME = change(
     update(outcomes)
     .where(outcomes.c.id == bind("outcome"), outcomes.c.status == literal("open"))
     .values(
+        look_at=null(),
+        look_for=null(),
+        open_waits=0,
         status=bind("new_status"),
         verdict=bind("new_verdict"),
         finished_at=bind("now"),
@@ -133,6 +139,17 @@ REOPEN_OUTCOME = change(
         version=outcomes.c.version + 1,
     )
 )
+#: What a new owner takes over: nothing that the old one raised about it, and news of it, unless
+#: the new owner took it itself (then `news` is 0).
+_as_new = {
+    "open_waits": literal(0),
+    "news": bind("news"),
+    "seen": literal(0),
+    "reviews": literal(0),
+    "look_at": outcomes.c.deferred_until,
+    "look_for": case((outcomes.c.deferred_until.is_(None), null()), else_=literal("deferral")),
+    "updated_at": bind("now"),
+}
 HAND_OVER = change(
     update(outcomes)
     .where(outcomes.c.id == bind("outcome"))
@@ -140,8 +157,8 @@ HAND_OVER = change(
         owner_id=bind("new_owner"),
         delegated=bind("new_delegated"),
         delegator_id=bind("new_delegator"),
-        updated_at=bind("now"),
         version=outcomes.c.version + 1,
+        **_as_new,
     )
 )
 
@@ -358,7 +375,7 @@ MOVE_SUBTREE = Statement(
         outcomes.c.id.not_in(select(_shared.c.id)),
         outcomes.c.id != bind("outcome"),
     )
-    .values(owner_id=bind("new_owner"), updated_at=bind("now"))
+    .values(owner_id=bind("new_owner"), **_as_new)
     .returning(outcomes.c.id),
     scalar,
 )
@@ -383,9 +400,7 @@ DELEGATED_TO = Statement(
 REOWN_ALL = change(
     update(outcomes)
     .where(outcomes.c.owner_id == bind("owner"), outcomes.c.kind == literal("work"))
-    .values(
-        owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
-    )
+    .values(owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), **_as_new)
 )
 REOWN_OPEN = change(
     update(outcomes)
@@ -394,9 +409,7 @@ REOWN_OPEN = change(
         outcomes.c.status == literal("open"),
         outcomes.c.kind == literal("work"),
     )
-    .values(
-        owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), updated_at=bind("now")
-    )
+    .values(owner_id=bind("new_owner"), delegated=false(), delegator_id=null(), **_as_new)
 )
 #: Of the outcome and its descendants, what is an owner's own.
 REOWN_WITHIN = change(
@@ -406,7 +419,7 @@ REOWN_WITHIN = change(
         outcomes.c.owner_id == bind("owner"),
         outcomes.c.delegated == false(),
     )
-    .values(owner_id=bind("new_owner"), updated_at=bind("now"))
+    .values(owner_id=bind("new_owner"), **_as_new)
 )
 DELEGATED_BY = Statement(
     select(*_all).where(outcomes.c.delegator_id == bind("agent"), outcomes.c.delegated == true()),

@@ -140,6 +140,24 @@ PROGRESS_OF = Statement(
     ),
     scalar,
 )
+#: Whether a run brought something to an end, or to somebody else.
+FINISHED_SOMETHING = Statement(
+    select(func.count())
+    .select_from(events)
+    .where(
+        events.c.run_id == bind("run"),
+        events.c.allowed == true(),
+        events.c.action.in_(
+            [
+                literal(f"outcome.{verb}")
+                for verb in ("complete", "close", "submit", "return", "delegate")
+            ]
+        ),
+    ),
+    scalar,
+)
+SHOW = change(update(runs).where(runs.c.id == bind("run")).values(shown=bind("place")))
+GO_ON = change(update(runs).where(runs.c.id == bind("run")).values(goes_on=true()))
 
 # Sessions
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from remit.store.blobs import Content, LocalBlobs, Spool
 from remit.store.database import Database, Transaction
@@ -62,6 +62,10 @@ class InlineDatabase(Database):
     def changes(self) -> int:
         """Grows whenever a row is written."""
         return self._connection.total_changes
+
+    def look(self, statement: str, values: dict[str, Any] | None = None) -> list[Any]:
+        """Rows as they are, for whoever checks what no verb tells."""
+        return self._connection.execute(statement, values or {}).fetchall()
 
     def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
         return _done(lambda: self._write(work))

@@ -33,6 +33,8 @@ class ChangeBody(Body):
     require_approval_for_config_changes: StrictBool | None = None
     chat_llm_provider: Annotated[str | None, Field(alias="chatLLMProvider")] = None
     chat_llm_model: Annotated[str | None, Field(alias="chatLLMModel")] = None
+    #: After how many hours each what does not move is looked at again, such as `1, 4, 24`.
+    review_hours: str | None = None
 
 
 class StopBody(Body):

@@ -15,10 +15,14 @@ from remit.entrypoints.http.paging import LARGEST, Page, Paged, by_id
 from remit.errors import BadInput
 from remit.ids import is_id
 from remit.model.mail import MOST_ATTACHMENTS
-from remit.services import inbox, mail, threads, waiting
+from remit.services import capability_requests, inbox, threads, waiting
 
 #: Sorts after every id.
 _NEWEST = "g"
+
+
+class RefuseBody(Body):
+    why: str
 
 
 class MessageBody(Body):
@@ -141,7 +145,16 @@ def router(app: App) -> APIRouter:
     @routes.post("/messages/{id}/grant")
     async def grant_request(request: Request, message: Id) -> Response:
         """Give what the message asks for, as it was asked for."""
-        return reply(await app.gate(caller(request), mail.grant_request, request=message))
+        given = await app.gate(caller(request), capability_requests.grant_request, request=message)
+        return reply(given)
+
+    @routes.post("/messages/{id}/refuse")
+    async def refuse_request(request: Request, message: Id, body: RefuseBody) -> Response:
+        """Refuse what the message asks for; who asked is told why."""
+        refused = await app.gate(
+            caller(request), capability_requests.refuse_request, request=message, why=body.why
+        )
+        return reply(refused)
 
     @routes.get("/needs-you")
     async def list_what_needs_you(

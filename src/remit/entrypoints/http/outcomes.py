@@ -13,7 +13,7 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
 from remit.entrypoints.http.grants import Wish
 from remit.entrypoints.http.paging import LARGEST, Paged, by_id
-from remit.services import choices, delegation, graph, outcomes, searching
+from remit.services import choices, delegation, graph, outcomes, searching, submitting
 
 References = Annotated[list[Reference], Field(max_length=50)]
 
@@ -52,6 +52,10 @@ class OutcomeBody(Body):
 class CompleteBody(Body):
     evidence: References = []  # noqa: RUF012
     note: str = ""
+
+
+class ReturnBody(Body):
+    note: Annotated[str, Field(description="What is missing.")]
 
 
 class CloseBody(Body):
@@ -105,10 +109,12 @@ def router(app: App) -> APIRouter:
         owner: Annotated[Reference | None, Query()] = None,
         status: Annotated[str | None, Query(max_length=20)] = None,
         actionable: bool = False,
+        stale: bool = False,
         roots: bool = False,
         query: Annotated[str, Query(max_length=searching.LONGEST_WORDS)] = "",
     ) -> Response:
-        """An agent's own, or all for the board; `roots` are part of nothing else.
+        """An agent's own, or all for the board; `roots` are part of nothing else, `stale` ones do
+        not move.
 
         With a `query`, those whose title contains it, newest first.
         """
@@ -133,6 +139,7 @@ def router(app: App) -> APIRouter:
             owner=owner,
             status=status,
             actionable=actionable,
+            stale=stale,
             roots=roots,
             after=page.after_id(),
             limit=page.limit,
@@ -211,6 +218,29 @@ def router(app: App) -> APIRouter:
             outcome=outcome,
             evidence=given.evidence,
             note=given.note,
+        )
+        return reply(view)
+
+    @routes.post("/outcomes/{id}/submit")
+    async def submit_outcome(
+        request: Request, outcome: Id, body: CompleteBody | None = None
+    ) -> Response:
+        """Hand it in for the verdict of who delegated it."""
+        given = body or CompleteBody()
+        view = await app.gate(
+            caller(request),
+            submitting.submit,
+            outcome=outcome,
+            evidence=given.evidence,
+            note=given.note,
+        )
+        return reply(view)
+
+    @routes.post("/outcomes/{id}/return")
+    async def return_outcome(request: Request, outcome: Id, body: ReturnBody) -> Response:
+        """Not yet: send back what was handed in."""
+        view = await app.gate(
+            caller(request), submitting.send_back, outcome=outcome, note=body.note
         )
         return reply(view)
 

@@ -10,7 +10,7 @@ from remit.app import App
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput
-from remit.services import grants, mail
+from remit.services import capability_requests, grants
 from remit.services.identity import Caller
 
 
@@ -42,6 +42,11 @@ class GrantArguments(Repeatable):
     expires_at: Annotated[str | None, Field(description="ISO 8601", max_length=40)] = None
 
 
+class RefuseArguments(Repeatable):
+    request: Annotated[str, Field(description="Message that asks for it", max_length=64)]
+    why: Annotated[str, Field(max_length=10_000)]
+
+
 class RevokeArguments(Repeatable):
     id: Annotated[str, Field(description="Grant id", max_length=64)]
 
@@ -62,7 +67,8 @@ def build(app: App) -> tuple[Tool, ...]:
     async def capability_grant(token: str, arguments: GrantArguments) -> dict[str, Any]:
         caller = Caller(token, arguments.idempotency_key)
         if arguments.request is not None:
-            return await app.gate(caller, mail.grant_request, request=arguments.request)
+            asked = arguments.request
+            return await app.gate(caller, capability_requests.grant_request, request=asked)
         if arguments.to is None or arguments.resource is None or arguments.level is None:
             raise BadInput("to, resource and level are required.", "Name all three, or a request.")
         return await app.gate(
@@ -74,6 +80,14 @@ def build(app: App) -> tuple[Tool, ...]:
             level=arguments.level,
             scope=arguments.scope,
             expires_at=arguments.expires_at,
+        )
+
+    async def capability_refuse(token: str, arguments: RefuseArguments) -> dict[str, Any]:
+        return await app.gate(
+            Caller(token, arguments.idempotency_key),
+            capability_requests.refuse_request,
+            request=arguments.request,
+            why=arguments.why,
         )
 
     async def capability_revoke(token: str, arguments: RevokeArguments) -> dict[str, Any]:
@@ -94,6 +108,14 @@ def build(app: App) -> tuple[Tool, ...]:
             GrantArguments,
             capability_grant,
             mutates=True,
+        ),
+        Tool(
+            "capability_refuse",
+            "Refuse what a report asked for; it learns why.",
+            RefuseArguments,
+            capability_refuse,
+            mutates=True,
+            offer="reports",
         ),
         Tool(
             "capability_revoke",

@@ -9,11 +9,14 @@ from pydantic import Field
 from remit.app import App
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
-from remit.services import inbox, mail, questions, schedules, waiting
+from remit.services import capability_requests, inbox, questions, schedules, waiting
 from remit.services.identity import Caller
 
 Ref = Annotated[str, Field(min_length=1, max_length=64)]
 Time = Annotated[str | None, Field(description="ISO 8601", max_length=40)]
+About = Annotated[
+    Ref | None, Field(description="Your outcome that waits for it; default: what you work on")
+]
 
 
 class SendArguments(Repeatable):
@@ -33,6 +36,10 @@ class SendArguments(Repeatable):
         Field(description="Files; the receiver may read them", max_length=50, default_factory=list),
     ]
     reply_to: Annotated[Ref | None, Field(description="Message id")] = None
+    expects_reply: Annotated[
+        bool, Field(description="You wait with your outcome until it is answered")
+    ] = False
+    outcome_id: About = None
     deliver_at: Time = None
 
 
@@ -48,6 +55,7 @@ class RequestArguments(Repeatable):
     resource: Annotated[str, Field(description="Such as kb_file:<id>", max_length=120)]
     level: Annotated[str, Field(description="read, write or use", max_length=10)]
     why: Annotated[str, Field(max_length=10_000)]
+    outcome_id: About = None
 
 
 class AskArguments(Repeatable):
@@ -56,6 +64,7 @@ class AskArguments(Repeatable):
         list[Annotated[str, Field(max_length=200)]], Field(max_length=20, default_factory=list)
     ]
     to: Annotated[str | None, Field(description="boss (default) or board", max_length=10)] = None
+    outcome_id: About = None
 
 
 class RemindArguments(Repeatable):
@@ -92,6 +101,8 @@ def build(app: App) -> tuple[Tool, ...]:
             attachments=given.attachments,
             reply_to=given.reply_to,
             deliver_at=given.deliver_at,
+            expects_reply=given.expects_reply,
+            outcome=given.outcome_id,
         )
 
     async def mail_inbox(token: str, given: InboxArguments) -> dict[str, Any]:
@@ -103,10 +114,11 @@ def build(app: App) -> tuple[Tool, ...]:
     async def capability_request(token: str, given: RequestArguments) -> dict[str, Any]:
         return await gate(
             Caller(token, given.idempotency_key),
-            mail.request_capability,
+            capability_requests.request_capability,
             resource=given.resource,
             level=given.level,
             why=given.why,
+            outcome=given.outcome_id,
         )
 
     async def ask(token: str, given: AskArguments) -> dict[str, Any]:
@@ -116,6 +128,7 @@ def build(app: App) -> tuple[Tool, ...]:
             question=given.question,
             options=given.options,
             to=given.to,
+            outcome=given.outcome_id,
         )
 
     async def remind(token: str, given: RemindArguments) -> dict[str, Any]:

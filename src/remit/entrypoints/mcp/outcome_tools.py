@@ -9,7 +9,7 @@ from pydantic import Field
 from remit.app import App
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
-from remit.services import agents, delegation, graph, outcomes
+from remit.services import agents, delegation, graph, outcomes, submitting
 from remit.services.identity import Caller
 
 OutcomeRef = Annotated[str, Field(description="Outcome id", max_length=64)]
@@ -61,6 +61,17 @@ class CompleteArguments(Repeatable):
     id: OutcomeRef
     evidence: Annotated[Refs, Field(description="Files that show it", default_factory=list)]
     note: Annotated[str, Field(max_length=10_000)] = ""
+
+
+class SubmitArguments(Repeatable):
+    id: OutcomeRef
+    evidence: Annotated[Refs, Field(description="Files that show it", default_factory=list)]
+    note: Annotated[str, Field(description="What was accomplished", max_length=10_000)] = ""
+
+
+class ReturnArguments(Repeatable):
+    id: OutcomeRef
+    note: Annotated[str, Field(description="What is missing", max_length=10_000)]
 
 
 class CloseArguments(Repeatable):
@@ -120,6 +131,9 @@ class LogReadArguments(Arguments):
 
 class LogSubmitArguments(Repeatable):
     summary: Annotated[str, Field(description="What you did and found", max_length=20_000)]
+    go_on: Annotated[bool, Field(description="You have more to do: start you again at once")] = (
+        False
+    )
 
 
 def build(app: App) -> tuple[Tool, ...]:
@@ -163,6 +177,23 @@ def build(app: App) -> tuple[Tool, ...]:
             outcomes.complete,
             outcome=given.id,
             evidence=given.evidence,
+            note=given.note,
+        )
+
+    async def outcome_submit(token: str, given: SubmitArguments) -> dict[str, Any]:
+        return await gate(
+            Caller(token, given.idempotency_key),
+            submitting.submit,
+            outcome=given.id,
+            evidence=given.evidence,
+            note=given.note,
+        )
+
+    async def outcome_return(token: str, given: ReturnArguments) -> dict[str, Any]:
+        return await gate(
+            Caller(token, given.idempotency_key),
+            submitting.send_back,
+            outcome=given.id,
             note=given.note,
         )
 
@@ -210,7 +241,10 @@ def build(app: App) -> tuple[Tool, ...]:
 
     async def log_submit(token: str, given: LogSubmitArguments) -> dict[str, Any]:
         return await gate(
-            Caller(token, given.idempotency_key), agents.submit_log, summary=given.summary
+            Caller(token, given.idempotency_key),
+            agents.submit_log,
+            summary=given.summary,
+            go_on=given.go_on,
         )
 
     return (
@@ -248,8 +282,25 @@ def build(app: App) -> tuple[Tool, ...]:
             mutates=True,
         ),
         Tool(
+            "outcome_submit",
+            "Hand in your mandate, or an outcome delegated to you, for the verdict of your boss. "
+            "You wait for it; the verdict comes as mail.",
+            SubmitArguments,
+            outcome_submit,
+            mutates=True,
+        ),
+        Tool(
+            "outcome_return",
+            "Not yet: send back what a report handed in, and say what is missing.",
+            ReturnArguments,
+            outcome_return,
+            mutates=True,
+            offer="reports",
+        ),
+        Tool(
             "outcome_complete",
-            "Say that an outcome is accomplished, with evidence. Not your own mandate.",
+            "Say that an outcome is accomplished, or accept what a report handed in. Not your own "
+            "mandate.",
             CompleteArguments,
             outcome_complete,
             mutates=True,

@@ -63,14 +63,15 @@ async def control(visit: Visit) -> Done:
 
 async def write(visit: Visit) -> Done:
     to = await visit.ask(agents.show, agent=visit.argument("agent"))
-    await visit.site.app.library.send(
+    sent = await visit.site.app.library.send(
         Caller(visit.who.token, visit.form.key),
         company=to["company_id"],
         to=f"agent:{to['id']}",
         subject=visit.form.text("subject"),
         body=visit.form.text("body"),
     )
-    return Done(_here(visit), f"Your message to {to['name']} is sent.")
+    said = f"Your message to {to['name']} is sent."
+    return Done(_here(visit), " ".join(filter(None, (said, sent["not_started"]))))
 
 
 async def permit(visit: Visit) -> Done:

@@ -83,7 +83,8 @@ async def tell(visit: Visit) -> Done:
         subject=subject_of(text),
         body=text,
     )
-    return Done(f"/companies/{company}?sent={sent['thread_id']}", f"Sent to {chosen['name']}.")
+    said = " ".join(filter(None, (f"Sent to {chosen['name']}.", sent["not_started"])))
+    return Done(f"/companies/{company}?sent={sent['thread_id']}", said)
 
 
 def _chosen(roots: list[dict[str, Any]], wanted: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _SWITCHES: Final = (
     "require_board_approval_for_new_agents",
     "require_approval_for_config_changes",
 )
-_TEXTS: Final = ("name", "messaging", "chat_llm_provider", "chat_llm_model")
+_TEXTS: Final = ("name", "messaging", "chat_llm_provider", "chat_llm_model", "review_hours")
 
 
 def routes(site: Site) -> list[Route]:

@@ -12,7 +12,17 @@ from remit.entrypoints.asked import asks_for, asks_to
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import NotFound, RemitError
-from remit.services import approvals, inbox, mail, overview, questions, threads, waiting
+from remit.services import (
+    approvals,
+    capability_requests,
+    inbox,
+    outcomes,
+    overview,
+    questions,
+    submitting,
+    threads,
+    waiting,
+)
 
 #: What can be decided without opening it; the rest is counted.
 MOST_SHOWN: Final = 50
@@ -20,6 +30,7 @@ MOST_MAIL: Final = 500
 #: In the order in which they are looked at: what holds others up comes first.
 KINDS: Final = {
     "approval": "Approvals",
+    "submission": "Handed in",
     "question": "Questions",
     "budget_stop": "Budget stops",
     "dead_letter": "Dead letters",
@@ -33,6 +44,7 @@ def routes(site: Site) -> list[Route]:
         site.page("/", show),
         site.action("/needs/approvals/{approval}", decide, show),
         site.action("/needs/questions/{question}", answer, show),
+        site.action("/needs/submissions/{outcome}", judge, show),
         site.action("/needs/mail/{message}", deal_with, show),
     ]
 
@@ -107,6 +119,16 @@ async def decide(visit: Visit) -> Done:
     return Done("/", f"{done['status'].capitalize()}: {asks_for(done)}.")
 
 
+async def judge(visit: Visit) -> Done:
+    outcome = visit.argument("outcome")
+    if visit.form.text("verdict") == "accept":
+        done = await visit.do(outcomes.complete, outcome=outcome)
+        ended = ", ".join(agent["name"] for agent in done["agents_ended"])
+        return Done("/", f"Accepted. {ended} ended with it." if ended else "Accepted.")
+    await visit.do(submitting.send_back, outcome=outcome, note=visit.form.text("missing"))
+    return Done("/", "Sent back to its owner.")
+
+
 async def answer(visit: Visit) -> Done:
     await visit.do(
         questions.answer, question=visit.argument("question"), answer=visit.form.text("answer")
@@ -127,7 +149,11 @@ async def deal_with(visit: Visit) -> Done:
             await visit.do(waiting.discard, message=message)
             return Done("/", "It is put away.")
         case "grant":
-            await visit.do(mail.grant_request, request=message)
+            await visit.do(capability_requests.grant_request, request=message)
             return Done("/", "Granted.")
+        case "refuse":
+            why = visit.form.text("why")
+            await visit.do(capability_requests.refuse_request, request=message, why=why)
+            return Done("/", "Refused; who asked is told why.")
         case _:
             raise NotFound("That cannot be done with a message.", "Use the buttons.")

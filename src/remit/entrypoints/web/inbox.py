@@ -10,7 +10,7 @@ from starlette.routing import Route
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import NotFound
-from remit.services import agents, inbox, lookup, mail, threads, waiting
+from remit.services import agents, capability_requests, inbox, lookup, mail, threads, waiting
 
 PAGE: Final = 50
 #: Who can be picked from a list; everybody else can be typed.
@@ -141,8 +141,12 @@ async def deal(visit: Visit) -> Done:
             await visit.do(inbox.acknowledge, ids=[about])
             return Done(f"/inbox/{message}", "Marked as read.")
         case "grant":
-            await visit.do(mail.grant_request, request=about)
+            await visit.do(capability_requests.grant_request, request=about)
             return Done(f"/inbox/{message}", "Granted.")
+        case "refuse":
+            why = visit.form.text("why")
+            await visit.do(capability_requests.refuse_request, request=about, why=why)
+            return Done(f"/inbox/{message}", "Refused; who asked is told why.")
         case "revive":
             await visit.do(waiting.revive, message=about)
             return Done(f"/inbox/{message}", "It is back in line.")

@@ -12,7 +12,7 @@ from remit.entrypoints.web import asking, happenings
 from remit.entrypoints.web.outcomes import address, drawn
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import BadInput
-from remit.services import choices, delegation, graph, naming, outcomes, picture
+from remit.services import choices, delegation, graph, naming, outcomes, picture, submitting
 from remit.services.identity import Caller
 
 MOST_CHAINS: Final = 8
@@ -28,6 +28,8 @@ def routes(site: Site) -> list[Route]:
         "parts": add_part,
         "change": change,
         "complete": complete,
+        "submit": submit,
+        "return": send_back,
         "close": close,
         "reopen": reopen,
         "delegate": delegate,
@@ -135,6 +137,23 @@ async def complete(visit: Visit) -> Done:
         note=visit.form.text("note"),
     )
     return Done(address(done["id"]), "Completed.")
+
+
+async def submit(visit: Visit) -> Done:
+    done = await visit.do(
+        submitting.submit,
+        outcome=visit.argument("outcome"),
+        evidence=_references(visit.form.text("shown_by")),
+        note=visit.form.text("done_note"),
+    )
+    return Done(address(done["id"]), "Handed in; it waits for the verdict.")
+
+
+async def send_back(visit: Visit) -> Done:
+    done = await visit.do(
+        submitting.send_back, outcome=visit.argument("outcome"), note=visit.form.text("missing")
+    )
+    return Done(address(done["id"]), "Sent back to its owner.")
 
 
 async def close(visit: Visit) -> Done:

@@ -48,6 +48,7 @@ async def _list(visit: Visit) -> Response:
             owner=wanted["owner"] or _own_part(visit),
             status=wanted["status"] or None,
             actionable=bool(wanted["actionable"]),
+            stale=bool(wanted["stale"]),
             words=wanted["query"],
             before=visit.argument("before") or searching.END_OF_IDS,
             limit=PAGE,
@@ -63,7 +64,7 @@ async def _list(visit: Visit) -> Response:
         wanted=wanted,
         nobody=nobody,
         statuses=STATUSES,
-        filtered=bool(wanted["owner"] or wanted["query"] or wanted["actionable"]),
+        filtered=any(wanted[one] for one in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
         more=visit.link("/outcomes", **given, before=found[-1]["id"]) if len(found) == PAGE else "",
         parents=await _parents(visit),
@@ -138,6 +139,7 @@ def _wanted(visit: Visit) -> dict[str, str]:
         "owner": visit.argument("owner").strip(),
         "query": visit.argument("query").strip(),
         "actionable": "1" if visit.argument("actionable") else "",
+        "stale": "1" if visit.argument("stale") else "",
     }
 
 

@@ -101,6 +101,7 @@ def company(value: Company, members: Sequence[Member], seats: Mapping[str, str])
         "require_approval_for_config_changes": value.require_approval_for_config_changes,
         "chat_llm_provider": value.chat_llm_provider,
         "chat_llm_model": value.chat_llm_model,
+        "review_hours": value.review_hours,
         "created_at": to_iso(value.created_at),
         "people": [
             {

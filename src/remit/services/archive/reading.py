@@ -10,7 +10,7 @@ from typing import TypeVar
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, FileId, GrantId, OutcomeId, UserId, is_id
 from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
-from remit.model.company import Company, company_name
+from remit.model.company import Company, company_name, review_hours
 from remit.model.file import LONGEST_DESCRIPTION, File, FileKind, Version
 from remit.model.grant import Grant, parse_level, parse_mode, parse_resource
 from remit.model.mail import Messaging
@@ -75,6 +75,7 @@ def _company(fields: Fields) -> Company:
         ),
         chat_llm_provider=_default(fields, "chat_llm_provider"),
         chat_llm_model=_default(fields, "chat_llm_model"),
+        review_hours=review_hours(_default(fields, "review_hours") or ""),
         created_at=fields.time("created_at"),
     )
 

@@ -30,6 +30,7 @@ from remit.store.tables.organisation import (
 )
 from remit.store.tables.people import companies, memberships, tokens, users
 from remit.store.tables.runtime import agent_leases, agent_sessions, run_logs, runs
+from remit.store.tables.waits import submissions, wait_outcomes, waits
 
 __all__ = [
     "access_log",
@@ -72,6 +73,9 @@ __all__ = [
     "schedules",
     "secrets",
     "spending",
+    "submissions",
     "tokens",
     "users",
+    "wait_outcomes",
+    "waits",
 ]

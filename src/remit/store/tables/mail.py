@@ -43,6 +43,8 @@ messages = Table(
     # What it is besides a letter: a question's id, or a request for a capability as JSON.
     Column("question_id", Id),
     Column("request", Text),
+    # Whether its sender waits for a reply to it.
+    Column("expects_reply", Boolean, nullable=False, server_default=false()),
     # Whether Remit wrote it for a background job.
     Column("background", Boolean, nullable=False, server_default=false()),
     # The address outside from which it came through a channel.

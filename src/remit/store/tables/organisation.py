@@ -42,6 +42,15 @@ outcomes = Table(
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
     Column("finished_at", Time),
+    # How many of `wait_outcomes` name it, kept by the services so that "due" is an index, too.
+    Column("open_waits", Integer, nullable=False, server_default="0"),
+    # Places in the record: the last news about it, and what its owner was shown.
+    Column("news", BigInteger, nullable=False, server_default="0"),
+    Column("seen", BigInteger, nullable=False, server_default="0"),
+    # When the clock makes it due, what for, and how often it did without anything coming of it.
+    Column("look_at", Time),
+    Column("look_for", Text),
+    Column("reviews", Integer, nullable=False, server_default="0"),
     UniqueConstraint("id", "company_id"),
     # A mandate and its agent name each other, so one of the two waits for the commit.
     within_company("owner_id", "agents", deferred=True),
@@ -75,12 +84,22 @@ outcomes = Table(
         sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
         postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
     ),
+    # Who is to be started for something new; few, however much is open. With the first two, which
+    # are in every question, SQLite prefers it to the index of what can be worked on.
+    Index(
+        "ix_outcomes_news",
+        "status",
+        "open_prereqs",
+        "owner_id",
+        sqlite_where=text("status = 'open' AND (news > seen OR kind = 'inbox')"),
+        postgresql_where=text("status = 'open' AND (news > seen OR kind = 'inbox')"),
+    ),
     # What the clock brings back.
     Index(
-        "ix_outcomes_deferred_until",
-        "deferred_until",
-        sqlite_where=text("status = 'open' AND deferred_until IS NOT NULL"),
-        postgresql_where=text("status = 'open' AND deferred_until IS NOT NULL"),
+        "ix_outcomes_look_at",
+        "look_at",
+        sqlite_where=text("status = 'open' AND look_at IS NOT NULL"),
+        postgresql_where=text("status = 'open' AND look_at IS NOT NULL"),
     ),
     Index("ix_outcomes_delegator_id", "delegator_id"),
     # What was handed to an agent, among the many that it may own.

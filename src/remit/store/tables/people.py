@@ -30,6 +30,8 @@ companies = Table(
     Column("require_approval_for_config_changes", Boolean, nullable=False, server_default=true()),
     Column("chat_llm_provider", Text),
     Column("chat_llm_model", Text),
+    # After how many hours each what does not move is looked at again.
+    Column("review_hours", Text, nullable=False, server_default="1, 4, 24"),
     Column("created_at", Time, nullable=False),
     one_of("messaging", "chain", "team", "subtree", "open"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -46,6 +48,12 @@ runs = Table(
     Column("error", Text),
     Column("accountable_user_id", Id, ForeignKey("users.id")),
     Column("log_bytes", BigInteger, nullable=False, server_default="0"),
+    # What it was started for, the outcomes that were due then (JSON), and up to which place in
+    # the record it was shown what happened.
+    Column("occasion", Text),
+    Column("outcome_ids", Text, nullable=False, server_default="[]"),
+    Column("shown", BigInteger, nullable=False, server_default="0"),
+    Column("goes_on", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("id", "company_id"),
     within_company("agent_id", "agents"),
     one_of("status", "running", "completed", "failed", "cancelled", "lost"),
@@ -75,6 +83,8 @@ agent_leases = Table(
     Column("why", Text, nullable=False),
     Column("idle_runs", Integer, nullable=False),
     Column("failures", Integer, nullable=False),
+    # At how many failures news ended a pause already: once each.
+    Column("spared", Integer, nullable=False, server_default="0"),
     Column("told", Text),
     within_company("agent_id", "agents"),
     CheckConstraint("wake_seq >= done_seq", name="wakes"),

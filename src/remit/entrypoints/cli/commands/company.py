@@ -85,6 +85,11 @@ def show(session: Session, name: str | None) -> None:
 )
 @click.option("--chat-provider", metavar="NAME", help="What runs agents that agents create.")
 @click.option("--chat-model", metavar="NAME", help="Its model. An empty text takes it back.")
+@click.option(
+    "--review-hours",
+    metavar="HOURS",
+    help="After how many hours each what does not move is looked at again, such as 1,4,24.",
+)
 @pass_session
 def set_(
     session: Session,
@@ -94,6 +99,7 @@ def set_(
     approve_config: bool | None,
     chat_provider: str | None,
     chat_model: str | None,
+    review_hours: str | None,
 ) -> None:
     """Change a company's settings."""
     given = {
@@ -103,6 +109,7 @@ def set_(
         "requireApprovalForConfigChanges": approve_config,
         "chatLLMProvider": chat_provider,
         "chatLLMModel": chat_model,
+        "reviewHours": review_hours,
     }
     body = {field: value for field, value in given.items() if value is not None}
     if not body:
@@ -120,6 +127,7 @@ def _draw(one: dict[str, Any]) -> None:
             "configuration": _waits(one.get("requireApprovalForConfigChanges")),
             "chat provider": one.get("chatLLMProvider"),
             "chat model": one.get("chatLLMModel"),
+            "reviews after": f"{one['reviewHours']} hours" if "reviewHours" in one else None,
             "created": output.when(one.get("createdAt")),
         }
     )

@@ -71,6 +71,18 @@ def give(
 
 
 @grant.command()
+@click.argument("request", metavar="MESSAGE")
+@click.argument("why")
+@pass_session
+def refuse(session: Session, request: str, why: str) -> None:
+    """Refuse what a message asks for, and say why."""
+    answer = session.client.send(
+        "POST", path("messages", message_id(session, request), "refuse"), {"why": why}
+    )
+    session.show(answer, lambda _: output.say("Refused; who asked is told why."))
+
+
+@grant.command()
 @click.argument("id_", metavar="ID")
 @pass_session
 def revoke(session: Session, id_: str) -> None:

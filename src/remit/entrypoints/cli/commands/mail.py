@@ -57,6 +57,8 @@ def send(
     def draw(sent: dict[str, Any]) -> None:
         when = f" It is delivered at {at}." if at else ""
         output.say(f"Sent {sent['id']} to {to}.{when}")
+        if sent["notStarted"]:
+            output.say(f"warning: {sent['notStarted']}")
 
     session.show(answer, draw)
 
@@ -156,6 +158,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 _STEPS = {
     "mail": "remit read {id}",
     "question": "remit question answer {id} …",
+    "submission": "remit outcome accept {id}, or return {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",
     "budget_stop": "remit agent budget {id}, then remit agent set",
 }

@@ -28,10 +28,16 @@ def outcome() -> None:
 @click.option("--owner", metavar="AGENT", help="Only what this agent owns.")
 @click.option("--status", type=click.Choice(["open", "completed", "closed"]))
 @click.option("--actionable", is_flag=True, help="Only what the owner can work on now.")
+@click.option("--stale", is_flag=True, help="Only what does not move.")
 @limit_option
 @pass_session
 def list_(
-    session: Session, owner: str | None, status: str | None, actionable: bool, limit: int
+    session: Session,
+    owner: str | None,
+    status: str | None,
+    actionable: bool,
+    stale: bool,
+    limit: int,
 ) -> None:
     """List outcomes: the company's, or your own if you are an agent."""
     found = session.listed(
@@ -40,6 +46,7 @@ def list_(
         owner=session.agent_id(owner) if owner else None,
         status=status,
         actionable="1" if actionable else None,
+        stale="1" if stale else None,
     )
     session.show(found, lambda all_: view.draw_list(session, all_, "There are no outcomes."))
 
@@ -163,6 +170,35 @@ def complete(session: Session, id_: str, evidence: tuple[str, ...], note: str) -
     """Say that an outcome is accomplished; whose mandate it was is shut down."""
     files = [file.removeprefix("kb://").removeprefix("kb_file:") for file in evidence]
     _finish(session, id_, "complete", {"note": note, "evidence": files})
+
+
+@outcome.command()
+@id_argument
+@click.option("--evidence", metavar="FILE_ID", multiple=True, help="A file that shows it.")
+@click.option("--note", default="", help="What was accomplished.")
+@pass_session
+def submit(session: Session, id_: str, evidence: tuple[str, ...], note: str) -> None:
+    """Hand in a delegated outcome; its owner waits for the verdict."""
+    files = [file.removeprefix("kb://").removeprefix("kb_file:") for file in evidence]
+    _finish(session, id_, "submit", {"note": note, "evidence": files})
+
+
+@outcome.command()
+@id_argument
+@click.option("--note", default="", help="What to remember about it.")
+@pass_session
+def accept(session: Session, id_: str, note: str) -> None:
+    """Accept what was handed in; whose mandate it was is shut down. `reopen` takes it back."""
+    _finish(session, id_, "complete", {"note": note})
+
+
+@outcome.command("return")
+@id_argument
+@click.argument("note")
+@pass_session
+def return_(session: Session, id_: str, note: str) -> None:
+    """Not yet: send back what was handed in, and say what is missing."""
+    _finish(session, id_, "return", {"note": note})
 
 
 @outcome.command()

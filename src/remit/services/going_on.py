@@ -1,0 +1,110 @@
+"""What becomes of outcomes when a run of their owner ended well.
+
+What the run was shown is seen. What it left, and could still be worked on, is not due again by
+itself: a run that got on is followed by a few nudges at growing pauses, and what does not move
+after that is reviewed a few times; then whoever judges it is told, once.
+"""
+
+from __future__ import annotations
+
+from remit.clock import Micros
+from remit.model.agent import Agent
+from remit.model.company import reviews
+from remit.model.outcome import Look, Outcome
+from remit.model.run import NUDGES, Run
+from remit.services import approval_engine, lookup, submissions
+from remit.services.command import Context
+from remit.store import due, people
+from remit.store import runs as run_statements
+
+#: So many that an agent left are looked after one by one; nobody works on more at a time.
+MOST_LEFT = 1000
+
+
+def reviews_of(ctx: Context) -> tuple[Micros, ...]:
+    """After how long what does not move is looked at again in this company."""
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    assert company is not None
+    return reviews(company)
+
+
+def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) -> int:
+    """Say when what a good run left is looked at again; answers how often its agent was nudged.
+
+    `at_once` is for a run that has more to do and said so, or was cut off while it got on.
+    """
+    ctx.tx.run(due.SEE, agent=run.agent_id, shown=run.shown)
+    if ctx.tx.one(run_statements.FINISHED_SOMETHING, run=run.id):
+        nudges = 0
+    left = ctx.tx.all(due.LEFT_ALONE, agent=run.agent_id, now=ctx.now, limit=MOST_LEFT)
+    in_series = [one for one in left if one.reviews == 0] if progress else []
+    if in_series and (at_once or nudges < len(NUDGES)):
+        pause = 0 if at_once else NUDGES[nudges]
+        for outcome in in_series:
+            _look(ctx, outcome, ctx.now + pause, Look.NUDGE, 0)
+        nudges += 0 if at_once else 1
+    else:
+        in_series = []
+    nudged = {outcome.id for outcome in in_series}
+    for outcome in left:
+        if outcome.id not in nudged and (outcome.look_at is None or outcome.look_at <= ctx.now):
+            review_later(ctx, outcome)
+    return nudges
+
+
+def review_later(ctx: Context, outcome: Outcome) -> None:
+    """It did not move: look at it again after a longer while, or tell who judges it."""
+    pauses = reviews_of(ctx)
+    if outcome.reviews < len(pauses):
+        again = ctx.now + pauses[outcome.reviews]
+        _look(ctx, outcome, again, Look.REVIEW, outcome.reviews + 1)
+    else:
+        _look(ctx, outcome, None, None, len(pauses) + 1)
+        tell_once(ctx, outcome)
+
+
+def put_off_by_owner(ctx: Context, outcome: Outcome) -> None:
+    """Putting off what one owns is no movement; who does nothing else is told of, too."""
+    told = len(reviews_of(ctx)) + 1
+    ctx.tx.run(
+        due.LOOK_AGAIN,
+        outcome=outcome.id,
+        at=outcome.look_at,
+        what_for=outcome.look_for,
+        new_reviews=min(outcome.reviews + 1, told),
+    )
+    if outcome.reviews + 1 == told:
+        tell_once(ctx, outcome)
+
+
+def tell_once(ctx: Context, outcome: Outcome) -> None:
+    """Whoever judges the mandate that it belongs to hears that it does not move."""
+    owner = lookup.agent_row(ctx, outcome.owner_id)
+    assert owner is not None
+    approval_engine.tell(
+        ctx,
+        _judge(outcome, owner),
+        f"It does not move: {outcome.title}",
+        f"{outcome.title!r} (outcome:{outcome.id}) of {owner.name} was looked at again and again, "
+        "and nothing came of it. Change it, close it, take it back, or write to its owner; any of "
+        "these starts it at once.",
+    )
+
+
+def _judge(outcome: Outcome, owner: Agent) -> str:
+    judge, person = submissions.judge_of(outcome, owner)
+    if judge is not None:
+        return f"agent:{judge}"
+    return f"user:{person}" if person is not None else "board"
+
+
+def _look(
+    ctx: Context, outcome: Outcome, at: int | None, what_for: Look | None, reviews: int
+) -> None:
+    ctx.tx.run(
+        due.LOOK_AGAIN,
+        outcome=outcome.id,
+        at=at,
+        what_for=what_for.value if what_for else None,
+        new_reviews=reviews,
+    )
