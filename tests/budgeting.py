@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from remit.clock import month_of
+from remit.clock import month_of, next_month
 from remit.model.budget import CENT
 from remit.services import budgets, configuration, runs
 from remit.services.identity import as_system
@@ -72,7 +72,9 @@ class Books:
         ]
         self.spent: dict[str, int] = dict.fromkeys(KINDS, 0)
         for money, tokens in company.sql(
-            "SELECT money_micros, tokens FROM spending WHERE month = ?", self.month
+            "SELECT money_micros, tokens FROM spending WHERE day >= ? AND day < ?",
+            self.month,
+            next_month(self.month),
         ):
             self.spent["money"] += money
             self.spent["tokens"] += tokens

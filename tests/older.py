@@ -7,14 +7,15 @@ schema, then make a database of that release.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import ColumnElement, Connection, column, inspect, select
 
 from remit.services import (
     agents,
@@ -25,6 +26,7 @@ from remit.services import (
     configuration,
     delegation,
     halts,
+    limits,
     mcp_servers,
     outbox,
     outcomes,
@@ -189,6 +191,15 @@ def _0012(company: Company) -> None:
     company.call(once.caller, submitting.submit, outcome=once.id, note="It is done.")
 
 
+def _0015(company: Company) -> None:
+    """A limit that somebody set, and one that was reached."""
+    worker = company.agent("limited", "lead", adapter_type="scripted")
+    given = {"agentRunsPerHour": 1}
+    company.call(company.board, companies.change, company=company.id, limits=given)
+    end(company, claim(company, worker))
+    company.call(as_system(), limits.hold, agent=worker.id)
+
+
 #: What came with each release; a release after these brought nothing that a row here shows.
 CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0001": _0001,
@@ -201,6 +212,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0008": _0008,
     "0010": _0010,
     "0012": _0012,
+    "0015": _0015,
 }
 
 
@@ -208,6 +220,12 @@ def member(company: Company, name: str) -> Member:
     found = company.call(company.board, agents.show, agent=name)
     key = company.call(company.board, agents.create_key, agent=found["id"])
     return Member(found["id"], name, Caller(key["token"]))
+
+
+#: Columns that have another name since a revision: the table, what it was called, and is called.
+RENAMED = {
+    "0015": ("spending", "month", "day"),
+}
 
 
 class Ages:
@@ -222,6 +240,13 @@ class Ages:
                 if name in CHAPTERS:
                     CHAPTERS[name](company)
             copy_sqlite(folder / "grows.db", self.at(name))
+            self._name_as_before(name)
+
+    def _name_as_before(self, name: str) -> None:
+        with closing(sqlite3.connect(self.at(name))) as beside:
+            for since, (table, before, now) in RENAMED.items():
+                if name < since:
+                    beside.execute(f"ALTER TABLE {table} RENAME COLUMN {now} TO {before}")
 
     def at(self, name: str) -> Path:
         return self._folder / f"{name}.db"
@@ -249,16 +274,25 @@ def connected(url: str) -> Iterator[Connection]:
 def rows(url: str, columns: Mapping[str, list[str]] | None = None) -> dict[str, list[str]]:
     """Everything in a database, or these columns of it, but where its search has it."""
     with connected(url) as connection:
-        wanted = columns if columns is not None else columns_of(connection)
+        there = columns_of(connection)
+        wanted = columns if columns is not None else there
         return {
             name: sorted(
                 repr(tuple(row))
                 for row in connection.execute(
-                    select(*(metadata.tables[name].c[one] for one in names))
+                    select(*(_column(name, one, there[name]) for one in names)).select_from(
+                        metadata.tables[name]
+                    )
                 )
             )
             for name, names in wanted.items()
         }
+
+
+def _column(table: str, name: str, there: list[str]) -> ColumnElement[Any]:
+    """By its name of then or of now, whichever it has."""
+    now = next((new for its, old, new in RENAMED.values() if (its, old) == (table, name)), name)
+    return column(name if name in there else now, metadata.tables[table].c[now].type)
 
 
 def columns_of(connection: Connection) -> dict[str, list[str]]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from remit.services import budgets, configuration, idleness
+from remit.clock import day_of
+from remit.services import agents, budgets, companies, configuration, idleness, waiting
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents.fake_anthropic import FakeAnthropic, Step, Use
 from tests.http_client import Child
@@ -140,6 +141,105 @@ def test_who_has_enough_is_not_disturbed_and_each_turn_is_counted_once(
                 assert second["tokens_in"] == first["tokens_in"]
 
     asyncio.run(story())
+
+
+async def limit(at: Stage, **limits: int) -> None:
+    company = (await at.app.gate(at.board, companies.listing))[0]["id"]
+    await at.app.gate(at.board, companies.change, company=company, limits=limits)
+
+
+@pytest.mark.requirement("FX-11", "FX-12")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_repeats_itself_is_ended_after_ten_calls(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command(kind)
+        script = [*story_of(kind, "It is green."), *endless(kind)]
+        with model(kind, script) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast(kind, config(kind, fake, **RESUMED))
+                await at.send("What colour is grass?")
+                (first,) = await at.over()
+                asked = len(fake.requests)
+                fake.delay_seconds = 0.1
+                await at.send("Please do it.")
+                run = (await at.over(2))[1]
+                assert (run["status"], run["exit_reason"]) == ("failed", "repetition"), run["error"]
+                assert "10 times in a row" in run["error"]
+                # The eleventh call is the one too many; the model may be asked while it is noticed.
+                turns = len(fake.requests) - asked
+                assert 11 <= turns <= 12
+                taken = run["tokens_in"] + run["tokens_out"]
+                assert 10 * TURN[kind] <= taken <= turns * TURN[kind]
+                found = await at.app.gate(at.board, waiting.needs_you)
+                (item,) = [one for one in found if one["kind"] == "runaway"]
+                assert item["command"] == "remit company set --limit identicalCalls=20"
+                if kind == "claude":
+                    # It was cut off before it could say what it cost: as much as before.
+                    price = first["cost_usd"] / (first["tokens_in"] + first["tokens_out"])
+                    assert run["cost_estimated"]
+                    assert run["cost_usd"] == pytest.approx(taken * price, abs=1e-6)
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("FX-11")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_ends_with_its_last_turn(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command(kind)
+        script: list[Step] = [
+            Use(tool(kind, "kb_browse"), {"query": f"number {number}"}) for number in range(40)
+        ]
+        with model(kind, script) as fake:
+            async with stage(tmp_path) as at:
+                fake.delay_seconds = 0.3
+                await limit(at, turnsPerRun=4)
+                await at.cast(kind, config(kind, fake))
+                await at.send("Please do it.")
+                (run,) = await at.over()
+                assert (run["status"], run["exit_reason"]) == ("failed", "max_turns"), run["error"]
+                # Codex has no limit of its own, so the turn after the last is cut off.
+                assert 4 <= len(fake.requests) <= (6 if kind == "codex" else 4)
+                assert run["tokens_in"] + run["tokens_out"] >= 4 * TURN[kind]
+
+    asyncio.run(story())
+
+
+@pytest.mark.requirement("FX-11", "FX-12")
+def test_the_money_of_a_day_ends_a_run_of_claude(tmp_path: Path) -> None:
+    async def story() -> None:
+        command("claude")
+        with model("claude", endless("claude")) as fake:
+            async with stage(tmp_path) as at:
+                # One turn costs 105 millionths of a dollar, so most of a cent has to be gone.
+                await limit(at, companyCentsPerDay=1)
+                await at.cast("claude", config("claude", fake, maxBudgetUsd=5))
+                await _spent_today(at, micros=10_000 - 250)
+                await at.send("Please do it.")
+                (run,) = await at.over()
+                assert (run["status"], run["exit_reason"]) == ("failed", "budget"), run["error"]
+                assert len(fake.requests) == 3
+                assert run["cost_usd"] == pytest.approx(0.000315)
+                assert await idle(at) == "limit"
+                assert len(await at.runs()) == 1
+
+    asyncio.run(story())
+
+
+async def _spent_today(at: Stage, micros: int) -> None:
+    """As if somebody had spent so much before."""
+    ceo = await at.app.gate(at.board, agents.show, agent="ceo")
+    row = {
+        "agent": ceo["id"],
+        "company": ceo["company_id"],
+        "day": day_of(at.app.clock.now()),
+        "micros": micros,
+    }
+
+    def take(tx: Any) -> None:
+        tx.execute("INSERT INTO spending VALUES (:agent, :day, :company, :micros, 0)", row)
+
+    await at.app.gate.database.write(take)
 
 
 @pytest.mark.requirement("BX-09")

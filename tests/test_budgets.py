@@ -14,6 +14,7 @@ from remit.services import (
     approvals,
     budgets,
     claiming,
+    companies,
     configuration,
     delegation,
     events,
@@ -156,6 +157,9 @@ def test_a_budget_comes_out_of_the_nearest_one_above(company: Company) -> None:
 
 def test_without_a_budget_anywhere_nothing_is_limited(company: Company) -> None:
     lead = agent(company, "lead")
+    company.call(
+        company.board, companies.change, company=company.id, limits={"companyCentsPerDay": "none"}
+    )
     assert left(company, lead) is None
     answer = work_off(company, lead, tokens=10**9, cents=10**6)
     assert answer == {"left": {}, "over": None}

@@ -15,11 +15,13 @@ from remit.services import (
     claiming,
     idleness,
     inbox,
+    limits,
     mail,
     outcomes,
     reorganise,
     roots,
     run_endings,
+    runaway,
     runs,
     users,
 )
@@ -133,6 +135,7 @@ def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) 
         "tokens_in": 10,
         "tokens_out": 20,
         "tokens_cached": 5,
+        "cost_estimated": False,
         "cost_usd": 2.5,
         "exit_reason": "completed",
         "error": None,
@@ -578,6 +581,8 @@ def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
         (roots.restore, {"company": small.id}),
         (claiming.briefing, {"run": run.id}),
         (claiming.append_log, {"run": run.id, "pieces": []}),
+        (limits.hold, {"agent": dev.id}),
+        (runaway.end, {"run": run.id, "error": "no"}),
     )
     for caller in (small.board, dev.caller, run.caller):
         for verb, given in verbs:

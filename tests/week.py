@@ -644,4 +644,3 @@ class Week:
 
     def sql(self, statement: str, **values: Any) -> list[Any]:
         return self.sim.database.look(statement, values)
-

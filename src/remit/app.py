@@ -22,6 +22,7 @@ from remit.runtime.kept import Kept
 from remit.runtime.outbox import Outbox
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
+from remit.runtime.streaks import Streaks
 from remit.services import bootstrap, maintenance, roots, users
 from remit.services.archive.archive import Archive
 from remit.services.command import Gate
@@ -74,6 +75,7 @@ class App:
         self.vault = Vault(self.gate, settings.secrets)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
         self.kept = Kept(self.gate, self.clock, settings)
+        self.streaks = Streaks()
         self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
         self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
         #: What the start had to put right, one sentence each.

@@ -64,6 +64,15 @@ def month_of(at: Micros) -> Micros:
     return (first - _EPOCH) // timedelta(microseconds=1)
 
 
+def day_of(at: Micros) -> Micros:
+    """When the day of a time began, in UTC."""
+    return at - at % DAY
+
+
+def next_day(at: Micros) -> Micros:
+    return day_of(at) + DAY
+
+
 def next_month(at: Micros) -> Micros:
     """When the calendar month after that of a time begins."""
     return month_of(month_of(at) + 32 * DAY)

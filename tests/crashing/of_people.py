@@ -3,7 +3,7 @@
 from typing import Any
 
 from remit.clock import HOUR
-from remit.services import reorganise, sessions, users
+from remit.services import limits, reorganise, sessions, users
 from remit.services.identity import Caller, as_system
 from tests.company import Answer
 from tests.crashing.call import THEN, Call
@@ -34,6 +34,13 @@ def _(s: Scene) -> Call:
 @situation("companies.change")
 def _(s: Scene) -> Call:
     return s.by_board(company=s.c.id, name="Another name", messaging="team")
+
+
+@situation("companies.change (a limit)")
+def _(s: Scene) -> Call:
+    """It was reached; whoever waited for it is looked at anew."""
+    s.c.call(as_system(), limits.hold, agent=s.insatiable().id)
+    return s.by_board(company=s.c.id, limits={"agentTokensPerDay": 40_000_000})
 
 
 @situation("exporting.begin")

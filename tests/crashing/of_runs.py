@@ -135,6 +135,33 @@ def _(s: Scene) -> Call:
     return s.by_remit(agent=worker.id)
 
 
+@situation("limits.hold")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(agent=s.insatiable().id), keyed=False)
+
+
+@situation("runaway.end")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    run = s.run(worker)
+    s.c.call(run.caller, inbox.take)
+    return s.by_remit(run=run.id, error="It called x 10 times in a row.")
+
+
+@situation("budgets.spend (of a run that was cut off)")
+def _(s: Scene) -> Call:
+    """What it cost is worked out from the run before."""
+    worker = s.agent()
+    before = s.run(worker)
+    told = {"tokens_in": 100, "cost_micros": 500}
+    s.c.call(as_system(), runs.end, run=before.id, report=told)
+    s.letter(worker)
+    run = s.run(worker)
+    s.c.call(s.c.board, runs.cancel, run=run.id)
+    return changed(s.by_remit(run=run.id, total={"tokens_in": 10}), keyed=False)
+
+
 def _job(s: Scene) -> tuple[Member, str]:
     worker = s.agent()
     ask_background(s.c, worker, attachments=[s.c.file(worker.caller)["id"]])

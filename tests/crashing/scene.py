@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from remit.services import grants
-from remit.services.identity import Caller
+from remit.model.limit import DEFAULTS, Limit
+from remit.services import grants, runs
+from remit.services.identity import Caller, as_system
 from tests import working
 from tests.company import Answer, Company, Member, Run
 from tests.crashing.call import Call
@@ -70,6 +71,14 @@ class Scene:
     def run(self, who: Member) -> Run:
         """At work for a worker, whose lease an instance that begins among others leaves alone."""
         return working.claim(self.c, who)
+
+    def insatiable(self) -> Member:
+        """Somebody who has used the tokens of a day and has mail."""
+        who = self.agent()
+        taken = {"tokens_in": DEFAULTS[Limit.AGENT_TOKENS_PER_DAY]}
+        self.c.call(as_system(), runs.end, run=self.run(who).id, report=taken)
+        self.letter(who)
+        return who
 
     def letter(self, to: Member, body: str = "Please.", **more: Any) -> Answer:
         return send(self.c, self.c.board, f"agent:{to.id}", body, **more)

@@ -59,7 +59,8 @@ class ClaudeConfig(ModelSettings, RunSettings):
         default=None,
         ge=1,
         le=1000,
-        description="A run ends after so many turns of the model. null: no end.",
+        description="A run ends after so many turns of the model, if the company's limit "
+        "turnsPerRun is not lower. null: only that limit.",
     )
     max_budget_usd: float | None = Field(
         default=None,
@@ -89,7 +90,10 @@ class Claude(Adapter):
             "Keys belong to secretRef or to the worker's environment, not to env. Programs that "
             "Claude starts inherit its environment, and with it the key."
         ),
-        "Without maxTurns and maxBudgetUsd only timeoutSeconds and the company's budget end a run.",
+        (
+            "Without maxTurns and maxBudgetUsd only timeoutSeconds and the company's limits "
+            "and budgets end a run."
+        ),
     )
     examples = {  # noqa: RUF012  # read only
         "With the provider's defaults": {},

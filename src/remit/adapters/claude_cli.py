@@ -63,8 +63,8 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
         command += ["--model", config.model]
     if config.reasoning_effort and config.reasoning_effort != "none":
         command += ["--effort", config.reasoning_effort]
-    if config.max_turns:
-        command += ["--max-turns", str(config.max_turns)]
+    if most := context.fewest_turns(config.max_turns):
+        command += ["--max-turns", str(most)]
     if limit := _limit(context):
         command += ["--max-budget-usd", limit]
     if session:
@@ -134,6 +134,10 @@ class Events:
         self._streams = False
         #: Whether the model will be asked again, as far as its last turn tells.
         self.goes_on = True
+        #: How often it was asked; those that it asks for help itself are not counted.
+        self.turns = 0
+        #: What it called since somebody looked: the tool, its arguments, and in whose name.
+        self.calls: list[tuple[str, Any, str]] = []
 
     def read(self, line: str) -> bool:
         """Whether a turn of the model is over with this."""
@@ -155,6 +159,8 @@ class Events:
             case "assistant", _:
                 message = event.get("message") or {}
                 usage = message.get("usage") or {}
+                self._look_at_calls(event, message)
+                self._count_turn(event, message)
                 self.context_tokens = max(self.context_tokens, _input(usage))
                 # One event for each part of a message, all with the usage at its beginning.
                 self._messages.setdefault(str(message.get("id")), usage)
@@ -174,6 +180,7 @@ class Events:
             return False
         if part.get("type") == "message_start":
             message = part.get("message") or {}
+            self._count_turn(event, message)
             self._messages[str(message.get("id"))] = message.get("usage") or {}
         if part.get("type") != "message_delta":
             return False
@@ -183,6 +190,16 @@ class Events:
         stopped = (part.get("delta") or {}).get("stop_reason")
         self.goes_on = stopped not in _FINAL or event.get("parent_tool_use_id") is not None
         return True
+
+    def _count_turn(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        if str(message.get("id")) not in self._messages and not event.get("parent_tool_use_id"):
+            self.turns += 1
+
+    def _look_at_calls(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        by = str(event.get("parent_tool_use_id") or "")
+        for part in message.get("content") or ():
+            if isinstance(part, dict) and part.get("type") == "tool_use":
+                self.calls.append((str(part.get("name")), part.get("input"), by))
 
     def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
         if not self._with_tools:
@@ -310,10 +327,22 @@ async def _once(
         lent=lent,
         unlogged=_STREAMED,
     )
-    async for line in child.lines():
-        if events.read(line):
-            await context.spend(events.spent, last=not events.goes_on)
-        if events.hopeless:
-            await child.end()
-            break
-    return events.outcome(await child.wait())
+    try:
+        async for line in child.lines():
+            if events.read(line):
+                await context.spend(events.spent, last=not events.goes_on)
+            _keep_pace(context, events)
+            if events.hopeless:
+                await child.end()
+                break
+        return events.outcome(await child.wait())
+    finally:
+        context.spent = events.spent  # also of the turn in which it was cut off
+
+
+def _keep_pace(context: RunContext, events: Events) -> None:
+    while events.calls:
+        name, arguments, by = events.calls.pop(0)
+        ours = name.startswith(f"mcp__{_SERVER}__")
+        context.pace.call(name, arguments, by=by, ours=ours)
+    context.pace.turn(events.turns)

@@ -35,6 +35,8 @@ _LONGEST_TAIL = 256 * 1024
 _LONGEST_ANSWER = 4 << 20
 _ID = re.compile(r"[0-9a-f-]{8,64}")
 _LOOK_SECONDS = 0.1
+_COMMAND = "a command"
+_REMIT = "remit/"
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,9 @@ class Events:
         self.counted: Usage | None = None
         self.error: str | None = None
         self.hopeless = False
+        #: What it called since somebody looked: the tool, and its arguments.
+        self.calls: list[tuple[str, Any]] = []
+        self._called: set[str] = set()
 
     def read(self, line: str) -> None:
         try:
@@ -158,8 +163,11 @@ class Events:
         match event.get("type"):
             case "thread.started":
                 self.thread = event.get("thread_id")
+            case "item.started":
+                self._look_at_call(event.get("item") or {})
             case "item.completed":
                 item = event.get("item") or {}
+                self._look_at_call(item)
                 if item.get("type") == "agent_message":
                     self.text = str(item.get("text") or "")
             case "turn.completed":
@@ -171,6 +179,19 @@ class Events:
                 self.hopeless = self.hopeless or bool(_REFUSED_KEY.search(self.error))
             case _:
                 pass
+
+    def _look_at_call(self, item: Mapping[str, Any]) -> None:
+        """Each once, although it is told of when it begins and when it ends."""
+        name = str(item.get("id"))
+        if name in self._called:
+            return
+        if item.get("type") == "mcp_tool_call":
+            self.calls.append((f"{item.get('server')}/{item.get('tool')}", item.get("arguments")))
+        elif item.get("type") == "command_execution":
+            self.calls.append((_COMMAND, item.get("command")))
+        else:
+            return
+        self._called.add(name)
 
     @property
     def taken(self) -> Usage:
@@ -242,17 +263,23 @@ async def _once(
         lent=lent,
     )
     home = Path(told["CODEX_HOME"])
-    reading = asyncio.create_task(_read(child, events))
-    watching = asyncio.create_task(_watch(context, events, home))
+    turns = _Turns(home, session)
+    reading = asyncio.create_task(_read(child, events, context))
+    watching = asyncio.create_task(_watch(context, events, home, turns))
     try:
         await asyncio.wait([reading, watching], return_when=asyncio.FIRST_COMPLETED)
         if watching.done():
-            watching.result()  # nothing is left to spend; the run ends, and the program with it
+            # Nothing is left to spend, or it took too many turns: the program ends with the run.
+            watching.result()
         code = await reading
     finally:
         for task in (reading, watching):
             task.cancel()
         await asyncio.gather(reading, watching, return_exceptions=True)
+        if events.usage is None and events.thread is not None:
+            last = _progress(home, events.thread)  # the turn in which it was cut off counts, too
+            events.counted = last.taken if last else events.counted
+        context.spent = events.spent
         if session is not None:
             # Also if it fails, the next run is not to count what this one took.
             context.session = str(Session(session.thread, events.taken))
@@ -265,16 +292,19 @@ async def _once(
     return replace(result, context_tokens=progress.context) if progress else result
 
 
-async def _read(child: Child, events: Events) -> int:
+async def _read(child: Child, events: Events, context: RunContext) -> int:
     async for line in child.lines():
         events.read(line)
+        while events.calls:
+            name, arguments = events.calls.pop(0)
+            context.pace.call(name, arguments, ours=name.startswith(_REMIT))
         if events.hopeless:
             await child.end()
             break
     return await child.wait()
 
 
-async def _watch(context: RunContext, events: Events, home: Path) -> None:
+async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns) -> None:
     """Codex says what it took when it is done; its own record says so after each turn."""
     counted = None
     while True:
@@ -285,6 +315,33 @@ async def _watch(context: RunContext, events: Events, home: Path) -> None:
         if progress is not None and progress.taken != counted:
             counted = events.counted = progress.taken
             await context.spend(events.spent, last=progress.over)
+            context.pace.turn(await asyncio.to_thread(turns.count, events.thread))
+
+
+class _Turns:
+    """Counts the turns of this run in Codex' own record, which it goes on with in a later run."""
+
+    def __init__(self, home: Path, session: Session | None) -> None:
+        self._home = home
+        record = _record(home, session.thread) if session else None
+        self._read = _size(record) if record else 0
+        self._counted = 0
+
+    def count(self, thread: str) -> int:
+        record = _record(self._home, thread)
+        if record is None:
+            return self._counted
+        new = _part(record, self._read, _LONGEST_TAIL)
+        whole = new[: new.rfind(b"\n") + 1]
+        if not whole and len(new) == _LONGEST_TAIL:
+            whole = new  # a line that is longer than anything that counts
+        self._read += len(whole)
+        # It is told of once without numbers when a conversation begins.
+        self._counted += sum(
+            b'"token_count"' in line and b'"total_token_usage"' in line
+            for line in whole.splitlines()
+        )
+        return self._counted
 
 
 @dataclass(frozen=True)
@@ -299,12 +356,10 @@ class _Progress:
 
 
 def _progress(home: Path, thread: str) -> _Progress | None:
-    if not _ID.fullmatch(thread):
-        return None
-    records = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
+    record = _record(home, thread)
     found: _Progress | None = None
     over = False
-    for line in _tail(records[-1]).splitlines() if records else ():
+    for line in _tail(record).splitlines() if record else ():
         counts = '"token_count"' in line
         if not counts and '"response_item"' not in line:
             continue
@@ -320,6 +375,13 @@ def _progress(home: Path, thread: str) -> _Progress | None:
     return found
 
 
+def _record(home: Path, thread: str) -> Path | None:
+    if not _ID.fullmatch(thread):
+        return None
+    records = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
+    return records[-1] if records else None
+
+
 def _usage(counted: Mapping[str, Any]) -> Usage:
     return Usage(
         tokens_in=max(int(counted.get("input_tokens") or 0), 0),
@@ -329,14 +391,26 @@ def _usage(counted: Mapping[str, Any]) -> Usage:
 
 
 def _tail(record: Path, longest: int = _LONGEST_TAIL) -> str:
-    """The end of a file that the agent can write: it may be anything, and lead anywhere."""
+    return _part(record, -longest, longest).decode(errors="replace")
+
+
+def _part(record: Path, start: int, longest: int) -> bytes:
+    """Of a file that the agent can write: it may be anything, and lead anywhere. A negative start
+    is counted from the end."""
     try:
         opened = os.open(record, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return b""
     with os.fdopen(opened, "rb") as file:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode):
-            return ""
-        file.seek(max(0, found.st_size - longest))
-        return file.read(longest).decode(errors="replace")
+            return b""
+        file.seek(start if start >= 0 else max(0, found.st_size + start))
+        return file.read(longest)
+
+
+def _size(record: Path) -> int:
+    try:
+        return record.lstat().st_size
+    except OSError:
+        return 0

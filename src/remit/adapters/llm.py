@@ -51,7 +51,11 @@ class LlmConfig(ModelSettings):
         description="Longest answer of one turn. null: the model's limit.",
     )
     max_turns: int = Field(
-        default=50, ge=1, le=1000, description="A run ends after so many turns of the model."
+        default=50,
+        ge=1,
+        le=1000,
+        description="A run ends after so many turns of the model, if the company's limit "
+        "turnsPerRun is not lower.",
     )
     timeout_seconds: int = Field(
         default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import stat
 from contextlib import AsyncExitStack
@@ -77,8 +79,8 @@ def _remit(context: RunContext) -> Any:
 
 
 async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
-    limits = UsageLimits(request_limit=context.config.max_turns)
-    longest = 0
+    limits = UsageLimits(request_limit=context.fewest_turns(context.config.max_turns))
+    longest = turns = 0
     async with agent.iter(
         context.turn,
         message_history=_history(context),
@@ -93,6 +95,11 @@ async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
                 calls = any(hasattr(part, "tool_name") for part in answer.parts)
                 # Before its tools are called, so that nothing more is asked of the model.
                 await context.spend(_usage(talk.usage), last=not calls)
+                turns += 1
+                context.pace.turn(turns)
+                for part in answer.parts:
+                    if hasattr(part, "tool_name"):
+                        context.pace.call(part.tool_name, _arguments(part), ours=True)
         result = talk.result
     context.spent = _usage(talk.usage)
     session = None
@@ -140,6 +147,15 @@ def _note(context: RunContext, answer: Any) -> None:
             context.log(f"{part.tool_name} {part.args}"[:_LONGEST_NOTE], "stdout")
         elif isinstance(said, str) and said:
             context.log(said[:_LONGEST_NOTE], "stdout")
+
+
+def _arguments(part: Any) -> Any:
+    """Of a call; some models write them as text."""
+    given = getattr(part, "args", None)
+    if isinstance(given, str):
+        with contextlib.suppress(ValueError):
+            return json.loads(given)
+    return given
 
 
 def _usage(taken: Any) -> Usage:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remit.adapters.pace import Pace
 from remit.errors import Unsupported
 
 
@@ -90,6 +91,10 @@ class RunContext(ABC):
     money_left: int | None = None
     #: The last that its programs printed on their standard error.
     complaint: str = ""
+    #: How many turns of the model a run may take; None without a limit.
+    most_turns: int | None = None
+    #: Counts turns and calls, for those who see them; raises when the run is to end.
+    pace: Pace = Pace()
 
     @abstractmethod
     async def start(
@@ -125,6 +130,10 @@ class RunContext(ABC):
     @abstractmethod
     async def reported(self) -> RunResult:
         """Wait until whoever has the token says how the run ended; for agents elsewhere."""
+
+    def fewest_turns(self, own: int | None) -> int | None:
+        """The company's limit, or that of the run's own configuration if it is less."""
+        return min((one for one in (own, self.most_turns) if one is not None), default=None)
 
     def key(self) -> str | None:
         """The key for a model or a remote agent, if the configuration names a secret."""

@@ -52,6 +52,28 @@ def lines(one: Mapping[str, Any]) -> list[str]:
     return said
 
 
+def limits(one: Mapping[str, Any]) -> list[str]:
+    """What of the company's limits holds for an agent, and how much is used."""
+    now = one["limits"]
+    said = [
+        (
+            f"limits: {_most(now['agentRunsPerHour'])} runs an hour, "
+            f"{_most(now['agentTokensPerDay'])} tokens a day ({now['tokensToday']:,} today)"
+        )
+    ]
+    if now["companyCentsPerDay"] is not None:
+        spent = amount("money", now["companyMoneyToday"])
+        most = amount("money", now["companyCentsPerDay"] * 10_000)
+        said.append(f"  the company has spent ${spent} of ${most} today")
+    if now["heldUntil"] is not None:
+        said.append(f"  it is not started before {now['heldUntil']}")
+    return said
+
+
+def _most(limit: int | None) -> str:
+    return "any number of" if limit is None else f"{limit:,}"
+
+
 def short(one: Mapping[str, Any]) -> str:
     """One line for a table: what is left of what."""
     parts = []

@@ -246,6 +246,7 @@ def _load_mcp(app: App, instance: Instance) -> Endpoint:
     """In a thread, because the import takes a second."""
     from remit.entrypoints.mcp.endpoint import build_endpoint
     from remit.entrypoints.mcp.proxy_tools import ProxyTools
+    from remit.entrypoints.mcp.repetition import build_admission
     from remit.entrypoints.mcp.tools import build_authenticate, build_listed, build_tools
     from remit.entrypoints.mcp.upstream import Pool
 
@@ -256,6 +257,7 @@ def _load_mcp(app: App, instance: Instance) -> Endpoint:
         tools=tools,
         listed=build_listed(app, tools, others.listed),
         find=others.find,
+        admit=build_admission(app),
         needs=pool,
         authenticate=build_authenticate(app),
         version=__version__,

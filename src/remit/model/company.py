@@ -26,6 +26,8 @@ class Company:
     #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
     review_hours: str
     created_at: Micros
+    #: JSON text: the limits that somebody set; see `model/limit.py`.
+    limits: str = "{}"
 
 
 DEFAULT_REVIEW_HOURS = "1, 4, 24"

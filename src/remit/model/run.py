@@ -58,6 +58,8 @@ class Run:
     shown: int
     #: Whether it said that it has more to do, and wants to be started again at once.
     goes_on: bool
+    #: Whether its cost was worked out from what earlier runs cost, because nobody said.
+    cost_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 from remit.adapters import registry
 from remit.adapters.contract import Adapter
+from remit.adapters.pace import Pace
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.clock import Clock
 from remit.errors import Refused, RemitError, Unavailable, Unsupported
 from remit.ids import Ids
+from remit.model.limit import RUNAWAY
 from remit.model.secret import filled, named_in
 from remit.runtime import cgroups, homes, prompt, sandbox
 from remit.runtime.journal import Journal
@@ -25,6 +27,7 @@ from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.secrets import Vault
 from remit.runtime.sessions import resumable
+from remit.runtime.streaks import Streaks
 from remit.runtime.workspace import create_workspace
 from remit.services import budgets, claiming, inbox, mcp_servers, overview
 from remit.services.command import Gate
@@ -52,6 +55,7 @@ class Instance(Protocol):
     library: Library
     vault: Vault
     kept: Kept
+    streaks: Streaks
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ class Context(RunContext):
     hidden: Sequence[Path] = ()
     #: What is left to spend, in millionths of a dollar.
     money_left: int | None = None
+    most_turns: int | None = None
+    pace: Pace = field(default_factory=Pace)
     spent: Usage = field(default_factory=Usage)
     recorded: Usage = field(default_factory=Usage)
     #: Why nothing more may be spent.
@@ -305,10 +311,21 @@ async def _prepare(
         gate=app.gate,
         may_have_full_access=briefing["full_access"],
         money_left=briefing["left"].get("money"),
+        most_turns=briefing["limits"]["turns_per_run"],
+        pace=_pace(app, claimed, briefing["limits"]),
         known=known,
         secret=secret,
         injected=injected,
         hidden=[app.settings.home],
+    )
+
+
+def _pace(app: Instance, claimed: Claimed, limits: Mapping[str, int | None]) -> Pace:
+    """What a run does with other tools than Remit's is seen by its adapter alone."""
+    return Pace(
+        turns=limits["turns_per_run"],
+        repeats=limits["identical_calls"],
+        elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
     )
 
 
@@ -403,4 +420,5 @@ def report(result: RunResult) -> dict[str, Any]:
         "cost_micros": result.usage.cost_micros,
         "exit_reason": result.reason,
         "error": result.error,
+        "fault": RUNAWAY.get(result.reason),
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from remit.adapters import registry
 from remit.adapters.contract import Adapter
+from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult, Usage
 from remit.errors import Refused, RemitError, Unsupported
 from remit.runtime.execution import Context, Instance, call, lent_to, uninterrupted
@@ -149,6 +150,10 @@ def _context(
         secret=secret,
         money_left=known["left"].get("money"),
         tokens_left=known["left"].get("tokens"),
+        most_turns=known["limits"]["turns_per_run"],
+        pace=Pace(
+            turns=known["limits"]["turns_per_run"], repeats=known["limits"]["identical_calls"]
+        ),
         journal=Unkept(),
         gate=app.gate,
         may_have_full_access=known["full_access"],

@@ -17,7 +17,7 @@ from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.silence import Silence
-from remit.services import budgets, claiming, run_endings, runs
+from remit.services import budgets, claiming, limits, run_endings, runs
 from remit.services.identity import as_system
 
 log = logging.getLogger(__name__)
@@ -201,6 +201,8 @@ class Worker:
                 await self._app.gate(as_system(), claiming.settle, agent=agent)
             elif refusal.reason == claiming.NOTHING_LEFT:
                 await self._app.gate(as_system(), budgets.hold, agent=agent)
+            elif refusal.reason == limits.REACHED:
+                await self._app.gate(as_system(), limits.hold, agent=agent)
             return False  # otherwise another worker was faster
         except NotFound:
             return False
@@ -243,6 +245,7 @@ class Worker:
             log.exception("run %s could not be ended properly", claimed.run_id)
         finally:
             self._running.pop(claimed.agent_id, None)
+            self._app.streaks.interrupt(claimed.run_id)
             self._woken.set()
         await self._remove(claimed.workspace)
 

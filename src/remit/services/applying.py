@@ -13,6 +13,7 @@ from typing import Any
 from remit.authority import Action
 from remit.errors import BadInput
 from remit.model.grant import Grant, parse_level, parse_mode
+from remit.model.limit import is_as_before
 from remit.model.secret import source_name
 from remit.model.text import clean_line
 from remit.services import (
@@ -38,6 +39,7 @@ COMPANY = {
     "chatLLMProvider": "chat_llm_provider",
     "chatLLMModel": "chat_llm_model",
     "reviewHours": "review_hours",
+    "limits": "limits",
 }
 GRANT = ("agent", "resource", "level", "mode", "expiresAt", "scope")
 SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")
@@ -125,6 +127,8 @@ def _company(ctx: Context, plan: Plan, given: Entry) -> None:
         if ("" if was[key] is None else was[key]) != value
     }
     with at("company", tuple(COMPANY)):
+        if "limits" in differs and is_as_before(found.limits, differs["limits"]):
+            del differs["limits"]
         if differs:
             assert ctx.company is not None
             companies.change.body(ctx, company=ctx.company, **differs)

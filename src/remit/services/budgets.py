@@ -14,7 +14,7 @@ from remit.clock import month_of, next_month
 from remit.model.agent import Agent
 from remit.model.budget import Account, Kind, Reservation, Stop, shown
 from remit.model.decision import Decision, Effect
-from remit.services import approval_engine, ledger, lookup, views, waking
+from remit.services import approval_engine, ledger, limits, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.ledger import Means, charge
 from remit.services.running import entered, require_look, system_only
@@ -36,9 +36,11 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, Any]
     ledger.took(ctx, found, total)
     means = ledger.means(ctx, found.agent_id)
     over = next((one for one in means.values() if one.left <= 0), None)
+    reached = limits.money_reached(ctx)
+    said = None if reached is None else limits.sentence(ctx, reached)
     return {
-        "left": {kind.value: one.left for kind, one in means.items()},
-        "over": None if over is None else sentence(ctx, over),
+        "left": limits.capped(ctx, {kind.value: one.left for kind, one in means.items()}),
+        "over": said if over is None else sentence(ctx, over),
     }
 
 
@@ -134,7 +136,7 @@ def mine(ctx: Context) -> dict[str, Any]:
 
 def overview(ctx: Context, agent: Agent) -> dict[str, Any]:
     month = month_of(ctx.now)
-    spent = ctx.tx.one(statements.SPENT, agent=agent.id, month=month)
+    spent = ctx.tx.one(statements.SPENT, agent=agent.id, month=month, following=next_month(ctx.now))
     stop = ctx.tx.one(statements.STOP_OF, agent=agent.id)
     chains = ledger.payers(ctx, agent.id)
     return {
@@ -147,6 +149,7 @@ def overview(ctx: Context, agent: Agent) -> dict[str, Any]:
             for kind in Kind
         },
         "stopped_at": views.time(stop.since) if stop else None,
+        "limits": limits.overview(ctx, agent),
     }
 
 
@@ -206,7 +209,12 @@ def listing(
     month = month_of(ctx.now)
     spent = {
         one.agent_id: one
-        for one in ctx.tx.all(statements.SPENT_IN_COMPANY, company=ctx.company, month=month)
+        for one in ctx.tx.all(
+            statements.SPENT_IN_COMPANY,
+            company=ctx.company,
+            month=month,
+            following=next_month(ctx.now),
+        )
     }
     accounts: dict[tuple[str, Kind], Account] = {
         (one.agent_id, one.kind): one

@@ -17,8 +17,9 @@ from remit.ids import RunId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
+from remit.model.limit import stored
 from remit.model.run import RunStatus, longest_pause
-from remit.services import budgets, halts, ledger, lookup, views, waking
+from remit.services import budgets, halts, ledger, limits, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
@@ -76,6 +77,11 @@ def claim(
             budgets.sentence(ctx, over),
             "It goes on with the next month, or when the budget is raised.",
             code=NOTHING_LEFT,
+        )
+    reached = limits.keeping(ctx, found)
+    if reached is not None:
+        raise Conflict(
+            limits.sentence(ctx, reached), limits.next_step(ctx, reached), code=limits.REACHED
         )
     if _cannot_start(found) or not ctx.tx.run(
         leases.CLAIM,
@@ -252,7 +258,10 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     return {
         "failures": lease.failures if lease else 0,
-        "left": {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()},
+        "left": limits.capped(
+            ctx, {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+        ),
+        "limits": stored(company.limits).view(),
         "agent": {
             **views.agent(agent),
             "prompt": agent.prompt,

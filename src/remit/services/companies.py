@@ -12,10 +12,13 @@ from remit.ids import CompanyId
 from remit.model.company import DEFAULT_REVIEW_HOURS, Company, company_name
 from remit.model.company import review_hours as hours
 from remit.model.event import GENESIS
+from remit.model.limit import changed as with_limits
+from remit.model.limit import stored
 from remit.model.mail import Messaging
 from remit.model.principal import ActorKind
 from remit.model.text import clean_line, name_key
 from remit.model.user import UserRole
+from remit.services import limits as limits_at_work
 from remit.services import lookup, roots, users, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.verbs import Added
@@ -100,7 +103,7 @@ def _with_part(ctx: Context, company: Company) -> dict[str, Any]:
     }
 
 
-@command("companies.change", Added("review_hours", None))
+@command("companies.change", Added("review_hours", None), Added("limits", None))
 def change(
     ctx: Context,
     *,
@@ -112,11 +115,13 @@ def change(
     chat_llm_provider: object = None,
     chat_llm_model: object = None,
     review_hours: object = None,
+    limits: object = None,
     expected: Mapping[str, object] | None = None,
 ) -> Answer:
     """Rename a company, or change how it is run. An empty text takes a default back.
 
-    `expected` is what the caller saw before; when somebody else was quicker, nothing is changed.
+    `limits` are those to be changed; 0 or "none" turns one off. `expected` is what the caller saw
+    before; when somebody else was quicker, nothing is changed.
     """
     found = _entered(ctx, company, Action.COMPANY_CHANGE)
     _check_unchanged(found, expected or {})
@@ -137,11 +142,13 @@ def change(
         chat_llm_provider=_default(chat_llm_provider, "chatLLMProvider", found.chat_llm_provider),
         chat_llm_model=_default(chat_llm_model, "chatLLMModel", found.chat_llm_model),
         review_hours=found.review_hours if review_hours is None else hours(review_hours),
+        limits=found.limits if limits is None else with_limits(found.limits, limits),
     )
     taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
     if taken is not None and taken.id != found.id:
         raise AlreadyExists(f"There is a company named {new.name!r} already.")
     ctx.tx.run(people.CHANGE_COMPANY, **new_values(new), new_key=name_key(new.name))
+    limits_at_work.changed(ctx, stored(found.limits), stored(new.limits))
     was, now = views.company(found), views.company(new)
     ctx.record(
         "company.change",
@@ -157,7 +164,10 @@ def change(
 def _check_unchanged(company: Company, expected: Mapping[str, object]) -> None:
     now = views.company(company)
     for setting, was in expected.items():
-        if setting in now and now[setting] != was:
+        is_now = now.get(setting)
+        if isinstance(is_now, Mapping) and isinstance(was, Mapping):
+            is_now = {name: is_now.get(name) for name in was}
+        if setting in now and is_now != was:
             raise Conflict(
                 f"Somebody else changed {setting.replace('_', ' ')} meanwhile.",
                 "Look at what it is now, then change it if you still want to.",

@@ -11,7 +11,7 @@ from remit.model.run import (
     Lease,
     RunStatus,
 )
-from remit.services import budgets, halts, ledger, lookup, tree, views, waits
+from remit.services import budgets, halts, ledger, limits, lookup, tree, views, waits
 from remit.services.command import Context, query
 from remit.services.running import require_look
 from remit.store import due, leases
@@ -65,6 +65,9 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     over = ledger.used_up(ctx, agent.id)
     if over is not None:
         return "budget", f"{budgets.sentence(ctx, over)} It goes on when there is some again."
+    reached = limits.keeping(ctx, agent)
+    if reached is not None:
+        return "limit", f"{limits.sentence(ctx, reached)} {limits.next_step(ctx, reached)}"
     missing = _without_adapter(ctx, agent)
     if missing is not None:
         return "no_adapter", missing

@@ -18,7 +18,7 @@ from remit.model.agent import Agent, AgentStatus
 from remit.model.job import MOST_ATTEMPTS, Job, JobStatus
 from remit.model.mail import Message
 from remit.model.principal import ActorKind, Principal
-from remit.services import budgets, files, halts, jobs, ledger, lookup, views
+from remit.services import budgets, files, halts, jobs, ledger, limits, lookup, views
 from remit.services.claiming import LEASE_TIME, MOST_AT_ONCE, has_full_access
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.running import system_only
@@ -159,6 +159,10 @@ def material(ctx: Context, *, job: str, epoch: int) -> dict[str, Any]:
     agent = _sender(ctx, found)
     if (over := ledger.used_up(ctx, agent.id)) is not None:
         raise Refused(budgets.sentence(ctx, over), code=budgets.OVER)
+    if (reached := limits.money_reached(ctx)) is not None:
+        raise Refused(
+            limits.sentence(ctx, reached), limits.next_step(ctx, reached), code=limits.REACHED
+        )
     message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.message_id)
     assert message is not None
     body = ctx.tx.one(
@@ -170,7 +174,10 @@ def material(ctx: Context, *, job: str, epoch: int) -> dict[str, Any]:
         "adapter_type": found.adapter_type,
         "adapter_config": json.loads(found.adapter_config),
         "full_access": has_full_access(ctx, agent),
-        "left": {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()},
+        "left": limits.capped(
+            ctx, {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+        ),
+        "limits": limits.of_company(ctx).view(),
         "subject": message.subject,
         "body": {"id": message.body_file_id, "hash": body.sha256},
         "attachments": _attachments(ctx, agent, message),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from remit.clock import Micros, month_of
+from remit.clock import Micros, day_of, month_of, next_month
 from remit.errors import Conflict
 from remit.ids import AgentId
 from remit.model.agent import Agent
@@ -26,7 +26,7 @@ from remit.model.budget import (
     limit_of,
     shown,
 )
-from remit.model.run import Run
+from remit.model.run import Run, RunStatus
 from remit.services import lookup
 from remit.services.command import Context
 from remit.store import budgets as statements
@@ -110,7 +110,7 @@ def charge(ctx: Context, agent: str, taken: Taken) -> None:
     ctx.tx.run(
         statements.SPEND,
         agent_id=agent,
-        month=month,
+        day=day_of(ctx.now),
         company_id=ctx.company,
         money_micros=amounts[Kind.MONEY],
         tokens=amounts[Kind.TOKENS],
@@ -139,14 +139,37 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
     now = ctx.tx.one(run_statements.RUN, run=run.id)
     assert now is not None
     known = {name: max(getattr(now, name), total.get(name) or 0) for name in COUNTED}
-    later = replace(now, **known)
+    later = _priced(ctx, replace(now, **known))
     if later == now:
         return now
     ctx.tx.run(
-        run_statements.COUNT_USAGE, run=run.id, **{f"new_{name}": known[name] for name in COUNTED}
+        run_statements.COUNT_USAGE,
+        run=run.id,
+        new_cost_estimated=later.cost_estimated,
+        **{f"new_{name}": getattr(later, name) for name in COUNTED},
     )
     charge(ctx, run.agent_id, _More(now, later))
     return later
+
+
+def _priced(ctx: Context, run: Run) -> Run:
+    """A run that was cut off before its program said what it cost: about as much for each token as
+    the agent's runs before, or else those of others with the same adapter."""
+    tokens = run.tokens_in + run.tokens_out
+    was_cut = run.status not in (RunStatus.RUNNING, RunStatus.COMPLETED)
+    if not was_cut or not tokens or (run.cost_micros and not run.cost_estimated):
+        return run
+    cost, of_tokens = ctx.tx.one(
+        run_statements.PRICE_OF_AGENT, agent=run.agent_id, adapter=run.adapter_type
+    ) or (0, 0)
+    if not of_tokens:
+        cost, of_tokens = ctx.tx.one(
+            run_statements.PRICE_IN_COMPANY, company=run.company_id, adapter=run.adapter_type
+        ) or (0, 0)
+    estimate = cost * tokens // of_tokens if of_tokens else 0
+    if estimate <= run.cost_micros:
+        return run
+    return replace(run, cost_micros=estimate, cost_estimated=True)
 
 
 class _More:
@@ -226,12 +249,63 @@ def change_limits(ctx: Context, before: Agent, now: Agent) -> None:
         elif was is None:
             lefts = picture(ctx)
             recount(ctx)
+            above = _above(ctx, now, kind)
+            if above is not None:
+                _take_over_spending(ctx, now, kind, above)
             check(ctx, lefts)
+            if above is None:  # what was spent may be more than it is to be from now on
+                _take_over_spending(ctx, now, kind, None)
             _record(ctx, "budget.reserve", now, kind, None, amount)
         else:
             _resize(ctx, now, kind, amount)
             action = "budget.raise" if amount > was else "budget.return"
             _record(ctx, action, now, kind, was, amount)
+
+
+def _take_over_spending(ctx: Context, agent: Agent, kind: Kind, above: Account | None) -> None:
+    """A new account has paid what was spent in this month by whoever lives on it; the account
+    above paid that until now, if there is one."""
+    month = month_of(ctx.now)
+    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    assert account is not None, "it was opened just now"
+    spent = _spent_by_those_on(ctx, agent.id, kind)
+    if above is not None:
+        spent = min(spent, above.charged_in(month), max(account.left(month), 0))
+    if not spent:
+        return
+    _keep(ctx, _charged(account, spent, month))
+    if above is not None:
+        _keep(ctx, _charged(above, -spent, month))
+
+
+def _spent_by_those_on(ctx: Context, agent: AgentId, kind: Kind) -> int:
+    """What those who live on the account of an agent spent in this month, besides what others set
+    aside for them."""
+    month, following = month_of(ctx.now), next_month(ctx.now)
+    nodes = {node.id: node for node in ctx.tx.all(statements.TREE, company=ctx.company)}
+    limits = {node.id for node in nodes.values() if _limit(node, kind) is not None}
+    covered = {
+        one
+        for one in nodes
+        if one == agent or (one not in limits and _nearest(nodes, limits, one) == agent)
+    }
+    spent = sum(
+        one.of(kind)
+        for one in ctx.tx.all(
+            statements.SPENT_IN_COMPANY, company=ctx.company, month=month, following=following
+        )
+        if one.agent_id in covered
+    )
+    apart = sum(
+        one.spent - one.before(month)
+        for one in ctx.tx.all(statements.SPENT_IN_MONTH, company=ctx.company, month=month)
+        if one.kind is kind
+        and one.agent_id in covered
+        and (
+            one.closed_at is None or (one.account_id is not None and one.account_id not in covered)
+        )
+    )
+    return max(spent - apart, 0)
 
 
 def dissolve(ctx: Context, agent: Agent) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from remit.clock import next_month
 from remit.errors import Conflict
 from remit.model.agent import Agent, AgentStatus
+from remit.model.limit import Reached
 from remit.model.run import (
     ENDED_WELL,
     FAILURES_TOLD,
@@ -31,6 +32,7 @@ from remit.services import (
     going_on,
     inbox,
     ledger,
+    limits,
     lookup,
     toolset,
     tree,
@@ -77,7 +79,7 @@ def finish(
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None, now=ctx.now)
     agent = lookup.agent_row(ctx, run.agent_id)
     assert agent is not None
-    over = _over_budget(ctx, run, report) is not None
+    over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
     inbox.run_ended(
         ctx, run.id, run.agent_id, well=ended in ENDED_WELL, counted=counted and not over
     )
@@ -132,7 +134,8 @@ def release(
             waking.wake(ctx, agent.id, "something is left to do")
         return
     over = _over_budget(ctx, run, report)
-    after = _after(lease, ended, report, progress, over is not None)
+    too_much = _over_limit(ctx, report)
+    after = _after(lease, ended, report, progress, over is not None or too_much is not None)
     nudges = lease.idle_runs
     if ended is RunStatus.COMPLETED or after.was_cut:
         at_once = (run.goes_on or after.was_cut) and progress
@@ -159,9 +162,11 @@ def release(
     if again:
         why = lease.why if _is_newer(lease, seen) else "something is left to do"
         ctx.tx.run(leases.WAKE_AGAIN, agent=agent.id, due=due, new_why=why)
+    if too_much is not None:
+        limits.note(ctx, too_much)
     if over is not None:
         budgets.put_on_hold(ctx, agent, over)
-    else:
+    elif too_much is None:
         _say_what_follows(ctx, agent, lease, ended, after)
 
 
@@ -175,6 +180,11 @@ def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Me
     if report.get("exit_reason") != budgets.OVER:
         return None
     return ledger.used_up(ctx, run.agent_id)
+
+
+def _over_limit(ctx: Context, report: Mapping[str, Any]) -> Reached | None:
+    """The limit of the company's money that ended a run."""
+    return limits.money_reached(ctx) if report.get("exit_reason") == budgets.OVER else None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from remit.model.event import Event
 from remit.model.file import AccessEntry, File, Version
 from remit.model.grant import Grant, Level
 from remit.model.job import Job
+from remit.model.limit import stored as limits_of
 from remit.model.mail import BACKGROUND, Message
 from remit.model.outcome import Outcome, why_not_actionable
 from remit.model.permission import CAN_CREATE_AGENTS, can_create_agents
@@ -41,6 +42,7 @@ def company(value: Company) -> View:
         "chat_llm_provider": value.chat_llm_provider,
         "chat_llm_model": value.chat_llm_model,
         "review_hours": value.review_hours,
+        "limits": limits_of(value.limits).view(),
         "created_at": time(value.created_at),
     }
 
@@ -307,6 +309,7 @@ def run(value: Run) -> View:
         "tokens_out": value.tokens_out,
         "tokens_cached": value.tokens_cached,
         "cost_usd": value.cost_micros / 1_000_000,
+        "cost_estimated": value.cost_estimated,
         "exit_reason": value.exit_reason,
         "error": value.error,
         "accountable_user_id": value.accountable_user_id,

@@ -23,10 +23,12 @@ from remit.services import (
     inbox,
     jobs,
     letters,
+    limits,
     lookup,
     loose,
     outbox,
     questions,
+    runaway,
     schedules,
     signs,
     views,
@@ -114,12 +116,19 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             title = f"{_subject(ctx, unsent)} (to {unsent.address}: {unsent.ended_why})"
             items.append(_item(ctx, "dead_letter", unsent.message_id, title, unsent))
     items += [
-        _about_agent(
+        runaway.runaway_item(ctx, run)
+        or _about_agent(
             ctx, "failed_run", run.id, f"A run {run.status.value}", run.agent_id, run.ended_at
         )
         for run in ctx.tx.all(run_statements.FAILED_RUNS, company=ctx.company, limit=MOST)
         if _in_reach(ctx, run.agent_id) and run.agent_id not in held
     ]
+    items += [
+        runaway.silent_item(ctx, run, last)
+        for run, last in runaway.silent(ctx)
+        if _in_reach(ctx, run.agent_id)
+    ]
+    items += [limits.item(ctx, reached) for reached in limits.awaiting(ctx)]
     return items + _budget_stops(ctx, stops)
 
 

@@ -88,6 +88,13 @@ OPEN_OF_AGENT = Statement(
     select(*_reservation).where(reservations.c.agent_id == bind("agent"), _open),
     into(Reservation),
 )
+#: Out of which something was spent in a month, also those that are closed.
+SPENT_IN_MONTH = Statement(
+    select(*_reservation).where(
+        reservations.c.company_id == bind("company"), reservations.c.month == bind("month")
+    ),
+    into(Reservation),
+)
 OPEN_IN_COMPANY = Statement(
     select(*_reservation).where(reservations.c.company_id == bind("company"), _open),
     into(Reservation),
@@ -164,7 +171,7 @@ ANY_LIMIT = Statement(
 def _spend(dialect: object) -> object:
     new = dialect.insert(spending)  # type: ignore[attr-defined]
     return new.on_conflict_do_update(
-        index_elements=[spending.c.agent_id, spending.c.month],
+        index_elements=[spending.c.agent_id, spending.c.day],
         set_={
             "money_micros": spending.c.money_micros + new.excluded.money_micros,
             "tokens": spending.c.tokens + new.excluded.tokens,
@@ -185,16 +192,22 @@ class Spent:
         return self.money_micros if kind is Kind.MONEY else self.tokens
 
 
+_spent = (
+    spending.c.agent_id,
+    func.sum(spending.c.money_micros).cast(BigInteger).label("money_micros"),
+    func.sum(spending.c.tokens).cast(BigInteger).label("tokens"),
+)
+_in_month = and_(spending.c.day >= bind("month"), spending.c.day < bind("following"))
 SPENT = Statement(
-    select(*columns(spending, Spent)).where(
-        spending.c.agent_id == bind("agent"), spending.c.month == bind("month")
-    ),
+    select(*_spent)
+    .where(spending.c.agent_id == bind("agent"), _in_month)
+    .group_by(spending.c.agent_id),
     into(Spent),
 )
 SPENT_IN_COMPANY = Statement(
-    select(*columns(spending, Spent)).where(
-        spending.c.company_id == bind("company"), spending.c.month == bind("month")
-    ),
+    select(*_spent)
+    .where(spending.c.company_id == bind("company"), _in_month)
+    .group_by(spending.c.agent_id),
     into(Spent),
 )
 

@@ -26,6 +26,7 @@ from remit.ids import AgentId, CompanyId, RunId
 from remit.model.run import HELD, Lease
 from remit.store.due import DUE, DUE_BY_CLOCK, DUE_BY_NEWS, IS_DUE
 from remit.store.halts import stopped
+from remit.store.limits import limited
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
     agent_leases,
@@ -123,6 +124,7 @@ _awaited = (
         _free,
         _may_start,
         not_(stopped(agent_leases)),
+        not_(limited(agent_leases)),
     )
     .subquery()
 )

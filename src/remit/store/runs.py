@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
+    Select,
     and_,
     exists,
     func,
     insert,
     literal,
+    not_,
     or_,
     select,
     true,
@@ -107,10 +111,40 @@ COUNT_USAGE = change(
     .values(
         {
             name: bind(f"new_{name}")
-            for name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+            for name in (
+                *("tokens_in", "tokens_out", "tokens_cached"),
+                *("cost_micros", "cost_estimated"),
+            )
         }
     )
 )
+
+
+def _price(newest: Select[Any]) -> Statement[tuple[int, int]]:
+    """What some of the newest runs cost, and how many tokens they took for that."""
+    some = newest.subquery()
+    return Statement(
+        select(
+            func.coalesce(func.sum(some.c.cost_micros), 0).cast(BigInteger),
+            func.coalesce(func.sum(some.c.tokens_in + some.c.tokens_out), 0).cast(BigInteger),
+        ).where(
+            some.c.adapter_type == bind("adapter"),
+            some.c.cost_micros > 0,
+            not_(some.c.cost_estimated),
+        ),
+        lambda cost, tokens: (int(cost), int(tokens)),
+    )
+
+
+_newest = select(
+    runs.c.adapter_type,
+    runs.c.cost_micros,
+    runs.c.cost_estimated,
+    runs.c.tokens_in,
+    runs.c.tokens_out,
+).order_by(runs.c.id.desc())
+PRICE_OF_AGENT = _price(_newest.where(runs.c.agent_id == bind("agent")).limit(100))
+PRICE_IN_COMPANY = _price(_newest.where(runs.c.company_id == bind("company")).limit(500))
 TOOK_UP = change(
     update(runs).where(runs.c.id == bind("run")).values(message_ids=bind("new_message_ids"))
 )

@@ -36,6 +36,7 @@ from remit.services import (
     claiming,
     companies,
     inbox,
+    limits,
     mail,
     outcomes,
     runs,
@@ -300,9 +301,10 @@ class Simulation:
                 workspace=str(self._settings.workspaces / run),
                 worker="simulated",
             )
-        except (Conflict, NotFound):
+        except (Conflict, NotFound) as refusal:
+            follows = limits.hold if refusal.reason == limits.REACHED else claiming.settle
             with contextlib.suppress(RemitError):
-                self.do(claiming.settle, caller=as_system(), agent=agent)
+                self.do(follows, caller=as_system(), agent=agent)
             return False
         member = self.members.get(agent) or self.adopt(agent)
         member.turns += 1

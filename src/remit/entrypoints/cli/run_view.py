@@ -76,7 +76,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
             "tokens in": one["tokensIn"],
             "tokens out": one["tokensOut"],
             "from cache": one["tokensCached"],
-            "cost": money(one["costUsd"]),
+            "cost": cost(one),
             "context": one["contextLength"],
             "session": one["sessionId"],
             "adapter": one["adapterType"],
@@ -115,6 +115,12 @@ def tokens(run: dict[str, Any]) -> str:
 
 def money(usd: float | None) -> str:
     return f"${usd:.4f}" if usd else ""
+
+
+def cost(run: dict[str, Any]) -> str:
+    """What it cost; whether that is an estimate, because it was cut off."""
+    shown = money(run["costUsd"])
+    return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown
 
 
 def follow(session: Session, run: str) -> Iterator[dict[str, Any]]:

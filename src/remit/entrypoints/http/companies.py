@@ -35,6 +35,8 @@ class ChangeBody(Body):
     chat_llm_model: Annotated[str | None, Field(alias="chatLLMModel")] = None
     #: After how many hours each what does not move is looked at again, such as `1, 4, 24`.
     review_hours: str | None = None
+    #: Those to be changed, such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.
+    limits: dict[str, int | str | None] | None = None
 
 
 class StopBody(Body):

@@ -64,6 +64,8 @@ ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: A tool by its name that is in no list of ours, for the bearer of a token.
 FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
+#: Asked before a tool is called: by whom, which one, and with what.
+Admit = Callable[[str, str, Any], Awaitable[None]]
 
 
 def build_endpoint(
@@ -74,18 +76,20 @@ def build_endpoint(
     allowed_hosts: Sequence[str],
     listed: ToolsOf | None = None,
     find: FindTool | None = None,
+    admit: Admit | None = None,
     needs: AbstractAsyncContextManager[object] | None = None,
 ) -> Endpoint:
     """An endpoint that calls `tools(token)` for whoever holds the token.
 
     It lists them, or `listed(token)` if not everybody has to read of everything. What is not among
-    them `find` may know; `needs` is entered while it serves.
+    them `find` may know; `needs` is entered while it serves. `admit` may refuse a call before it
+    is made.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
     return Endpoint(
-        _server(tools, listed or tools, find, version),
+        _server(tools, listed or tools, find, admit, version),
         authenticate,
         _security(allowed_hosts),
         needs or nullcontext(),
@@ -206,7 +210,7 @@ class _Exchange:
 
 
 def _server(
-    tools: ToolsOf, listed: ToolsOf, find: FindTool | None, version: str
+    tools: ToolsOf, listed: ToolsOf, find: FindTool | None, admit: Admit | None, version: str
 ) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
@@ -222,6 +226,8 @@ def _server(
     ) -> dict[str, Any]:
         try:
             token = _token(context)
+            if admit is not None:  # what is wrong can be repeated as well
+                await admit(token, call.name, call.arguments or {})
             tool = await find(token, call.name) if find is not None else None
             tool = tool or _find(await tools(token), call.name)
             answer = await tool.call(token, validate(tool, call.arguments or {}))

@@ -12,6 +12,7 @@ from remit.entrypoints.web.company import entered
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import AlreadyExists, Conflict, NotFound
+from remit.model.limit import WORDS, Limit
 from remit.services import companies, users
 
 PAGE: Final = 50
@@ -22,6 +23,14 @@ MESSAGING: Final = (
     ("subtree", "Subtree", "Also to everybody who works below it, not only its own reports."),
     ("open", "Open", "Everybody writes to everybody in the company."),
 )
+_LABELS: Final = {
+    Limit.TURNS_PER_RUN: "Turns of a run",
+    Limit.IDENTICAL_CALLS: "Identical calls in a row",
+    Limit.AGENT_RUNS_PER_HOUR: "Runs of an agent an hour",
+    Limit.AGENT_TOKENS_PER_DAY: "Tokens of an agent a day",
+    Limit.COMPANY_RUNS_PER_HOUR: "Runs of the company an hour",
+    Limit.COMPANY_CENTS_PER_DAY: "Cents of the company a day",
+}
 _SWITCHES: Final = (
     "require_board_approval_for_new_agents",
     "require_approval_for_config_changes",
@@ -34,6 +43,7 @@ def routes(site: Site) -> list[Route]:
     return [
         site.page(f"{here}/settings", show),
         site.action(f"{here}/settings/change", change, show),
+        site.action(f"{here}/settings/limits", change_limits, show),
         site.page(f"{here}/people", back),
         site.action(f"{here}/people", add, show),
         site.page(f"{here}/people/{{user}}", person),
@@ -59,6 +69,10 @@ async def show(visit: Visit) -> Response:
         typed=now if late or visit.problem is None else {**now, **_typed(visit.form)},
         may_change=visit.decides and visit.whole,
         messaging=MESSAGING,
+        limits=[
+            (limit.value, _LABELS[limit], WORDS[limit], _typed_limit(visit, now, limit, late=late))
+            for limit in Limit
+        ],
         people=people,
         names=await asking.names(visit, (one["scope_agent_id"] for one in people)),
         more=f"/companies/{company}/settings?after={people[-1]['id']}#people"
@@ -80,6 +94,32 @@ async def change(visit: Visit) -> Done:
         company=company,
         expected={name: was[name] or None if name in _TEXTS else was[name] for name in changed},
         **changed,
+    )
+    return Done(here, "Saved.")
+
+
+def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool) -> str:
+    """What somebody typed and was not taken, or else what it is; empty where there is none."""
+    if visit.problem is not None and not late and limit.value in visit.form.fields:
+        return visit.form.text(limit.value)
+    found = now["limits"][limit.value]
+    return "" if found is None else str(found)
+
+
+async def change_limits(visit: Visit) -> Done:
+    """Only what differs from what the form was made with, and only if that is still so."""
+    company, form = await entered(visit), visit.form
+    here = f"/companies/{company}/settings#limits"
+    differ = [
+        limit.value for limit in Limit if form.text(limit.value) != form.text(f"was_{limit.value}")
+    ]
+    if not differ:
+        return Done(here, "It is as it was.")
+    await visit.do(
+        companies.change,
+        company=company,
+        limits={name: form.text(name) for name in differ},
+        expected={"limits": {name: form.number(f"was_{name}") for name in differ}},
     )
     return Done(here, "Saved.")
 

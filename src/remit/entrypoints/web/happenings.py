@@ -63,6 +63,7 @@ _WORDS: Final = {
     "grant.revoke": ("took back", "take back"),
     "halt.go": ("let go on", "let go on"),
     "halt.stop": ("stopped", "stop"),
+    "limit.reach": ("reached a limit of", "reach a limit of"),
     "log.submit": ("wrote in its log", "write in the log"),
     "mail.due": ("delivered what was due", "deliver"),
     "message.ack": ("read", "mark as read"),

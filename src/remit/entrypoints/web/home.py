@@ -11,10 +11,11 @@ from starlette.routing import Route
 from remit.entrypoints.asked import asks_for, asks_to
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
-from remit.errors import NotFound, RemitError
+from remit.errors import BadInput, NotFound, RemitError
 from remit.services import (
     approvals,
     capability_requests,
+    companies,
     inbox,
     outcomes,
     overview,
@@ -32,7 +33,10 @@ KINDS: Final = {
     "approval": "Approvals",
     "submission": "Handed in",
     "question": "Questions",
+    "limit": "Limits reached",
     "budget_stop": "Budget stops",
+    "runaway": "Runaway runs",
+    "silent_run": "Silent runs",
     "dead_letter": "Dead letters",
     "failed_run": "Failed runs",
     "mail": "Unread mail",
@@ -46,6 +50,7 @@ def routes(site: Site) -> list[Route]:
         site.action("/needs/questions/{question}", answer, show),
         site.action("/needs/submissions/{outcome}", judge, show),
         site.action("/needs/mail/{message}", deal_with, show),
+        site.action("/needs/limits/{company}", raise_limit, show),
     ]
 
 
@@ -127,6 +132,20 @@ async def judge(visit: Visit) -> Done:
         return Done("/", f"Accepted. {ended} ended with it." if ended else "Accepted.")
     await visit.do(submitting.send_back, outcome=outcome, note=visit.form.text("missing"))
     return Done("/", "Sent back to its owner.")
+
+
+async def raise_limit(visit: Visit) -> Done:
+    """Only if it is still what the page showed."""
+    name, was, to = visit.form.text("limit"), visit.form.number("was"), visit.form.number("to")
+    if not to:
+        raise BadInput("to: how far is it to be raised?", "Use the button.")
+    await visit.do(
+        companies.change,
+        company=visit.argument("company"),
+        limits={name: to},
+        expected={"limits": {name: was}},
+    )
+    return Done("/", "The limit is raised.")
 
 
 async def answer(visit: Visit) -> Done:

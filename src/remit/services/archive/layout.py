@@ -102,6 +102,8 @@ def company(value: Company, members: Sequence[Member], seats: Mapping[str, str])
         "chat_llm_provider": value.chat_llm_provider,
         "chat_llm_model": value.chat_llm_model,
         "review_hours": value.review_hours,
+        # Only what was set: where there is no limit it is 0.
+        "limits": {name: limit or 0 for name, limit in json.loads(value.limits).items()} or None,
         "created_at": to_iso(value.created_at),
         "people": [
             {

@@ -13,6 +13,7 @@ from remit.model.agent import Agent, AgentRole, AgentStatus, agent_name
 from remit.model.company import Company, company_name, review_hours
 from remit.model.file import LONGEST_DESCRIPTION, File, FileKind, Version
 from remit.model.grant import Grant, parse_level, parse_mode, parse_resource
+from remit.model.limit import changed as with_limits
 from remit.model.mail import Messaging
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
 from remit.model.permission import CAN_CREATE_AGENTS as _HIRING
@@ -77,12 +78,21 @@ def _company(fields: Fields) -> Company:
         chat_llm_model=_default(fields, "chat_llm_model"),
         review_hours=review_hours(_default(fields, "review_hours") or ""),
         created_at=fields.time("created_at"),
+        limits=_limits(fields),
     )
 
 
 def _said(fields: Fields, name: str, written: int) -> bool:
     """People want to be asked, where an older export does not say."""
     return fields.flag(name) or (written < layout.WITH_GOVERNANCE and fields.get(name) is None)
+
+
+def _limits(fields: Fields) -> str:
+    given = fields.get("limits")
+    try:
+        return "{}" if given is None else with_limits("{}", given)
+    except BadInput as error:
+        raise fields.wrong("limits", f"are refused: {error.sentence.rstrip('.')}") from None
 
 
 def _default(fields: Fields, name: str) -> str | None:

@@ -20,6 +20,7 @@ from remit.store.tables.governance import (
 from remit.store.tables.halts import halts
 from remit.store.tables.history import answers, event_heads, events
 from remit.store.tables.jobs import jobs
+from remit.store.tables.limits import limits_reached
 from remit.store.tables.mail import deliveries, messages, questions, schedules
 from remit.store.tables.organisation import (
     agent_places,
@@ -58,6 +59,7 @@ __all__ = [
     "grants",
     "halts",
     "jobs",
+    "limits_reached",
     "mcp_servers",
     "memberships",
     "messages",

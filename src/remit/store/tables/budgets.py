@@ -67,17 +67,18 @@ reservations = Table(
     Index("ix_reservations_company_id", "company_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
 )
 
-# What an agent itself took in a month, whoever paid.
+# What an agent itself took on a day (UTC), whoever paid. Months from before there were days stand
+# at their first day.
 spending = Table(
     "spending",
     metadata,
     Column("agent_id", Id, primary_key=True),
-    Column("month", Time, primary_key=True),
+    Column("day", Time, primary_key=True),
     Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
     Column("money_micros", BigInteger, nullable=False),
     Column("tokens", BigInteger, nullable=False),
     within_company("agent_id", "agents"),
-    Index("ix_spending_company_id", "company_id", "month"),
+    Index("ix_spending_company_id", "company_id", "day"),
 )
 
 # Agents that are not started, because somebody's budget is used up.

@@ -32,6 +32,8 @@ companies = Table(
     Column("chat_llm_model", Text),
     # After how many hours each what does not move is looked at again.
     Column("review_hours", Text, nullable=False, server_default="1, 4, 24"),
+    # JSON: the limits that somebody set; the others are as they come.
+    Column("limits", Text, nullable=False, server_default="{}"),
     Column("created_at", Time, nullable=False),
     one_of("messaging", "chain", "team", "subtree", "open"),
 )

@@ -44,6 +44,8 @@ runs = Table(
     Column("tokens_out", BigInteger, nullable=False, server_default="0"),
     Column("tokens_cached", BigInteger, nullable=False, server_default="0"),
     Column("cost_micros", BigInteger, nullable=False, server_default="0"),
+    # Whether that was worked out from what earlier runs cost, because nobody said.
+    Column("cost_estimated", Boolean, nullable=False, server_default=false()),
     Column("exit_reason", Text),
     Column("error", Text),
     Column("accountable_user_id", Id, ForeignKey("users.id")),
@@ -62,6 +64,12 @@ runs = Table(
         "uq_runs_one_live",
         "agent_id",
         unique=True,
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+    Index(
+        "ix_runs_live",
+        "company_id",
         sqlite_where=text("status = 'running'"),
         postgresql_where=text("status = 'running'"),
     ),

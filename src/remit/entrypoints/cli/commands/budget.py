@@ -33,6 +33,7 @@ def budget(session: Session, name: str | None) -> None:
     def draw(one: dict[str, Any]) -> None:
         output.say(f"{one['name']}, from {one['month'][:10]} until {one['until'][:10]}:")
         output.say(*(f"  {line}" for line in budget_words.lines(one)))
+        output.say(*(f"  {line}" for line in budget_words.limits(one)))
         if one["stoppedAt"]:
             output.say(f"  It stands still for that since {output.when(one['stoppedAt'])}.")
 

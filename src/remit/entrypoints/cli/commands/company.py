@@ -11,6 +11,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.archive import export, import_
 from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.model.limit import WORDS, Limit, amount_shown
 
 
 @click.group(cls=Group)
@@ -90,6 +91,13 @@ def show(session: Session, name: str | None) -> None:
     metavar="HOURS",
     help="After how many hours each what does not move is looked at again, such as 1,4,24.",
 )
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
+)
 @pass_session
 def set_(
     session: Session,
@@ -100,6 +108,7 @@ def set_(
     chat_provider: str | None,
     chat_model: str | None,
     review_hours: str | None,
+    limits: tuple[str, ...],
 ) -> None:
     """Change a company's settings."""
     given = {
@@ -110,6 +119,7 @@ def set_(
         "chatLLMProvider": chat_provider,
         "chatLLMModel": chat_model,
         "reviewHours": review_hours,
+        "limits": dict(map(_limit, limits)) or None,
     }
     body = {field: value for field, value in given.items() if value is not None}
     if not body:
@@ -128,9 +138,26 @@ def _draw(one: dict[str, Any]) -> None:
             "chat provider": one.get("chatLLMProvider"),
             "chat model": one.get("chatLLMModel"),
             "reviews after": f"{one['reviewHours']} hours" if "reviewHours" in one else None,
+            **_limits(one.get("limits") or {}),
             "created": output.when(one.get("createdAt")),
         }
     )
+
+
+def _limit(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not name or not equals:
+        raise click.UsageError(f"--limit {given}: write NAME=NUMBER, such as agentRunsPerHour=120.")
+    return name.strip(), value.strip()
+
+
+def _limits(given: dict[str, int | None]) -> dict[str, str]:
+    """How much of what; as the option spells it."""
+    return {
+        limit.spelled: f"{amount_shown(limit, given[limit.spelled])} ({WORDS[limit]})"
+        for limit in Limit
+        if limit.spelled in given
+    }
 
 
 def _waits(flag: bool | None) -> str | None:

@@ -19,6 +19,7 @@ from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands import halt
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import Conflict, RemitError, Unavailable
+from remit.model.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -173,6 +174,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
     with closing(Client(url, token_file.read_text().strip())) as client:
         link = _link(client, url)
         first = first_agent.look(client)
+        spending = _daily_limit(client)
     restored = list(process.holder(session.settings).restored)
     answer = {
         "url": url,
@@ -192,6 +194,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
             f"  board's token:  {token_file}",
             *restored,
             first.sentence,
+            *spending,
             "Next:",
             f'  remit send {first.name} "…"{" " * max(1, 13 - len(first.name))}say what you want',
             "  remit top                  see who works on it, and why others do not",
@@ -201,6 +204,19 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
     session.show(answer, draw)
     if browse:
         _browse(link)
+
+
+def _daily_limit(client: Client) -> list[str]:
+    """What can be spent at most in a day, where one company is all there is."""
+    found = list(client.each(path("companies"), MOST_COUNTED))
+    if len(found) != 1 or "limits" not in found[0]:
+        return []
+    limit = Limit.COMPANY_CENTS_PER_DAY
+    cents = found[0]["limits"][limit.spelled]
+    if cents is None:
+        return ["Nothing limits what it spends in a day."]
+    another = command_that_sets(limit, 2 * cents)
+    return [f"It spends at most {amount_shown(limit, cents)} a day; change: {another}"]
 
 
 @click.command(cls=Command)

@@ -182,7 +182,7 @@ def needs_you(session: Session, limit: int) -> None:
                 letters.age(one["since"]),
                 names.get(one["agentId"], ""),
                 one["title"],
-                _STEPS.get(one["kind"], "").format(id=ids[one["id"]]),
+                one.get("command") or _STEPS.get(one["kind"], "").format(id=ids[one["id"]]),
             )
             for one in items
         ]

@@ -75,6 +75,7 @@ def look(session: Session) -> dict[str, Any]:
         "idleNotShown": max(0, len(idle) - MOST_IDLE),
         "today": _today(session),
         "budgets": _budgets(session),
+        "limits": _limits(session),
     }
 
 
@@ -133,6 +134,23 @@ def _budgets(session: Session) -> list[dict[str, Any]]:
     ]
 
 
+def _limits(session: Session) -> list[dict[str, Any]]:
+    """Limits that are reached, for whoever may raise them."""
+    try:
+        rows = list(session.client.each(path("needs-you"), company=session.company["id"]))
+    except RemitError:
+        return []
+    return [
+        {"title": one["title"], "command": one["command"], "agentId": one["agentId"]}
+        for one in rows
+        if one["kind"] == "limit"
+    ]
+
+
+def _limit_line(one: dict[str, Any]) -> str:
+    return f"LIMIT: {one['title']} `{one['command']}` raises it."
+
+
 def _summary(found: dict[str, Any]) -> str:
     today = found["today"]
     cost = run_view.money(today["costUsd"]) or "$0"
@@ -145,6 +163,10 @@ def _summary(found: dict[str, Any]) -> str:
     )
 
 
+def _notices(found: dict[str, Any]) -> list[str]:
+    return [*map(halt.line, found["halts"]), *map(_limit_line, found["limits"])]
+
+
 def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (one["agent"], one["took"], str(one["tokens"] or ""), one["doing"], one["why"])
@@ -153,7 +175,7 @@ def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    output.say(_summary(found), *map(halt.line, found["halts"]), "")
+    output.say(_summary(found), *_notices(found), "")
     columns = ("running", "for", "tokens", "doing", "why")
     output.table(columns, _running_rows(found), empty="Nobody is running.")
     if found["idle"]:
@@ -214,7 +236,7 @@ def _drawn(found: dict[str, Any], height: int) -> Any:
         )
     return Group(
         Text(output.clean(_summary(found)), style="bold"),
-        *(Text(output.clean(halt.line(one)), style="bold") for one in found["halts"]),
+        *(Text(output.clean(one), style="bold") for one in _notices(found)),
         Text(""),
         running if found["running"] else Text("Nobody is running.", style="dim"),
         Text(""),

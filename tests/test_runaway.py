@@ -1,0 +1,193 @@
+"""Runs that run away: turns and identical calls are counted by every adapter, and at the tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.adapters import claude_cli, codex_cli
+from remit.adapters.pace import Pace, same_call
+from remit.errors import Refused
+from remit.model.fault import Fault
+from remit.model.limit import MAX_TURNS, REPETITION, RUNAWAY
+from remit.runtime.execution import report
+from remit.runtime.streaks import Streaks
+from remit.services import companies, waiting
+from tests.agent_stage import Stage, stage
+
+# ── counting ────────────────────────────────────────────────────────────────────────────────────
+
+
+def often(pace: Pace, times: int, tool: str = "t", arguments: Any = None, **more: Any) -> None:
+    for _ in range(times):
+        pace.call(tool, arguments or {}, **more)
+
+
+@pytest.mark.requirement("FX-11")
+def test_the_same_call_is_made_so_often_in_a_row_and_not_once_more() -> None:
+    pace = Pace(repeats=10)
+    often(pace, 10, "mail_inbox")
+    with pytest.raises(Refused) as caught:
+        pace.call("mail_inbox", {})
+    assert caught.value.reason == REPETITION
+    assert (
+        caught.value.sentence == "It called mail_inbox 10 times in a row with the same arguments."
+    )
+    pace = Pace(repeats=10)
+    for _ in range(30):  # something else in between, by name or by arguments
+        pace.call("mail_inbox", {})
+        pace.call("kb_read", {"id": "a"})
+        pace.call("kb_read", {"id": "b"})
+    for by in ("one", "two", ""):  # those who work for it at the same time are counted apart
+        often(pace, 10, "kb_read", {"id": "c"}, by=by)
+    often(Pace(), 1_000)
+
+
+def test_a_turn_more_than_the_limit_ends_a_run() -> None:
+    Pace(turns=100).turn(100)
+    Pace().turn(10_000)
+    with pytest.raises(Refused) as caught:
+        Pace(turns=100).turn(101)
+    assert (caught.value.reason, caught.value.sentence) == (MAX_TURNS, "It took 100 turns.")
+
+
+def test_calls_are_the_same_whatever_their_key_and_their_order() -> None:
+    assert same_call("t", {"a": 1, "b": 2}) == same_call("t", {"b": 2, "a": 1})
+    assert same_call("t", {"a": 1, "idempotency_key": "x"}) == same_call("t", {"a": 1})
+    assert same_call("t", {"a": 1}) != same_call("u", {"a": 1})
+    assert same_call("t", {"a": 1}) != same_call("t", {"a": "1"})
+    long = "x" * 5_000_000
+    assert same_call("t", {"a": long}) == same_call("t", {"a": long})
+    assert same_call("t", {"a": long}) != same_call("t", {"a": long + "y"})
+    assert len(same_call("t", {"a": long})[1]) < 3_000
+    assert same_call("t", "ls") != same_call("t", "ls -l")
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert same_call("t", {"a": deep}) == ("t", "")
+
+
+def test_tools_of_others_interrupt_what_remit_sees() -> None:
+    streaks = Streaks()
+    pace = Pace(repeats=10, elsewhere=lambda: streaks.interrupt("run"))
+    call = same_call("mail_inbox", {})
+    assert [streaks.count("run", call) for _ in range(3)] == [1, 2, 3]
+    assert streaks.count("other", call) == 1
+    pace.call("mcp__remit__mail_inbox", {}, ours=True)
+    assert streaks.count("run", call) == 4
+    pace.call("Bash", {"command": "make"})
+    assert streaks.count("run", call) == 1
+
+
+@pytest.mark.requirement("FX-11")
+def test_what_a_limit_ended_has_a_fault_of_its_own() -> None:
+    from remit.adapters.running import RunResult
+
+    assert RUNAWAY == {"max_turns": Fault.TURNS, "repetition": Fault.REPETITION}
+    assert report(RunResult(False, reason="max_turns"))["fault"] == "turns"
+    assert report(RunResult(False, reason="repetition"))["fault"] == "repetition"
+    assert report(RunResult(True))["fault"] is None
+
+
+# ── what adapters see ───────────────────────────────────────────────────────────────────────────
+
+
+def line(**event: Any) -> str:
+    return json.dumps(event)
+
+
+def test_claude_says_its_turns_and_calls() -> None:
+    events = claude_cli.Events()
+
+    def message(name: str, *parts: dict[str, Any], parent: str | None = None) -> None:
+        start = {"type": "message_start", "message": {"id": name, "usage": {"input_tokens": 9}}}
+        events.read(line(type="stream_event", event=start, parent_tool_use_id=parent))
+        for part in parts:
+            said = {"id": name, "content": [part], "usage": {"input_tokens": 9}}
+            events.read(line(type="assistant", message=said, parent_tool_use_id=parent))
+
+    use = {"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}
+    message("m1", {"type": "text", "text": "I look."}, use)
+    message("m2", use, use)
+    message("m3", use, parent="toolu_1")
+    assert events.turns == 2
+    assert events.calls == [("Bash", {"command": "ls"}, "")] * 3 + [
+        ("Bash", {"command": "ls"}, "toolu_1")
+    ]
+    # Cut off in the middle, it has read what it was given.
+    assert events.spent.tokens_in == 27
+
+
+def test_codex_says_its_calls_once_and_its_record_has_the_turns(tmp_path: Path) -> None:
+    events = codex_cli.Events()
+    call = {"id": "i1", "type": "mcp_tool_call", "server": "remit", "tool": "t", "arguments": {}}
+    for when in ("item.started", "item.completed"):
+        events.read(line(type=when, item=call))
+    shell = {"id": "i2", "type": "command_execution", "command": "ls"}
+    events.read(line(type="item.completed", item=shell))
+    assert events.calls == [("remit/t", {}), ("a command", "ls")]
+
+    folder = tmp_path / "sessions/2026/01/02"
+    folder.mkdir(parents=True)
+    record = folder / "rollout-x-0123456789abcdef.jsonl"
+    turn = line(payload={"type": "token_count", "info": {"total_token_usage": {}}}) + "\n"
+    before = line(payload={"type": "token_count", "info": None}) + "\n"
+    record.write_text(before + turn * 2)
+    turns = codex_cli._Turns(tmp_path, None)
+    assert turns.count("0123456789abcdef") == 2
+    with record.open("a") as file:
+        file.write(turn + turn[:20])
+    assert turns.count("0123456789abcdef") == 3
+    with record.open("a") as file:
+        file.write(turn[20:] + "x" * 600_000)
+    for _ in range(4):
+        turns.count("0123456789abcdef")
+    with record.open("a") as file:
+        file.write("\n" + turn)
+    assert turns.count("0123456789abcdef") == 5
+    # A later run of the same conversation counts for itself.
+    session = codex_cli.Session("0123456789abcdef")
+    later = codex_cli._Turns(tmp_path, session)
+    assert later.count(session.thread) == 0
+    assert codex_cli._Turns(tmp_path, None).count("../../etc") == 0
+
+
+# ── at the tools, whatever the program is ───────────────────────────────────────────────────────
+
+
+def calls(number: int, **arguments: Any) -> list[dict[str, Any]]:
+    return [{"tool": "mail_inbox", "arguments": arguments} for _ in range(number)]
+
+
+async def needs(at: Stage, kind: str) -> list[dict[str, Any]]:
+    found = await at.app.gate(at.board, waiting.needs_you)
+    return [one for one in found if one["kind"] == kind]
+
+
+@pytest.mark.requirement("FX-11")
+def test_a_program_that_repeats_itself_is_ended_at_the_tools(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with stage(tmp_path) as at:
+            company = (await at.app.gate(at.board, companies.listing))[0]["id"]
+            enough = [*calls(10), {"tool": "budget", "arguments": {}}, *calls(9)]
+            await at.cast("scripted", {"script": enough})
+            await at.send("Please do it.")
+            (run,) = await at.over()
+            assert run["status"] == "completed", run["error"]
+            limits = {"identicalCalls": 5}
+            await at.app.gate(at.board, companies.change, company=company, limits=limits)
+            await at.cast("scripted", {"script": calls(6)})
+            await at.send("Please do it again.")
+            run = (await at.over(2))[1]
+            assert (run["status"], run["exit_reason"]) == ("failed", "repetition")
+            assert run["error"] == (
+                "It called mail_inbox 5 times in a row with the same arguments."
+            )
+            (item,) = await needs(at, "runaway")
+            assert item["command"] == "remit company set --limit identicalCalls=10"
+
+    asyncio.run(story())
