@@ -37,8 +37,8 @@ def take(company: Company, run: Run, limit: int = 10) -> list[Answer]:
     return found
 
 
-def end(company: Company, run: Run, status: str = "completed") -> None:
-    company.call(as_system(), runs.end, run=run.id, status=status)
+def end(company: Company, run: Run, status: str = "completed", **report: Any) -> None:
+    company.call(as_system(), runs.end, run=run.id, status=status, report=report)
 
 
 def ack(company: Company, caller: Caller, *messages: Answer) -> list[str]:

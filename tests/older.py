@@ -191,6 +191,13 @@ def _0012(company: Company) -> None:
     company.call(once.caller, submitting.submit, outcome=once.id, note="It is done.")
 
 
+def _0013(company: Company) -> None:
+    """An account that is closed, and an agent that waits for it."""
+    made = company.agent("waits", adapter_type="claude", adapter_config={"secretRef": "key"})
+    run = claim(company, made)
+    end(company, run, "failed", error="usage limit reached", fault="rate", fault_until=1 << 52)
+
+
 def _0015(company: Company) -> None:
     """A limit that somebody set, and one that was reached."""
     worker = company.agent("limited", "lead", adapter_type="scripted")
@@ -212,6 +219,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0008": _0008,
     "0010": _0010,
     "0012": _0012,
+    "0013": _0013,
     "0015": _0015,
 }
 

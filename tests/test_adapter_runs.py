@@ -215,7 +215,7 @@ def test_codex_counts_a_thread_and_we_count_runs() -> None:
         ("unexpected status 401 Unauthorized: no", "auth"),
         ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
         ("We're currently experiencing high demand", "overloaded"),
-        ("stream disconnected before completion", "api_error"),
+        ("stream disconnected before completion", "unreachable"),
         ("Codex ran out of room in the model's context window", "context_full"),
         ("no rollout found for thread id x", "session_lost"),
         ("Error: required MCP servers failed to initialize: remit", "no_tools"),

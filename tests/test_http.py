@@ -88,7 +88,7 @@ class World:
         kinds |= {"agents": self.worker, "outcomes": self.outcome, "messages": self.message}
         kinds |= {"questions": self.question, "schedules": self.schedule, "runs": self.run}
         kinds |= {"jobs": self.job, "bindings": self.binding}
-        kinds |= {"secrets": "key", "mcp-servers": "up"}
+        kinds |= {"secrets": "key", "mcp-servers": "up", "accounts": "claude:key"}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
 

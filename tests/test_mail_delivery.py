@@ -2,8 +2,9 @@
 
 A state machine sends, defers, takes up, acknowledges, ends runs well and badly, restarts, moves
 the clock back and forth and delivers what is due. Whatever the order: nothing that was sent is
-lost, nothing acknowledged comes again, each sender's mail comes in its order, and the agent has
-something to do exactly while there is mail.
+lost, nothing acknowledged comes again, each sender's mail comes in its order unless it fails
+alone, a letter dies of its own faults only, and the agent has something to do exactly while there
+is mail.
 """
 
 import shutil
@@ -25,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from remit.clock import HOUR, MINUTE, Micros, to_iso
-from remit.model.mail import MOST_ATTEMPTS, MOST_PER_TURN
+from remit.model.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER, MOST_PER_TURN
 from remit.services import waiting
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Run
@@ -49,12 +50,34 @@ class Sent:
     attempt: int = 1
     taken: bool = False
     end: str = ""
+    begun: bool = False
+    faults: int = 0
+    #: The number of the run that last failed with nothing but this.
+    alone: int | None = None
+
+    @property
+    def suspect(self) -> bool:
+        return self.faults >= MOST_FAULTS_TOGETHER
 
 
 @dataclass
 class Model:
     messages: list[Sent] = field(default_factory=list)
     places: int = 0
+    #: How many runs there were, and which of them ended well.
+    runs: int = 0
+    good: list[int] = field(default_factory=list)
+
+    def handed(self, limit: int) -> list[Sent]:
+        """What a run gets: everything, or one that may be bad."""
+        found: list[Sent] = []
+        window = self.waiting()[: min(limit, MOST_PER_TURN)]
+        for one in sorted(window, key=lambda one: not one.taken):
+            alone = any(other.suspect for other in found) or (one.suspect and bool(found))
+            if not one.taken and alone:
+                break
+            found.append(one)
+        return sorted(found, key=lambda one: one.place or 0)
 
     def arrive(self, message: Sent) -> None:
         self.places += 1
@@ -113,18 +136,19 @@ class Delivery(RuleBasedStateMachine):
     @rule()
     def start(self) -> None:
         self.run = self.company.run(self.company.ceo)
+        self.model.runs += 1
 
     @precondition(lambda self: self.run is not None)
     @rule(limit=st.sampled_from([1, 3, 10, 100]))
     def take_up(self, limit: int) -> None:
         assert self.run is not None
-        expected = self.model.waiting()[: min(limit, MOST_PER_TURN)]
+        expected = self.model.handed(limit)
         got = take(self.company, self.run, limit)
         assert [(one["body"], one["attempt"]) for one in got] == [
             (one.body, one.attempt) for one in expected
         ]
         assert [one["may_have_been_handled"] for one in got] == [
-            one.attempt > 1 for one in expected
+            one.begun or one.attempt > 1 for one in expected
         ]
         for one in expected:
             one.taken = True
@@ -139,17 +163,22 @@ class Delivery(RuleBasedStateMachine):
             one.end = "done"
 
     @precondition(lambda self: self.run is not None)
-    @rule(how=st.sampled_from(["completed", "cancelled", "failed", "lost"]))
+    @rule(how=st.sampled_from(["completed", "cancelled", "failed", "lost", "overload", "message"]))
     def stop(self, how: str) -> None:
         assert self.run is not None
-        end(self.company, self.run, how)
-        self._ended(well=how in ("completed", "cancelled"))
+        if how in ("overload", "message"):
+            end(self.company, self.run, "failed", fault=how)
+        else:
+            end(self.company, self.run, how)
+        if how == "completed":
+            self.model.good.append(self.model.runs)
+        self._ended(how)
 
     @precondition(lambda self: self.run is None and self.model.waiting())
     @rule(
         limit=st.sampled_from([1, 3, 10]),
         dealt_with=st.integers(0, 2),
-        how=st.sampled_from(["failed", "failed", "lost", "completed"]),
+        how=st.sampled_from(["failed", "failed", "lost", "completed", "message"]),
     )
     def one_run(self, limit: int, dealt_with: int, how: str) -> None:
         """What runs do most of the time."""
@@ -169,19 +198,37 @@ class Delivery(RuleBasedStateMachine):
         self.company.close()
         self.company = Company(self.url, self.folder / "home", self.clock)
         if self.run is not None:
-            self._ended(well=False)
+            self._ended("lost")
 
-    def _ended(self, *, well: bool) -> None:
+    def _ended(self, how: str) -> None:
         self.run = None
-        for one in self.model.waiting():
-            if one.taken:
-                one.taken = False
-                if well or one.once:
-                    one.end = "done"
-                elif one.attempt == MOST_ATTEMPTS:
-                    one.end = "dead"
-                else:
-                    one.attempt += 1
+        taken = [one for one in self.model.waiting() if one.taken]
+        for one in taken:
+            one.taken = False
+            if how in ("completed", "cancelled") or one.once:
+                one.end = "done"
+            else:
+                self._return(one, how, alone=len(taken) == 1)
+
+    def _return(self, one: Sent, how: str, *, alone: bool) -> None:
+        if how == "message" and not alone:
+            one.faults = MOST_FAULTS_TOGETHER
+        elif how == "message" and one.attempt == MOST_ATTEMPTS:
+            one.end = "dead"
+            return
+        elif how == "message":
+            one.attempt += 1
+        elif how != "overload" and alone and one.suspect:
+            before = one.alone
+            if before is not None and any(run > before for run in self.model.good):
+                one.end = "dead"
+                return
+            one.alone = self.model.runs
+            one.faults += 1
+            self.model.arrive(one)  # those behind it come first
+        elif how != "overload":
+            one.faults += 1
+        one.begun = True
 
     @rule(jump=st.sampled_from([-HOUR, -MINUTE, MINUTE, HOUR, 2 * HOUR]), then_send=st.booleans())
     def move_the_clock(self, jump: Micros, then_send: bool) -> None:
@@ -205,7 +252,7 @@ class Delivery(RuleBasedStateMachine):
     def revive(self) -> None:
         dead = next(one for one in self.model.messages if one.end == "dead")
         self.company.call(self.company.board, waiting.revive, message=dead.id)
-        dead.end, dead.attempt = "", 1
+        dead.end, dead.attempt, dead.faults, dead.alone = "", 1, 0, None
         self.model.arrive(dead)
 
     # ── what must hold ──────────────────────────────────────────────────────────────────────

@@ -139,6 +139,8 @@ def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) 
         "cost_usd": 2.5,
         "exit_reason": "completed",
         "error": None,
+        "fault": None,
+        "fault_until": None,
         "accountable_user_id": me,
         "log_bytes": 0,
     }
@@ -181,7 +183,7 @@ def test_what_a_failed_run_had_comes_again_and_a_cancelled_one_keeps_it(
     run = claim(company, dev)
     take(company, run)
     end(company, run, "failed", error="it broke", exit_reason="exit")
-    assert [one["attempt"] for one in look(company, dev)] == [2]
+    assert [one["may_have_been_handled"] for one in look(company, dev)] == [True]
     assert ready(company) == [company.ceo.id] or dev.id not in ready(company)
     clock.advance(10 * SECOND)
     run = claim(company, dev)
@@ -293,7 +295,7 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     assert (seen["status"], seen["exit_reason"]) == ("lost", "lost")
     clock.advance(10 * SECOND)
     fresh = claim(company, dev, worker="fresh")
-    assert [one["attempt"] for one in take(company, fresh)] == [2]
+    assert [one["may_have_been_handled"] for one in take(company, fresh)] == [True]
     # Now it wakes up, and believes that nothing happened.
     assert renew(company, zombie, 1) == [dev.id]
     for verb, given in (

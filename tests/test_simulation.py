@@ -169,9 +169,9 @@ def test_a_run_that_keeps_its_token_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 def test_lost_mail_is_noticed_and_the_story_is_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: Any = inbox.run_ended
 
-    def forgets(ctx: Any, run: str, agent: str, *, well: bool, counted: bool = True) -> None:
-        if well:
-            kept(ctx, run, agent, well=True, counted=counted)
+    def forgets(ctx: Any, run: Any, agent: Any, *, fault: Any) -> None:
+        if fault is None:
+            kept(ctx, run, agent, fault=None)
 
     monkeypatch.setattr(inbox, "run_ended", forgets)
     out = next(iter(campaign([1], 150)))

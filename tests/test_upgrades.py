@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit.services import agents, outcomes
+from remit.services import agents, outcomes, waiting
 from remit.store import migrate
 from tests import backup_stage, governance, mailing, older, runtime_stage
 from tests.backup_stage import Attempt, spread, steps_of
@@ -89,6 +89,25 @@ def work_on(company: Company) -> None:
     company.call(lead.caller, outcomes.complete, outcome=part, note="Done")
     governance.approve(company, governance.ask(company, lead.caller, "One more"))
     company.call(company.board, agents.terminate, agent=fresh["id"])
+
+
+@pytest.mark.requirement("FX-08")
+def test_letters_that_died_before_an_upgrade_stay_dead_until_one_command_revives_them(
+    ages: Ages, empty_database_url: str
+) -> None:
+    ages.make("0012", empty_database_url)
+    run_sql(
+        empty_database_url,
+        "UPDATE deliveries SET status = 'dead', ended_at = 5, ended_why = 'failed 3 times'"
+        " WHERE agent_id IS NOT NULL AND status = 'queued'",
+    )
+    with opened(empty_database_url, ages.home) as company:
+        listed = company.call(company.board, waiting.revivable, company=company.id)
+        assert listed
+        answer = company.call(company.board, waiting.revive_all, company=company.id)
+        assert answer["revived"] == [one["id"] for one in listed]
+        assert company.call(company.board, waiting.revivable, company=company.id) == []
+        check_whole(company)
 
 
 # ── cut off ─────────────────────────────────────────────────────────────────────────────────────

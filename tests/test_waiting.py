@@ -25,7 +25,7 @@ def fail(company: Company, member: Member, times: int = 1) -> None:
     for _ in range(times):
         run = company.run(member)
         take(company, run)
-        end(company, run, "failed")
+        end(company, run, "failed", fault="message")
 
 
 @pytest.mark.requirement("BX-18", "AG-86")
@@ -46,7 +46,7 @@ def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
     assert needs(company, company.board) == [
         ("question", "May I?"),
         ("mail", "Weather"),
-        ("dead_letter", "Poison (failed 3 times)"),
+        ("dead_letter", "Poison (it could not be read 3 times)"),
         ("failed_run", "A run failed"),
         ("mail", "(no subject)"),
     ]
@@ -56,7 +56,9 @@ def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
     # Each goes when it is dealt with.
     company.call(company.board, questions.answer, question=ids["May I?"]["id"], answer="Yes.")
     ack(company, company.board, *unread(company, company.board))
-    company.call(company.board, waiting.discard, message=ids["Poison (failed 3 times)"]["id"])
+    company.call(
+        company.board, waiting.discard, message=ids["Poison (it could not be read 3 times)"]["id"]
+    )
     run = company.run(worker)
     end(company, run)
     assert needs(company, company.board) == []
@@ -83,7 +85,7 @@ def test_each_person_sees_their_part(company: Company) -> None:
             for item in (
                 ("mail", f"{name}!"),
                 ("question", f"{name}?"),
-                ("dead_letter", f"{name} (failed 3 times)"),
+                ("dead_letter", f"{name} (it could not be read 3 times)"),
                 ("failed_run", "A run failed"),
             )
         }

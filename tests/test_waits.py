@@ -150,7 +150,7 @@ def test_nobody_waits_for_somebody_who_is_gone(company: Company) -> None:
     company.sql("UPDATE deliveries SET attempt = 3 WHERE agent_id = ?", lead.id)
     reading = claim(company, lead)
     take(company, reading)
-    end(company, reading, "failed", error="it broke")
+    end(company, reading, "failed", fault="message", error="it broke")
     assert waits(company) == 0
     assert dev.id in ready(company)
 

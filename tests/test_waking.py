@@ -247,7 +247,7 @@ def a_dead_letter_put_back(
     for _ in range(3):
         run = company.run(dev)
         take(company, run)
-        company.call(as_system(), runs.end, run=run.id, status="failed")
+        end(company, run, "failed", fault="message")
     return dev, lambda: company.call(company.board, waiting.revive, message=sent["id"])
 
 

@@ -106,7 +106,7 @@ def test_a_program_that_fails_is_a_failed_run(company: Company, script: str, err
     run = listed(company, dev)[-1]
     assert run["status"] == "failed"
     assert run["error"].startswith(error)
-    assert [one["attempt"] for one in look(company, dev)] == [2]
+    assert [one["may_have_been_handled"] for one in look(company, dev)] == [True]
     assert [one["subject"] for one in look(company, company.ceo)] == ["A run failed"]
 
 
@@ -225,7 +225,7 @@ def test_a_worker_that_stops_takes_its_runs_along(company: Company) -> None:
     assert not processes_with(mark)
     (run,) = listed(company, dev)
     assert (run["status"], run["exit_reason"]) == ("lost", run_endings.STOPPED)
-    assert [one["attempt"] for one in look(company, dev)] == [2]
+    assert [one["may_have_been_handled"] for one in look(company, dev)] == [True]
     assert is_awake(company, dev)
     assert told(company) == []
     assert not list(company.app.settings.workspaces.iterdir())

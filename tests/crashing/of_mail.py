@@ -1,12 +1,11 @@
 """Mail, questions and schedules."""
 
 from remit.clock import DAY, MINUTE, to_iso
-from remit.services import capability_requests, grants, inbox, questions, runs, schedules
-from remit.services.identity import as_system
+from remit.services import capability_requests, grants, inbox, questions, schedules
 from tests.company import Answer, Member
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
-from tests.mailing import send
+from tests.mailing import end, send
 
 
 @situation("mail.send")
@@ -153,13 +152,21 @@ def _dead_letter(s: Scene) -> str:
     for _ in range(3):
         run = s.run(worker)
         s.c.call(run.caller, inbox.take)
-        s.c.call(as_system(), runs.end, run=run.id, status="failed")
+        end(s.c, run, "failed", fault="message")
     return str(letter["id"])
 
 
 @situation("waiting.revive")
 def _(s: Scene) -> Call:
     return s.by_board(message=_dead_letter(s))
+
+
+@situation("waiting.revive_all")
+def _(s: Scene) -> Call:
+    """As those that died before it was known whose fault that was."""
+    _dead_letter(s)
+    s.c.sql("UPDATE deliveries SET ended_why = 'failed 3 times' WHERE status = 'dead'")
+    return s.by_board(company=s.c.id)
 
 
 @situation("waiting.discard")

@@ -44,6 +44,16 @@ def _(s: Scene) -> Call:
     return s.by_remit(run=run.id, status="failed", report={"error": "it broke"})
 
 
+@situation("runs.end (it closes an account)")
+def _(s: Scene) -> Call:
+    worker = _on_an_account(s)
+    s.letter(worker)
+    run = s.run(worker)
+    s.c.call(run.caller, inbox.take)
+    report = {"error": "usage limit", "fault": "rate", "fault_until": THEN + DAY}
+    return s.by_remit(run=run.id, status="failed", report=report)
+
+
 @situation("runs.cancel")
 def _(s: Scene) -> Call:
     return s.by_board(run=s.run(s.agent()).id, reason="Enough.")
@@ -61,6 +71,69 @@ def _(s: Scene) -> Call:
     folder = str(s.c.app.settings.workspaces / run)
     call = s.by_remit(agent=worker.id, run=run, workspace=folder, worker="w")
     return changed(call, shown_once=("token",))
+
+
+@situation("claiming.claim (it tries an account)")
+def _(s: Scene) -> Call:
+    worker, _ = _closed(s, "auth")
+    s.c.sql("UPDATE accounts SET probe_at = 0 WHERE state <> 'open'")
+    run = s.c.app.ids.new()
+    folder = str(s.c.app.settings.workspaces / run)
+    call = s.by_remit(agent=worker.id, run=run, workspace=folder, worker="w")
+    return changed(call, shown_once=("token",))
+
+
+def _on_an_account(s: Scene) -> Member:
+    """An agent with an account and a set-up of its own, so that others are not closed with it."""
+    return s.agent(adapter_type="process", adapter_config={"command": f"/bin/{s.name()}"})
+
+
+def _closed(s: Scene, fault: str) -> tuple[Member, str]:
+    """An agent whose account or set-up is closed by its run, and which that is."""
+    worker = _on_an_account(s)
+    s.letter(worker)
+    working.end(s.c, s.run(worker), "failed", fault=fault, error="It does not work.")
+    ((found,),) = s.c.sql("SELECT held_by FROM agent_leases WHERE agent_id = ?", worker.id)
+    return worker, str(found)
+
+
+@situation("accounts.wait")
+def _(s: Scene) -> Call:
+    worker, _ = _closed(s, "auth")
+    s.c.sql("UPDATE agent_leases SET held_by = NULL WHERE agent_id = ?", worker.id)
+    return changed(s.by_remit(agent=worker.id, worker="w"), keyed=False)
+
+
+@situation("accounts.answered")
+def _(s: Scene) -> Call:
+    worker, account = _closed(s, "auth")
+    s.c.sql("UPDATE accounts SET probe_at = 0 WHERE id = ?", account)
+    return s.by_remit(run=s.run(worker).id)
+
+
+@situation("accounts.checked")
+def _(s: Scene) -> Call:
+    _, account = _closed(s, "setup")
+    return s.by_remit(account=account, usable=True)
+
+
+@situation("accounts.checked (it is still broken)")
+def _(s: Scene) -> Call:
+    _, account = _closed(s, "setup")
+    return s.by_remit(account=account, usable=False, cause="It is not there.")
+
+
+@situation("accounts.retry")
+def _(s: Scene) -> Call:
+    _, account = _closed(s, "billing")
+    return s.by_board(account=account, company=s.c.id)
+
+
+@situation("mending.checked")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    working.end(s.c, s.run(worker), "failed", exit_reason="no_adapter", error="There is none.")
+    return s.by_remit(agent=worker.id, usable=True)
 
 
 @situation("claiming.settle")

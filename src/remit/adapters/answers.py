@@ -1,18 +1,24 @@
 """The answer of a program or of an agent elsewhere: one JSON object.
 
-    {"ok": true, "text": "…", "error": "…", "session": "…",
+    {"ok": true, "text": "…", "error": "…", "session": "…", "fault": "rate", "until": "2026-…",
      "usage": {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}}
 
 All of it is optional; camelCase names are taken as well. What is of another kind is passed over.
+`fault` is one of `remit.model.fault.Fault`, if it did not end well and the agent is not to blame;
+`until` says how long that lasts, in ISO 8601 or in seconds since 1970.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from remit.adapters.running import RunResult, Usage
+from remit.clock import SECOND, Micros, from_iso
+from remit.errors import BadInput
+from remit.model.fault import Fault
 
 _NAMES = {
     "tokens_in": "tokensIn",
@@ -48,6 +54,7 @@ def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResu
     ok = failure is None and said.get("ok", True) is not False
     session = said.get("session")
     text = said.get("text")
+    fault, until = (None, None) if ok else fault_of(said)
     return RunResult(
         ok,
         text=text if isinstance(text, str) else "",
@@ -55,7 +62,22 @@ def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResu
         error=None if ok else str(said.get("error") or failure or "it says so")[:LONGEST_ERROR],
         usage=usage_of(said),
         session=session[:LONGEST_SESSION] if isinstance(session, str) and session else None,
+        fault=fault,
+        until=until,
     )
+
+
+def fault_of(said: Mapping[str, Any]) -> tuple[str | None, Micros | None]:
+    """The fault that it names itself, if there is such a one, and until when that lasts."""
+    named, until = said.get("fault"), said.get("until")
+    if not isinstance(named, str) or named not in frozenset(Fault):
+        return None, None
+    if isinstance(until, str):
+        with contextlib.suppress(BadInput):
+            return named, from_iso(until)
+    if isinstance(until, int | float) and not isinstance(until, bool) and 0 < until < 1e11:
+        return named, int(until * SECOND)
+    return named, None
 
 
 def _count(value: object) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from remit.adapters import skills
+from remit.adapters import faults, skills
 from remit.adapters.looking import path_with
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.errors import Unsupported
@@ -16,8 +17,6 @@ _SERVER = "remit"
 _NO_TOOLS = "Claude could not reach Remit's tools ({})."
 _NO_SUCH_SESSION = "No conversation found"
 _NOT_LOGGED_IN = "Not logged in"
-#: What the model's server says; what is not here is an error of it.
-_STATUSES = {401: "auth", 403: "auth", 429: "rate_limited", 529: "overloaded"}
 _REASONS = {
     "error_max_turns": "max_turns",
     "error_max_budget_usd": "budget",
@@ -27,8 +26,13 @@ _REASONS = {
 _FINAL = frozenset({"end_turn", "stop_sequence", "refusal"})
 #: What is streamed while the model writes: for counting, not for the log.
 _STREAMED = '{"type":"stream_event"'
-#: Trying again does not make a key right.
-_HOPELESS = (401, 403)
+#: Trying again does not make a key right, nor pay for it.
+_HOPELESS = (401, 402, 403)
+#: A run that is told to wait longer than this ends; whoever waits for the account waits better.
+_LONGEST_WAIT_MS = 60_000
+#: The beginning of a JSON string, whole characters only.
+_TEXT = re.compile(r'(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,50000}')
+_CUT_OFF = "The answer of the model was cut off in the middle."
 
 
 def command_line(context: RunContext, program: str, session: str | None) -> list[str]:
@@ -129,6 +133,10 @@ class Events:
         self.result: Mapping[str, Any] | None = None
         #: Why it makes no sense to wait for a result: a reason and a sentence.
         self.hopeless: tuple[str, str] | None = None
+        #: What the model's server said when it was last asked in vain, and until when to wait.
+        self._seen: faults.Seen | None = None
+        #: Whether the model is in the middle of an answer.
+        self._answering = False
         self.context_tokens = 0
         self._messages: dict[str, Mapping[str, Any]] = {}
         self._streams = False
@@ -144,7 +152,7 @@ class Events:
         try:
             event = json.loads(line)
         except ValueError:
-            return False  # something else that is printed; it is in the log
+            event = _cut_result(line)  # or something else that is printed; it is in the log
         if not isinstance(event, dict):
             return False
         match event.get("type"), event.get("subtype"):
@@ -152,16 +160,15 @@ class Events:
                 self.session = event.get("session_id")
                 self._look_at_servers(event.get("mcp_servers") or [])
             case "system", "api_retry":
-                status = event.get("error_status")
-                if status in _HOPELESS:
-                    said = f"The model's server refuses the key ({status})."
-                    self.hopeless = ("auth", said)
+                self._retries(event)
             case "assistant", _:
                 message = event.get("message") or {}
                 usage = message.get("usage") or {}
                 self._look_at_calls(event, message)
                 self._count_turn(event, message)
                 self.context_tokens = max(self.context_tokens, _input(usage))
+                if message.get("stop_reason") and event.get("parent_tool_use_id") is None:
+                    self._answering = False
                 # One event for each part of a message, all with the usage at its beginning.
                 self._messages.setdefault(str(message.get("id")), usage)
                 return not self._streams and _calls(message)
@@ -178,6 +185,8 @@ class Events:
         part = event.get("event")
         if not isinstance(part, dict):
             return False
+        if event.get("parent_tool_use_id") is None:
+            self._answering = self._answering or part.get("type") == "message_start"
         if part.get("type") == "message_start":
             message = part.get("message") or {}
             self._count_turn(event, message)
@@ -188,6 +197,8 @@ class Events:
         known = {key: one for key, one in (part.get("usage") or {}).items() if one}
         self._messages[name] = {**self._messages.get(name, {}), **known}
         stopped = (part.get("delta") or {}).get("stop_reason")
+        if stopped and event.get("parent_tool_use_id") is None:
+            self._answering = False
         self.goes_on = stopped not in _FINAL or event.get("parent_tool_use_id") is not None
         return True
 
@@ -200,6 +211,25 @@ class Events:
         for part in message.get("content") or ():
             if isinstance(part, dict) and part.get("type") == "tool_use":
                 self.calls.append((str(part.get("name")), part.get("input"), by))
+
+    def _retries(self, event: Mapping[str, Any]) -> None:
+        """It asks the model again after a while; how long says until when the limit lasts."""
+        status, delay = event.get("error_status"), event.get("retry_delay_ms")
+        said = str(event.get("error") or "")
+        wait = {} if not isinstance(delay, (int, float)) else {"retry-after-ms": str(int(delay))}
+        seen = None
+        if isinstance(status, int):
+            # It waits a little longer each time; only what the server itself wants is a time.
+            seen = faults.by_status(status, said, wait if status == 429 else None)
+        self._seen = seen or faults.in_words(said) or self._seen
+        if status in _HOPELESS:
+            sentence = f"The model's server refuses the key ({status})."
+            if status == 402:
+                sentence = "The model's server wants to be paid first (402)."
+            self.hopeless = (seen.reason if seen else "auth", sentence)
+        elif status == 429 and isinstance(delay, (int, float)) and delay > _LONGEST_WAIT_MS:
+            sentence = f"The model's server wants to be asked again in {delay / 1000:.0f} s (429)."
+            self.hopeless = ("rate_limited", sentence)
 
     def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
         if not self._with_tools:
@@ -228,25 +258,84 @@ class Events:
             cost_micros=_cost(self.result or {}),
         )
 
-    def outcome(self, code: int) -> RunResult:
+    def outcome(self, code: int, complaint: str = "") -> RunResult:
+        """`complaint` is what it printed beside its events."""
         if self.result is not None and not self.result.get("is_error") and not self.hopeless:
+            if self._answering:
+                # It tried to go on, and then took what it had for the answer.
+                return self._ended(False, "", "cut_off", _CUT_OFF)
             text = str(self.result.get("result") or "")
             return self._ended(True, text, "completed", None)
         if self.hopeless:
-            return self._ended(False, "", *self.hopeless)
+            return self._ended(False, "", *self.hopeless, seen=self._seen)
         if self.result is None:
-            return self._ended(False, "", "crashed", f"Claude ended with {code} and no result.")
+            return self._without_result(code, complaint)
         said = str(self.result.get("result") or "; ".join(self._errors()))
-        reason = _reason(self.result, said)
-        return self._ended(False, "", reason, said[:500] or f"Claude ended with {reason}.")
+        reason, seen = self._reason(self.result, said)
+        return self._ended(
+            False, "", reason, said[:500] or f"Claude ended with {reason}.", seen=seen
+        )
 
-    def _ended(self, ok: bool, text: str, reason: str, error: str | None) -> RunResult:
+    def _without_result(self, code: int, complaint: str) -> RunResult:
+        last = complaint.splitlines()[-1].strip() if complaint else ""
+        error = f"Claude ended with {code} and no result{': ' if last else '.'}{last}"
+        seen = None if self._messages else faults.in_words(complaint)
+        return self._ended(False, "", seen.reason if seen else "crashed", error[:500], seen=seen)
+
+    def _reason(self, result: Mapping[str, Any], said: str) -> tuple[str, faults.Seen | None]:
+        """In one word why it failed, and whose fault that is."""
+        if _NO_SUCH_SESSION in said:
+            return "session_lost", None
+        for name in ("subtype", "terminal_reason"):
+            if result.get(name) in _REASONS:
+                return _REASONS[result[name]], None
+        status = result.get("api_error_status")
+        seen = faults.by_status(status, said) if isinstance(status, int) else None
+        if seen is None and (status is not None or result.get("terminal_reason") == "api_error"):
+            seen = faults.in_words(said)
+        seen = seen or (faults.in_words(said) if said.startswith(_NOT_LOGGED_IN) else None)
+        before = self._seen
+        if seen is not None and seen.until is None and before and before.fault is seen.fault:
+            seen = before  # how long it was told to wait says until when
+        if seen is None:
+            return str(result.get("terminal_reason") or "failed"), None
+        return seen.reason, seen
+
+    def _ended(
+        self,
+        ok: bool,
+        text: str,
+        reason: str,
+        error: str | None,
+        seen: faults.Seen | None = None,
+    ) -> RunResult:
         return RunResult(
-            ok, text, reason, error, self.spent, self.session, self.context_tokens or None
+            ok,
+            text,
+            reason,
+            error,
+            self.spent,
+            self.session,
+            self.context_tokens or None,
+            fault=seen.fault if seen else None,
+            until=seen.until if seen else None,
         )
 
     def _errors(self) -> list[str]:
         return [str(one) for one in (self.result or {}).get("errors") or []]
+
+
+def _cut_result(line: str) -> dict[str, Any] | None:
+    """The result in a line that was so long that its end is missing; the run did end."""
+    if not line.startswith('{"type":"result"'):
+        return None
+    head, _, text = line.partition('"result":"')
+    said = _TEXT.match(text)
+    return {
+        "type": "result",
+        "is_error": '"is_error":true' in head,
+        "result": json.loads(f'"{said[0]}"', strict=False) if said else "",
+    }
 
 
 def _calls(message: Mapping[str, Any]) -> bool:
@@ -254,20 +343,6 @@ def _calls(message: Mapping[str, Any]) -> bool:
     return isinstance(parts, list) and any(
         isinstance(part, dict) and part.get("type") == "tool_use" for part in parts
     )
-
-
-def _reason(result: Mapping[str, Any], said: str) -> str:
-    status = result.get("api_error_status")
-    if isinstance(status, int) and status in _STATUSES:
-        return _STATUSES[status]
-    if said.startswith(_NOT_LOGGED_IN):
-        return "auth"
-    if _NO_SUCH_SESSION in said:
-        return "session_lost"
-    for name in ("subtype", "terminal_reason"):
-        if result.get(name) in _REASONS:
-            return _REASONS[result[name]]
-    return str(result.get("terminal_reason") or "failed")
 
 
 def _number(usage: Mapping[str, Any], name: str) -> int:
@@ -335,7 +410,7 @@ async def _once(
             if events.hopeless:
                 await child.end()
                 break
-        return events.outcome(await child.wait())
+        return events.outcome(await child.wait(), context.complaint)
     finally:
         context.spent = events.spent  # also of the turn in which it was cut off
 

@@ -13,21 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from remit.adapters import skills
+from remit.adapters import faults, skills
 from remit.adapters.looking import path_with
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.errors import Unsupported
 
 _KEY = "OPENAI_API_KEY"
 _OWN_KEY = "CODEX_API_KEY"
-_REFUSED_KEY = re.compile(r"status (401|403)\b")
-_REASONS = (
-    (_REFUSED_KEY, "auth"),
-    (re.compile(r"Missing environment variable|not logged in", re.IGNORECASE), "auth"),
-    (re.compile(r"\b429\b|rate limit|usage limit", re.IGNORECASE), "rate_limited"),
-    (re.compile(r"high demand|overloaded", re.IGNORECASE), "overloaded"),
-    (re.compile(r"context window|maximum context", re.IGNORECASE), "context_full"),
-)
+_REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
 _RETRIED = re.compile(r"^Reconnecting\.\.\. \d+/\d+ \((.*)\)$", re.DOTALL)
@@ -215,17 +208,29 @@ class Events:
         if self.usage is not None and self.error is None and code == 0:
             return RunResult(True, self.text, "completed", None, self.spent, session)
         error = self.error or complaint or f"Codex ended with {code} and no result."
-        return RunResult(False, "", _reason(error), error[:500], self.spent, session)
+        reason, seen = _reason(error)
+        return RunResult(
+            False,
+            "",
+            reason,
+            error[:500],
+            self.spent,
+            session,
+            fault=seen.fault if seen else None,
+            until=seen.until if seen else None,
+        )
 
 
-def _reason(error: str) -> str:
+def _reason(error: str) -> tuple[str, faults.Seen | None]:
+    """In one word why it failed, and whose fault that is."""
     if _NO_SUCH_SESSION.search(error):
-        return "session_lost"
+        return "session_lost", None
     if _NO_TOOLS.search(error):
-        return "no_tools"
+        return "no_tools", None
     if error.startswith("Codex ended with"):
-        return "crashed"
-    return next((reason for sign, reason in _REASONS if sign.search(error)), "api_error")
+        return "crashed", None
+    seen = faults.in_words(error)
+    return (seen.reason, seen) if seen else ("api_error", None)
 
 
 async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:

@@ -6,25 +6,26 @@ import asyncio
 import contextlib
 import json
 import socket
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from remit.adapters import answers, outward
+from remit.adapters import answers, faults, outward
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config, SecretName, Text
 
 _PATIENCE_SECONDS = 5
 _LARGEST_ANSWER = 1 << 20
+_LONGEST_COMPLAINT = 4000
 _OWN_HEADERS = frozenset(
     {
         *("connection", "content-length", "content-type", "expect", "host", "keep-alive"),
         *("te", "trailer", "transfer-encoding", "upgrade", "accept", "accept-encoding"),
     }
 )
-_REASONS = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
 def _address(text: str) -> str:
@@ -145,7 +146,9 @@ class Http(Adapter):
     async def run(self, context: RunContext) -> RunResult:
         config: HttpConfig = context.config
         try:
-            status, said = await _post(config, config.url, _announcement(context), context.key())
+            status, said, headers = await _post(
+                config, config.url, _announcement(context), context.key()
+            )
             if 200 <= status < 300 and config.mode == "callback":
                 context.log(f"accepted with {status}; waiting for its report")
                 return await context.reported()
@@ -153,6 +156,9 @@ class Http(Adapter):
             if config.cancel_url is not None:
                 await _announce_end(config, config.cancel_url, context)
             raise
+        except (outward.NotAllowed, outward.BadAnswer) as error:
+            sentence = f"The remote agent cannot be used ({error})."
+            return RunResult(False, reason="protocol", error=sentence[:500])
         except OSError as error:
             sentence = f"The remote agent cannot be reached ({error})."
             return RunResult(False, reason="unreachable", error=sentence[:500])
@@ -160,8 +166,15 @@ class Http(Adapter):
             sentence = 'The remote agent wants to call back; set mode to "callback".'
             return RunResult(False, reason="protocol", error=sentence)
         if not 200 <= status < 300:
-            reason = _REASONS.get(status, "redirected" if status < 400 else "remote_error")
-            return RunResult(False, reason=reason, error=f"The remote agent answered {status}.")
+            seen = faults.by_status(status, said[:_LONGEST_COMPLAINT], headers)
+            reason = "redirected" if status < 400 else "remote_error"
+            return RunResult(
+                False,
+                reason=seen.reason if seen else reason,
+                error=f"The remote agent answered {status}.",
+                fault=seen.fault if seen else None,
+                until=seen.until if seen else None,
+            )
         return answers.result_of(answers.parse(said))
 
 
@@ -179,7 +192,7 @@ def _announcement(context: RunContext) -> dict[str, Any]:
 
 async def _post(
     config: HttpConfig, url: str, document: dict[str, Any], key: str | None
-) -> tuple[int, str]:
+) -> tuple[int, str, Mapping[str, str]]:
     """To the configured address and nowhere else."""
     headers = {**config.headers, "Accept": "application/json", "Content-Type": "application/json"}
     if key:
@@ -192,7 +205,7 @@ async def _post(
         largest=_LARGEST_ANSWER,
         private=True,  # agents of one's own network are what this adapter is for
     )
-    return answer.status, answer.body.decode(errors="replace")
+    return answer.status, answer.body.decode(errors="replace"), answer.headers
 
 
 async def _announce_end(config: HttpConfig, url: str, context: RunContext) -> None:

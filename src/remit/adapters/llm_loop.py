@@ -18,6 +18,7 @@ from pydantic_ai.models import infer_model
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.usage import UsageLimits
 
+from remit.adapters import faults
 from remit.adapters.running import RunContext, RunResult, Usage
 from remit.ids import random_name
 
@@ -27,8 +28,8 @@ _LONGEST_NOTE = 500
 #: From the narrow to the wide.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (errors.ModelAuthenticationError, "auth"),
+    (errors.ModelQuotaExceededError, "billing"),
     (errors.ModelRateLimitError, "rate_limited"),
-    (errors.ModelQuotaExceededError, "rate_limited"),
     (errors.ModelOverloadedError, "overloaded"),
     (errors.ModelContextWindowExceededError, "context_full"),
     (errors.ModelNotFoundError, "no_such_model"),
@@ -36,6 +37,10 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (errors.AgentRunError, "api_error"),
     (errors.UserError, "settings"),
 )
+
+
+#: What is the fault of nobody else, whatever is said about it.
+_ITS_OWN = frozenset({"max_turns", "context_full", "no_such_model", "settings"})
 
 
 async def run(context: RunContext, provider: str, model: str, key: str | None) -> RunResult:
@@ -171,7 +176,26 @@ def _usage(taken: Any) -> Usage:
 def _failed(context: RunContext, error: Exception) -> RunResult:
     reason = next((word for kind, word in _REASONS if isinstance(error, kind)), "failed")
     sentence = f"The model failed ({type(error).__name__.lstrip('_')}): {error}"[:500]
-    return RunResult(False, reason=reason, error=sentence, usage=context.spent)
+    seen = None if reason in _ITS_OWN else _seen(error)
+    return RunResult(
+        False,
+        reason=seen.reason if seen else reason,
+        error=sentence,
+        usage=context.spent,
+        fault=seen.fault if seen else None,
+        until=seen.until if seen else None,
+    )
+
+
+def _seen(error: Exception) -> faults.Seen | None:
+    """What the provider's answer says, which the library keeps as the cause of its own error."""
+    status = getattr(error, "status_code", None)
+    answer = getattr(error.__cause__, "response", None)
+    headers = dict(getattr(answer, "headers", None) or {})
+    said = f"{error} {error.__cause__ or ''}"
+    if isinstance(status, int):
+        return faults.by_status(status, said, headers)
+    return faults.in_words(said)
 
 
 def _history(context: RunContext) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -31,10 +31,15 @@ class NotAllowed(OSError):
     """An address that is not called, whoever asks; trying again does not help."""
 
 
+class BadAnswer(OSError):
+    """Somebody answered, and that is no answer to take."""
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def refusal(address: _ADDRESS, *, private: bool) -> str | None:
@@ -144,14 +149,16 @@ async def _post(
             ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise OSError("its answer is packed, which was not asked for")
+                raise BadAnswer("its answer is packed, which was not asked for")
             body = b""
             async for piece in response.aiter_raw():
                 body += piece
                 if len(body) > largest:
-                    raise OSError("its answer is too large")
-            return Answer(response.status_code, body)
+                    raise BadAnswer("its answer is too large")
+            return Answer(response.status_code, body, dict(response.headers))
     except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
         raise _NoConnection(f"{type(error).__name__}: {error}"[:300]) from error
+    except httpx2.ReadTimeout as error:
+        raise BadAnswer(f"it did not answer within {seconds:g} seconds") from error
     except httpx2.HTTPError as error:
         raise OSError(f"{type(error).__name__}: {error}"[:300]) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import find_program
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Program, RunSettings, Text
+from remit.model.fault import Fault
 
 
 class ProcessConfig(RunSettings):
@@ -41,6 +43,8 @@ class Process(Adapter):
             "Task: one line of JSON with run, agent, instructions, turn and session. Answer: the "
             "last line printed, a JSON object with ok, text, error, session and usage (tokens_in, "
             "tokens_out, tokens_cached, cost_micros), all optional; other text is taken as text. "
+            "A failure that is not the agent's names its fault (auth, rate, overload, billing, "
+            "network, setup, message) and, if that is known, until when. "
             "An exit code other than 0 is a failure. The task of a background job has only job and "
             "turn."
         ),
@@ -102,7 +106,19 @@ class Process(Adapter):
         async for line in child.lines():
             last = line if line.strip() else last
         code = await child.wait()
-        return answers.result_of(answers.parse(last), failure=_failure(code, context.complaint))
+        result = answers.result_of(answers.parse(last), failure=_failure(code, context.complaint))
+        if code != 0 and not last and _was_not_started(config.command, context.complaint):
+            sentence = f"The program {config.command!r} is not there, or cannot be executed."
+            return replace(result, reason="program", error=sentence, fault=Fault.SETUP)
+        return result
+
+
+def _was_not_started(command: str, complaint: str) -> bool:
+    """Whether the sandbox says that it could not start the program."""
+    return any(
+        f"{command}: {why}" in complaint
+        for why in ("No such file or directory", "Permission denied", "Exec format error")
+    )
 
 
 def _failure(code: int, complaint: str) -> str | None:

@@ -39,6 +39,13 @@ class RunResult:
     session: str | None = None
     #: How long the conversation has become.
     context_tokens: int | None = None
+    #: Whose fault it was that it did not end well: one of `remit.model.fault.Fault`. None: what
+    #: `reason` stands for, if it is one of the words above, and the agent's otherwise. It decides
+    #: whether the agent, everybody on this worker or everybody with this account has to wait.
+    fault: str | None = None
+    #: Until when that lasts, if the provider said so, in microseconds since 1970. It is believed
+    #: for a day at most.
+    until: int | None = None
 
 
 class Child(ABC):

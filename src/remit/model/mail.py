@@ -14,6 +14,8 @@ from remit.model.principal import ActorKind
 
 #: A message that was tried this often without success is for a person to look at.
 MOST_ATTEMPTS = 3
+#: After so many failed runs with the same letters, they are handed over one at a time.
+MOST_FAULTS_TOGETHER = 3
 #: What one turn of an agent takes in.
 MOST_PER_TURN = 10
 #: Answers to answers to answers end here.
@@ -90,6 +92,12 @@ class Delivery:
     run_id: RunId | None
     ended_at: Micros | None
     ended_why: str | None
+    #: Whether a run had taken it up and did not end well, so that it may have been handled.
+    begun: bool = False
+    #: How many runs that had taken it up failed for no other known reason.
+    faults: int = 0
+    #: The first of these that had taken up nothing else.
+    alone_run_id: RunId | None = None
 
 
 def heading(what: str, text: str) -> str:

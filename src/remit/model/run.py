@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.clock import HOUR, MINUTE, SECOND, Micros
+from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
 
 
@@ -60,6 +60,11 @@ class Run:
     goes_on: bool
     #: Whether its cost was worked out from what earlier runs cost, because nobody said.
     cost_estimated: bool = False
+    #: Whose fault it was that it did not end well, and until when that lasts, if anybody said.
+    fault: str | None = None
+    fault_until: Micros | None = None
+    #: The account of a provider that it used.
+    account_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,10 @@ class Lease:
     spared: int
     #: The failure that its boss was told of last.
     told: str | None
+    #: Since when it has been failing without a good run between.
+    failing_since: Micros | None = None
+    #: The closed account or set-up that it waits for.
+    held_by: str | None = None
 
     @property
     def awake(self) -> bool:
@@ -104,6 +113,8 @@ NUDGES: tuple[Micros, ...] = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE,
 #: So many failed runs in a row are worth another word to the boss.
 FAILURES_TOLD = 5
 LONGEST_BACKOFF = HOUR
+#: An agent of which everything failed for so long is for a person to look at.
+FAILING_TOO_LONG: Micros = DAY
 
 
 def pause_after(failures: int) -> Micros:

@@ -39,6 +39,8 @@ class Letter:
     body: str
     #: Whether the body goes on in its file.
     cut: bool = False
+    #: Whether an earlier run had taken it up and did not end well.
+    begun: bool = False
     #: Whether it came through a channel, from somebody whom Remit does not know.
     outside: bool = False
 
@@ -64,6 +66,8 @@ def _render(letter: Letter) -> str:
         lines.append(f"subject: {_one_line(letter.subject)}")
     if letter.attempt > 1:
         lines.append(f"attempt: {letter.attempt} (an earlier run may have handled this)")
+    elif letter.begun:
+        lines.append("begun: yes (an earlier run may have handled this)")
     lines.append(f"file: kb://{letter.file}")
     lines += [f"attachment: kb://{file}" for file in letter.attachments]
     lines.append("body: (cut; the whole is in its file)" if letter.cut else "body:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -15,9 +16,9 @@ from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.clock import Clock
-from remit.errors import Refused, RemitError, Unavailable, Unsupported
+from remit.errors import BadInput, Conflict, Refused, RemitError, Unavailable, Unsupported
 from remit.ids import Ids
-from remit.model.limit import RUNAWAY
+from remit.model.fault import Fault
 from remit.model.secret import filled, named_in
 from remit.runtime import cgroups, homes, prompt, sandbox
 from remit.runtime.journal import Journal
@@ -29,7 +30,7 @@ from remit.runtime.secrets import Vault
 from remit.runtime.sessions import resumable
 from remit.runtime.streaks import Streaks
 from remit.runtime.workspace import create_workspace
-from remit.services import budgets, claiming, inbox, mcp_servers, overview
+from remit.services import accounts, budgets, claiming, inbox, mcp_servers, overview
 from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
@@ -69,6 +70,8 @@ class Claimed:
     epoch: int
     seen: int
     workspace: Path
+    #: Whether it finds out if a closed account works again.
+    probe: bool = False
 
 
 @dataclass
@@ -102,6 +105,8 @@ class Context(RunContext):
     recorded: Usage = field(default_factory=Usage)
     #: Why nothing more may be spent.
     over: str | None = None
+    #: Whether the first answer of the model shows that a closed account works again.
+    probes: bool = False
     children: list[ChildProcess] = field(default_factory=list)
     #: All its processes together, where that can be.
     group: cgroups.Group | None = None
@@ -151,6 +156,7 @@ class Context(RunContext):
 
     async def spend(self, spent: Usage, *, last: bool = False) -> None:
         self.spent = spent
+        await self._tell_that_it_answers()
         await self._record()
         if self.over is not None and not last:
             raise Refused(
@@ -158,6 +164,13 @@ class Context(RunContext):
                 "It goes on with the next month, or when the budget is raised.",
                 code=budgets.OVER,
             )
+
+    async def _tell_that_it_answers(self) -> None:
+        """Others wait for the same account, and are not to wait until the run is over."""
+        if self.probes:
+            self.probes = False
+            with contextlib.suppress(Conflict):
+                await self.gate(as_system(), accounts.answered, run=self.run_id)
 
     async def _record(self) -> None:
         """So that it is known whatever becomes of the run, and of this process."""
@@ -238,10 +251,20 @@ class Context(RunContext):
         await self.journal.close()
 
 
+class _Faulty(Exception):
+    """A run that is over before it began, with the fault of it."""
+
+    def __init__(self, result: RunResult) -> None:
+        super().__init__(result.error)
+        self.result = result
+
+
 async def execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     """Carry a run out and say how it ended; only being cancelled is not an end like others."""
     try:
         return await _execute(app, url, claimed)
+    except _Faulty as faulty:
+        return faulty.result
     except RemitError as error:
         return RunResult(False, reason=error.reason, error=error.sentence)
     except OSError as error:
@@ -255,7 +278,7 @@ async def execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
 async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     create_workspace(claimed.workspace.parent, claimed.workspace.name)
     briefing = await app.gate(as_system(), claiming.briefing, run=claimed.run_id)
-    adapter = registry.get(briefing["agent"]["adapter_type"])
+    adapter = _adapter(briefing["agent"])
     context = await _prepare(app, url, claimed, briefing, adapter)
     try:
         result = context.judged(await call(adapter, context))
@@ -267,6 +290,21 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
         text=context.known.out_of(result.text),
         error=None if result.error is None else context.known.out_of(result.error),
     )
+
+
+def _adapter(agent: Mapping[str, Any]) -> Adapter:
+    """The adapter of an agent, if there is one and it takes the agent's settings."""
+    if agent["adapter_type"] not in registry.types():
+        raise Unsupported(
+            f"There is no adapter {agent['adapter_type']!r} here.",
+            "Install it, or choose another.",
+            code="no_adapter",
+        )
+    try:
+        registry.read(agent["adapter_type"], agent["adapter_config"])
+    except BadInput as error:
+        raise BadInput(error.sentence, error.step, code="bad_configuration") from None
+    return registry.get(agent["adapter_type"])
 
 
 async def _prepare(
@@ -317,6 +355,7 @@ async def _prepare(
         secret=secret,
         injected=injected,
         hidden=[app.settings.home],
+        probes=claimed.probe,
     )
 
 
@@ -332,7 +371,14 @@ def _pace(app: Instance, claimed: Claimed, limits: Mapping[str, int | None]) -> 
 async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | None:
     """The one that the agent's configuration names; whoever set that up was allowed to."""
     name = getattr(config, "secret_ref", None)
-    return None if name is None else await app.vault.value(claimed.company_id, name)
+    if name is None:
+        return None
+    try:
+        return await app.vault.value(claimed.company_id, name)
+    except RemitError as error:
+        raise _Faulty(
+            RunResult(False, reason=error.reason, error=error.sentence, fault=Fault.AUTH)
+        ) from error
 
 
 async def _injected(app: Instance, claimed: Claimed) -> tuple[dict[str, str], list[str]]:
@@ -420,5 +466,6 @@ def report(result: RunResult) -> dict[str, Any]:
         "cost_micros": result.usage.cost_micros,
         "exit_reason": result.reason,
         "error": result.error,
-        "fault": RUNAWAY.get(result.reason),
+        "fault": result.fault,
+        "fault_until": result.until,
     }

@@ -13,8 +13,9 @@ from remit.adapters.running import Child
 from remit.errors import NotFound, Unavailable
 from remit.runtime.cgroups import end_groups_of
 
-#: A line longer than this is cut where a program should have ended it.
-LONGEST_LINE = 1 << 20
+#: A line longer than this is cut where a program should have ended it. The last words of a model
+#: are one line, and may be some megabytes.
+LONGEST_LINE = 8 << 20
 #: Between asking a program to end and ending it.
 GRACE_SECONDS = 5.0
 #: How long what was printed is waited for once the program is gone.
@@ -77,7 +78,9 @@ class ChildProcess(Child):
             )
         except FileNotFoundError as error:
             raise NotFound(
-                f"The program {argv[0]!r} is not there.", "Correct the agent's configuration."
+                f"The program {argv[0]!r} is not there.",
+                "Correct the agent's configuration.",
+                code="program",
             ) from error
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
@@ -163,19 +166,19 @@ class ChildProcess(Child):
         await self._lines.put(None)
 
     async def _read(self, stream: asyncio.StreamReader, name: str) -> None:
-        pending = b""
+        pending = bytearray()
         while piece := await stream.read(_PIECE):
             whole, newline, rest = piece.rpartition(b"\n")
             if newline:
-                await self._keep(pending + whole, name)
-                pending = rest
+                await self._keep(bytes(pending) + whole, name)
+                pending = bytearray(rest)
             else:
                 pending += piece
             if len(pending) > LONGEST_LINE:
-                await self._keep(pending, name)
-                pending = b""
+                await self._keep(bytes(pending), name)
+                pending.clear()
         if pending:
-            await self._keep(pending, name)
+            await self._keep(bytes(pending), name)
 
     async def _keep(self, lines: bytes, name: str) -> None:
         text = lines.decode(errors="replace").replace("\r\n", "\n").rstrip("\r")

@@ -26,4 +26,6 @@ async def wait_for_report(gate: Gate, run: str) -> RunResult:
         said["error"],
         Usage(said["tokens_in"], said["tokens_out"], said["tokens_cached"], said["cost_micros"]),
         said["session"],
+        fault=said["fault"],
+        until=said["fault_until"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -10,6 +11,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from remit.adapters import registry
+from remit.adapters.contract import Check
 from remit.adapters.running import RunResult
 from remit.clock import SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError, Unavailable
@@ -17,7 +20,7 @@ from remit.ids import CompanyId
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.silence import Silence
-from remit.services import budgets, claiming, limits, run_endings, runs
+from remit.services import accounts, budgets, claiming, limits, mending, run_endings, runs
 from remit.services.identity import as_system
 
 log = logging.getLogger(__name__)
@@ -75,12 +78,20 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._last_company = ""
+        #: What opened just now, so that no more are started in this round.
+        self._opening: set[tuple[str, str]] = set()
         #: When the clock brings back something that was put off.
         self._deferred: Micros | None = None
 
     def start(self) -> None:
         self._app.gate.listeners.append(self._changed)
-        for work in (self._dispatch, self._renew, self._look_after, self._sweep_now_and_then):
+        for work in (
+            self._dispatch,
+            self._renew,
+            self._look_after,
+            self._sweep_now_and_then,
+            self._mend_now_and_then,
+        ):
             self._tasks.append(asyncio.create_task(self._forever(work)))
         self._tasks.append(asyncio.create_task(self._look_up_secrets()))
 
@@ -153,7 +164,8 @@ class Worker:
     async def _start_ready(self) -> None:
         # Those that run here are in the way only while their end is being written down.
         each = self._per_company + self.busy
-        ready = await self._app.gate(as_system(), claiming.ready, each=each)
+        ready = await self._app.gate(as_system(), claiming.ready, each=each, worker=self.name)
+        self._opening.clear()
         companies = Counter(here.claimed.company_id for here in self._running.values())
         adapters = Counter(here.adapter for here in self._running.values())
         for one in self._in_turn(ready):
@@ -162,9 +174,10 @@ class Worker:
                 return
             if (
                 one["agent_id"] not in self._running
+                and (company, adapter) not in self._opening
                 and companies[company] < self._per_company
                 and adapters[adapter] < self._per_adapter.get(adapter, self.slots)
-                and await uninterrupted(self._start(one["agent_id"], adapter))
+                and await uninterrupted(self._start(one["agent_id"], company, adapter))
             ):
                 companies[company] += 1
                 adapters[adapter] += 1
@@ -183,7 +196,7 @@ class Worker:
             ]
         return turns
 
-    async def _start(self, agent: str, adapter: str) -> bool:
+    async def _start(self, agent: str, company: str, adapter: str) -> bool:
         run_id = self._app.ids.new()
         folder = self._app.settings.workspaces / run_id
         try:
@@ -203,6 +216,10 @@ class Worker:
                 await self._app.gate(as_system(), budgets.hold, agent=agent)
             elif refusal.reason == limits.REACHED:
                 await self._app.gate(as_system(), limits.hold, agent=agent)
+            elif refusal.reason == accounts.HELD:
+                await self._app.gate(as_system(), accounts.wait, agent=agent, worker=self.name)
+            elif refusal.reason == accounts.OPENING:
+                self._opening.add((company, adapter))
             return False  # otherwise another worker was faster
         except NotFound:
             return False
@@ -214,6 +231,7 @@ class Worker:
             epoch=answer["epoch"],
             seen=answer["seen"],
             workspace=folder,
+            probe=answer["probe"],
         )
         task = asyncio.create_task(self._carry_out(claimed))
         self._running[agent] = _Running(claimed, adapter, task)
@@ -321,6 +339,43 @@ class Worker:
                 woken += len(answer["woken"])
             if not woken:
                 return
+
+    async def _mend_now_and_then(self) -> None:
+        await self._mend()
+        await asyncio.sleep(LONGEST_SLEEP)
+
+    async def _mend(self) -> None:
+        """Look whether what was broken works again: set-ups of this worker, and agents that were
+        left to a person."""
+        for setup in await self._app.gate(as_system(), accounts.to_check, worker=self.name):
+            found = await self._checked(setup["adapter_type"], setup["config"])
+            with contextlib.suppress(Conflict):
+                await self._app.gate(
+                    as_system(),
+                    accounts.checked,
+                    account=setup["id"],
+                    usable=found.usable,
+                    cause=found.sentence,
+                )
+        for agent in await self._app.gate(as_system(), mending.to_check):
+            found = await self._checked(agent["adapter_type"], agent["config"])
+            with contextlib.suppress(Conflict):
+                await self._app.gate(
+                    as_system(),
+                    mending.checked,
+                    agent=agent["id"],
+                    usable=found.usable,
+                    cause=found.sentence,
+                )
+
+    async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
+        """What an adapter finds when it looks around here; what nobody needs is fine."""
+        if config is None:
+            return Check(True, "Nobody needs it any more.")
+        try:
+            return await asyncio.to_thread(registry.check, adapter, config)
+        except RemitError as error:
+            return Check(False, error.sentence)
 
     async def _end_cancelled(self) -> None:
         """Runs that somebody ended in the database end on the machine, too."""

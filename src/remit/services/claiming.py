@@ -19,10 +19,11 @@ from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.limit import stored
 from remit.model.run import RunStatus, longest_pause
-from remit.services import budgets, halts, ledger, limits, lookup, views, waking
+from remit.services import accounts, budgets, halts, ledger, limits, lookup, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
+from remit.store import accounts as account_statements
 from remit.store import due, leases, people
 from remit.store import runs as statements
 
@@ -38,23 +39,29 @@ _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:s
 
 @query("claiming.ready")
 def ready(
-    ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE
+    ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE, worker: str = ""
 ) -> list[dict[str, Any]]:
-    """Who has something to do and may do it now, so many of each company; for Remit itself."""
+    """Who has something to do and may do it now, so many of each company; for Remit itself.
+
+    Of those who wait for a closed account the ones that are to find out whether it works again.
+    """
     system_only(ctx)
+    found = ctx.tx.all(leases.READY, now=ctx.now, each=each, limit=limit)
     return [
         {"agent_id": one.agent_id, "company_id": one.company_id, "adapter_type": one.adapter_type}
-        for one in ctx.tx.all(leases.READY, now=ctx.now, each=each, limit=limit)
+        for one in (*accounts.candidates(ctx, worker), *found)
     ]
 
 
 @query("claiming.next_ready")
 def next_ready(ctx: Context) -> dict[str, Micros | None]:
-    """When somebody is to be started next, and when the clock brings something back."""
+    """When somebody is to be started next, when the clock brings something back, and when what is
+    closed is tried again."""
     system_only(ctx)
     return {
         "ready": ctx.tx.one(leases.NEXT_READY, now=ctx.now),
         "deferred": ctx.tx.one(due.NEXT_LOOK, now=ctx.now),
+        "tried": ctx.tx.one(account_statements.NEXT_PROBE, now=ctx.now),
     }
 
 
@@ -83,6 +90,7 @@ def claim(
         raise Conflict(
             limits.sentence(ctx, reached), limits.next_step(ctx, reached), code=limits.REACHED
         )
+    admission = accounts.admit(ctx, found, worker)
     if _cannot_start(found) or not ctx.tx.run(
         leases.CLAIM,
         agent=found.id,
@@ -94,9 +102,20 @@ def claim(
     budgets.release(ctx, found.id)
     held = ctx.tx.one(leases.LEASE, agent=found.id)
     assert held is not None
-    begun = begin(ctx, found, run, workspace, epoch=held.epoch, worker=worker, why=held.why)
+    begun = begin(
+        ctx,
+        found,
+        run,
+        workspace,
+        epoch=held.epoch,
+        worker=worker,
+        why=held.why,
+        account=admission.account.id,
+    )
+    accounts.begun(ctx, admission, run)
     return {
         **begun,
+        "probe": admission.probe,
         "agent_id": found.id,
         "company_id": found.company_id,
         "epoch": held.epoch,

@@ -23,7 +23,7 @@ from remit.model.configuration import (
 )
 from remit.model.principal import ActorKind
 from remit.model.text import clean_text, name_key
-from remit.services import approval_engine, budgets, ledger, lookup, posts, views, waking
+from remit.services import approval_engine, budgets, ledger, lookup, posts, tree, views, waking
 from remit.services.command import Answer, Context, command, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import restore, without_secrets
@@ -292,6 +292,8 @@ def apply(
     kept = keep(ctx, new, source, before, approval)
     ledger.change_limits(ctx, agent, new)
     budgets.relieve(ctx)
+    if new.status is AgentStatus.ERROR:
+        tree.set_status(ctx, new, AgentStatus.IDLE)  # with other settings it may work
     waking.wake_afresh(ctx, agent.id, "its settings changed")
     ctx.record(
         "agent.configure",

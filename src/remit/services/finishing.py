@@ -257,7 +257,7 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
         new_error=f"ended by {ctx.actor.name or ctx.actor.address}",
     )
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None, now=ctx.now)
-    inbox.run_ended(ctx, live.id, agent.id, well=True)
+    inbox.run_ended(ctx, live.id, agent.id, fault=None)
     ctx.tx.run(leases.LET_GO, agent=agent.id, now=ctx.now)
     return live.id
 

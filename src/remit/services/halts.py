@@ -219,7 +219,7 @@ def _end_work(ctx: Context, top: Agent | None) -> dict[str, int]:
     runs, jobs = ctx.tx.all(of_runs, **here), ctx.tx.all(of_jobs, **here)
     why = {"exit_reason": STOPPED, "error": f"stopped by {ctx.actor.name or ctx.actor.address}"}
     for run in runs:
-        run_endings.finish(ctx, run, RunStatus.LOST, why, counted=False)
+        run_endings.finish(ctx, run, RunStatus.LOST, why)
         run_endings.release(ctx, run, RunStatus.LOST, None, why)
     for job in jobs:
         ctx.tx.run(job_statements.PUT_BACK, job=job.id, epoch=job.epoch)

@@ -7,19 +7,24 @@ from typing import Any
 from remit.adapters import registry
 from remit.model.agent import HUMAN, Agent, AgentStatus
 from remit.model.outcome import Look, Outcome
-from remit.model.run import (
-    Lease,
-    RunStatus,
+from remit.model.run import Lease
+from remit.services import (
+    accounts,
+    budgets,
+    halts,
+    ledger,
+    limits,
+    lookup,
+    mending,
+    tree,
+    views,
+    waits,
 )
-from remit.services import budgets, halts, ledger, limits, lookup, tree, views, waits
 from remit.services.command import Context, query
 from remit.services.running import require_look
 from remit.store import due, leases
 from remit.store import outcomes as outcome_statements
 from remit.store import runs as statements
-
-#: How a run ends whose adapter cannot be used here.
-_UNUSABLE = frozenset({"unsupported", "no_adapter"})
 
 
 @query("idleness.why_idle")
@@ -46,11 +51,8 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     if agent.status is AgentStatus.PAUSED:
         return "paused", "It is paused; somebody has to resume it."
     if agent.status is AgentStatus.ERROR:
-        told = lease.told if lease and lease.told else "it failed too often"
-        return (
-            "stopped",
-            f"It was stopped: {told.removesuffix('.')}. Resume it when that is mended.",
-        )
+        told = (lease.told if lease and lease.told else "all its runs failed").removesuffix(".")
+        return "stopped", f"It does not work: {told}. {mending.step(agent)}"
     if tree.is_vacant(ctx, agent):
         return "no_person", (
             "It is the seat of a person, and nobody holds it; its mail reaches the board. "
@@ -68,9 +70,12 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     reached = limits.keeping(ctx, agent)
     if reached is not None:
         return "limit", f"{limits.sentence(ctx, reached)} {limits.next_step(ctx, reached)}"
-    missing = _without_adapter(ctx, agent)
+    missing = _without_adapter(agent)
     if missing is not None:
         return "no_adapter", missing
+    closed = accounts.holding(ctx, agent, lease.held_by if lease else None)
+    if closed is not None:
+        return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
     if lease is None or not lease.awake:
         return "waking", "It has something to do and will be woken within the minute."
     if lease.due_at > ctx.now:
@@ -78,29 +83,11 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     return "no_slot", "It waits for a free slot of a worker."
 
 
-def _without_adapter(ctx: Context, agent: Agent) -> str | None:
-    """Why nobody here can run it: the adapter is not known, or its last run found it unusable."""
-    if agent.adapter_type not in registry.types():
-        return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
-    last = next(
-        iter(
-            ctx.tx.all(
-                statements.RUNS,
-                company=ctx.company,
-                agent=agent.id,
-                any_agent=False,
-                ended_too=True,
-                before="g",
-                limit=1,
-            )
-        ),
-        None,
-    )
-    if last is None or last.status is not RunStatus.FAILED or last.exit_reason not in _UNUSABLE:
+def _without_adapter(agent: Agent) -> str | None:
+    """Why nobody here can run it: its adapter is not known."""
+    if agent.adapter_type in registry.types():
         return None
-    if last.adapter_type != agent.adapter_type:
-        return None
-    return f"Its adapter {agent.adapter_type} cannot be used here: {last.error}"
+    return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
 
 
 def _why_backoff(lease: Lease) -> str:

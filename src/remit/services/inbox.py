@@ -11,9 +11,11 @@ from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, MessageId, RunId, UserId
 from remit.model.agent import AgentStatus
+from remit.model.fault import CONSEQUENCES, Fault
 from remit.model.file import File
 from remit.model.mail import (
     MOST_ATTEMPTS,
+    MOST_FAULTS_TOGETHER,
     MOST_PER_TURN,
     Delivery,
     DeliveryStatus,
@@ -33,6 +35,12 @@ from remit.store import runs as run_statements
 
 PROCESS_INBOX = "Process inbox"
 GONE = "its receiver is gone"
+#: Why a letter is dead that could not be read without failing.
+BROKE = "whoever read it failed, while other letters were handled"
+#: Why a letter is dead that an adapter said cannot be read, as often as it was tried.
+UNREADABLE = f"it could not be read {MOST_ATTEMPTS} times"
+#: Letters that died of these do not come back with others.
+OWN_FAULT = (GONE, BROKE, UNREADABLE)
 
 
 def deliver(
@@ -86,7 +94,8 @@ def take(ctx: Context, *, limit: int = MOST_PER_TURN) -> dict[str, Any]:
         limit=max(1, min(limit, MOST_PER_TURN)),
     )
     if run is not None:
-        new = [one for one in waiting if one.status is DeliveryStatus.QUEUED]
+        new = _handed_over(waiting)
+        waiting = [one for one in waiting if one.status is DeliveryStatus.LEASED or one in new]
         for delivery in new:
             ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
         _keep_taken(ctx, run, [delivery.message_id for delivery in new])
@@ -95,6 +104,25 @@ def take(ctx: Context, *, limit: int = MOST_PER_TURN) -> dict[str, Any]:
         "messages": [_shown(ctx, delivery) for delivery in waiting],
         "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
     }
+
+
+def _handed_over(waiting: Sequence[Delivery]) -> list[Delivery]:
+    """What a run is given of what waits: all of it, but letters that may break it one at a time."""
+    held = [one for one in waiting if one.status is DeliveryStatus.LEASED]
+    given: list[Delivery] = []
+    for delivery in waiting:
+        if delivery.status is DeliveryStatus.LEASED:
+            continue
+        if any(_is_suspect(one) for one in (*held, *given)):
+            break
+        if _is_suspect(delivery) and (held or given):
+            break
+        given.append(delivery)
+    return given
+
+
+def _is_suspect(delivery: Delivery) -> bool:
+    return delivery.faults >= MOST_FAULTS_TOGETHER
 
 
 def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
@@ -150,24 +178,55 @@ def _to_me(ctx: Context, message: Message) -> Delivery | None:
     return None
 
 
-def run_ended(ctx: Context, run: str, agent: AgentId, *, well: bool, counted: bool = True) -> None:
+def run_ended(ctx: Context, run: RunId, agent: AgentId, *, fault: Fault | None) -> None:
     """What a run had taken up is done when it ended well, and comes again when it did not.
 
-    An attempt that was cut short through no fault of anybody is not counted.
+    It comes again as often as it takes, unless the fault is its own: such a letter is found by
+    handing letters over one at a time, and set aside when it fails alone while others do not.
     """
-    for delivery in ctx.tx.all(statements.LEASED_TO, run=run):
-        message = _message(ctx, delivery)
-        if well:
+    held = ctx.tx.all(statements.LEASED_TO, run=run)
+    for delivery in held:
+        if fault is None:
             _end(ctx, delivery, DeliveryStatus.DONE, "the run ended well")
-        elif message.at_most_once:
+        elif fault is not Fault.STOPPED and _message(ctx, delivery).at_most_once:
             _end(ctx, delivery, DeliveryStatus.DONE, "tried once, as asked")
-        elif not counted:
-            ctx.tx.run(statements.RETURN_UNCOUNTED, delivery=delivery.id)
-        elif delivery.attempt >= MOST_ATTEMPTS:
-            _end(ctx, delivery, DeliveryStatus.DEAD, f"failed {delivery.attempt} times")
         else:
-            ctx.tx.run(statements.RETURN, delivery=delivery.id)
+            _return(ctx, delivery, fault, alone=len(held) == 1)
     update_inbox_outcome(ctx, agent)
+
+
+def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> None:
+    consequence = CONSEQUENCES[fault]
+    faults, alone_run, position = delivery.faults, delivery.alone_run_id, delivery.position
+    if consequence.counts and not alone:
+        faults = MOST_FAULTS_TOGETHER  # one of them is to blame; each is tried alone
+    elif consequence.isolates:
+        faults += 1
+        if alone and _is_suspect(delivery):
+            if alone_run is not None and _others_succeeded(ctx, delivery, alone_run):
+                _end(ctx, delivery, DeliveryStatus.DEAD, BROKE)
+                return
+            alone_run = delivery.run_id
+            position = _next_position(ctx)  # those behind it come first
+    counts = consequence.counts and alone
+    if counts and delivery.attempt >= MOST_ATTEMPTS:
+        _end(ctx, delivery, DeliveryStatus.DEAD, UNREADABLE)
+        return
+    ctx.tx.run(
+        statements.RETURN,
+        delivery=delivery.id,
+        new_attempt=delivery.attempt + counts,
+        new_begun=delivery.begun or consequence.begun,
+        new_faults=faults,
+        new_alone=alone_run,
+        new_position=position,
+    )
+
+
+def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
+    """Whether its receiver had a good run after one that failed with nothing but this letter."""
+    found = ctx.tx.one(run_statements.GOOD_RUN_SINCE, agent=delivery.agent_id, run=since)
+    return found is not None
 
 
 def bury(ctx: Context, agent: AgentId) -> None:
@@ -313,7 +372,7 @@ def _shown(ctx: Context, delivery: Delivery) -> dict[str, Any]:
         **letters.shown(ctx, _message(ctx, delivery)),
         "status": delivery.status.value,
         "attempt": delivery.attempt,
-        "may_have_been_handled": delivery.attempt > 1,
+        "may_have_been_handled": delivery.begun or delivery.attempt > 1,
         "position": delivery.position,
     }
 
@@ -331,6 +390,7 @@ def _letter(shown: dict[str, Any]) -> Letter:
         subject=shown["subject"],
         created_at=from_iso(shown["created_at"]),
         attempt=shown["attempt"],
+        begun=shown["may_have_been_handled"],
         file=shown["file_id"],
         attachments=tuple(shown["attachments"]),
         body=shown["body"],

@@ -12,14 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remit.clock import next_month
+from remit.clock import MINUTE, next_month
 from remit.errors import Conflict
+from remit.model.account import Account
 from remit.model.agent import Agent, AgentStatus
+from remit.model.fault import CONSEQUENCES, CUT_SHORT, UNMENDABLE, Fault, Tells, fault_of
 from remit.model.limit import Reached
 from remit.model.run import (
     ENDED_WELL,
+    FAILING_TOO_LONG,
     FAILURES_TOLD,
     HELD,
+    LONGEST_BACKOFF,
     NUDGES,
     Lease,
     Run,
@@ -27,6 +31,7 @@ from remit.model.run import (
     pause_after,
 )
 from remit.services import (
+    accounts,
     approval_engine,
     budgets,
     going_on,
@@ -49,6 +54,8 @@ LONGEST_REPORT = 100_000
 STOPPED = "stopped"
 #: How a run ended whose conversation had no room left.
 CONTEXT_FULL = "context_full"
+#: How long it takes until an agent that a person has to see to is looked at again.
+_LOOK_AGAIN = MINUTE
 #: What is different each time in the same complaint: ids of requests, and how long to wait.
 _PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
 #: What a run can report about itself when it ends, besides what it took.
@@ -58,31 +65,27 @@ REPORT = (
     "context_length",
     "exit_reason",
     "error",
+    "fault",
+    "fault_until",
 )
 
 
-def finish(
-    ctx: Context,
-    run: Run,
-    ended: RunStatus,
-    report: Mapping[str, Any],
-    *,
-    counted: bool = True,
-) -> None:
-    """End a run. Unless `counted`, the mail that it took up returns as if it had not been tried."""
+def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
+    """End a run, and see to the mail that it took up."""
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value, now=ctx.now):
         raise Conflict("The run has ended already.")
     # What it took stays counted, also when it was cut off and cannot say so itself.
     whole = ledger.took(ctx, run, report)
-    told = {name: report.get(name) for name in REPORT}
+    over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
+    fault = _fault(ended, report, over)
+    told = {name: report.get(name) for name in REPORT} | {"fault": fault}
+    if fault is None:
+        told["fault_until"] = None
     ctx.tx.run(statements.REPORT_RUN, run=run.id, **{f"new_{name}": told[name] for name in REPORT})
     ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None, now=ctx.now)
     agent = lookup.agent_row(ctx, run.agent_id)
     assert agent is not None
-    over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
-    inbox.run_ended(
-        ctx, run.id, run.agent_id, well=ended in ENDED_WELL, counted=counted and not over
-    )
+    inbox.run_ended(ctx, run.id, run.agent_id, fault=fault)
     if agent.status is AgentStatus.RUNNING:
         tree.set_status(ctx, agent, AgentStatus.IDLE)
     ctx.record(
@@ -93,10 +96,23 @@ def finish(
             "status": ended.value,
             "reason": told["exit_reason"],
             "error": told["error"],
+            "fault": fault,
             "tokens": [whole.tokens_in, whole.tokens_out],
             "cost_micros": whole.cost_micros,
         },
     )
+
+
+def _fault(ended: RunStatus, report: Mapping[str, Any], over_budget: bool) -> Fault | None:
+    """Whose fault it was that a run did not end well; None if it did."""
+    if ended in ENDED_WELL:
+        return None
+    if over_budget:
+        return Fault.STOPPED  # there is nothing left to spend: nobody's fault
+    reason = report.get("exit_reason")
+    if ended is RunStatus.LOST and reason != STOPPED:
+        return Fault.LOST
+    return fault_of(report.get("fault"), reason)
 
 
 def changed(ctx: Context, run: Run) -> bool:
@@ -126,6 +142,8 @@ def release(
     if ended is RunStatus.COMPLETED:
         toolset.go_on(ctx, run)
         lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
+    fault = None if run.fault is None else Fault(run.fault)
+    closed = accounts.run_ended(ctx, run, agent, ended, fault)
     if lease is None or lease.epoch != run.epoch:
         # It was begun by hand; whatever it left is to be seen to as ever.
         if ended is RunStatus.COMPLETED:
@@ -135,7 +153,7 @@ def release(
         return
     over = _over_budget(ctx, run, report)
     too_much = _over_limit(ctx, report)
-    after = _after(lease, ended, report, progress, over is not None or too_much is not None)
+    after = _after(lease, ended, fault, run, progress, closed)
     nudges = lease.idle_runs
     if ended is RunStatus.COMPLETED or after.was_cut:
         at_once = (run.goes_on or after.was_cut) and progress
@@ -158,6 +176,8 @@ def release(
         new_idle_runs=nudges,
         new_failures=after.failures,
         new_told=after.told,
+        new_failing_since=_failing_since(ctx, lease, after),
+        new_held_by=None if closed is None else closed.id,
     )
     if again:
         why = lease.why if _is_newer(lease, seen) else "something is left to do"
@@ -168,6 +188,36 @@ def release(
         budgets.put_on_hold(ctx, agent, over)
     elif too_much is None:
         _say_what_follows(ctx, agent, lease, ended, after)
+    if after.failures and _is_for_a_person(ctx, lease, run):
+        give_up(ctx, agent)
+
+
+def _failing_since(ctx: Context, lease: Lease, after: _After) -> int | None:
+    if after.failures == 0:
+        return None
+    if after.failures > lease.failures:
+        return lease.failing_since or ctx.now
+    return lease.failing_since
+
+
+def _is_for_a_person(ctx: Context, lease: Lease, run: Run) -> bool:
+    """Whether no run of it can end well before somebody mends something."""
+    if run.exit_reason in UNMENDABLE:
+        return True
+    return lease.failing_since is not None and ctx.now - lease.failing_since >= FAILING_TOO_LONG
+
+
+def give_up(ctx: Context, agent: Agent) -> None:
+    """Leave an agent to a person, and look now and then whether it can work again."""
+    now = lookup.agent_row(ctx, agent.id)
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
+    assert now is not None
+    assert lease is not None
+    if now.status is AgentStatus.IDLE:
+        tree.set_status(ctx, now, AgentStatus.ERROR)
+    so_far = ctx.now - (lease.failing_since or ctx.now)
+    pause = min(max(so_far // 2, _LOOK_AGAIN), LONGEST_BACKOFF)
+    ctx.tx.run(leases.LOOK_AT, agent=agent.id, due=ctx.now + pause)
 
 
 def _is_newer(lease: Lease, seen: int | None) -> bool:
@@ -202,29 +252,38 @@ class _After:
 
 
 def _after(
-    lease: Lease, ended: RunStatus, report: Mapping[str, Any], progress: bool, over_budget: bool
+    lease: Lease,
+    ended: RunStatus,
+    fault: Fault | None,
+    run: Run,
+    progress: bool,
+    closed: Account | None,
 ) -> _After:
     if ended is RunStatus.CANCELLED:
         # Whoever stopped it wants it to stand still until something new comes.
         return _After(False, lease.failures, None, lease.told)
-    if report.get("exit_reason") == STOPPED or over_budget:
-        # It was stopped from outside, or there is nothing left to spend: no fault of the agent.
-        return _After(True, lease.failures, None, lease.told)
-    if ended is RunStatus.COMPLETED:
+    if fault is None:
         # One good run among bad ones is no reason to tell of the next bad one again.
         return _After(True, 0, None, lease.told if lease.failures else None)
-    if report.get("exit_reason") == CONTEXT_FULL and progress:
-        # It got as far as one conversation goes; the next goes on from what it wrote down.
+    if fault in CUT_SHORT and progress:
+        # It got as far as one run goes; the next goes on from what it wrote down.
         return _After(True, 0, None, lease.told, was_cut=True)
-    cause = (report.get("error") or ended.value).removesuffix(".")
-    return _After(True, lease.failures + 1, cause, cause)
+    consequence = CONSEQUENCES[fault]
+    cause = (run.error or ended.value).removesuffix(".")
+    # What would close an account, and did not, is the agent's after all.
+    backs_off = consequence.backs_off or (consequence.holds is not None and closed is None)
+    if backs_off:
+        return _After(True, lease.failures + 1, cause, cause)
+    if consequence.tells is Tells.BOSS:
+        return _After(True, lease.failures, cause, cause)
+    return _After(True, lease.failures, None, lease.told)
 
 
 def _say_what_follows(
     ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
 ) -> None:
     """Tell the boss of an agent that fails, once for each cause."""
-    if after.failures == FAILURES_TOLD:
+    if after.failures == FAILURES_TOLD > before.failures:
         _tell_boss(
             ctx,
             agent,

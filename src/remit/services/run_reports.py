@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from remit.clock import from_iso
 from remit.errors import BadInput, Conflict, NotFound
+from remit.model.fault import Fault
 from remit.model.principal import ActorKind
 from remit.model.run import RunStatus
 from remit.services import ledger, lookup, views
 from remit.services.command import Answer, Context, command, query
+from remit.services.verbs import Added
 from remit.store import runs as statements
 
 LONGEST_TEXT = 100_000
@@ -21,7 +24,7 @@ MOST = 1 << 53
 FAILED = "reported"
 
 
-@command("run_reports.submit")
+@command("run_reports.submit", Added("fault", None), Added("until", None))
 def submit(
     ctx: Context,
     *,
@@ -34,6 +37,8 @@ def submit(
     tokens_out: int = 0,
     tokens_cached: int = 0,
     cost_micros: int = 0,
+    fault: str | None = None,
+    until: str | None = None,
 ) -> Answer:
     """Say how one's own run ended. It is believed as a program's exit code is."""
     if ctx.actor.run_id is None or ctx.actor.run_id != run:
@@ -60,12 +65,25 @@ def submit(
         "context_length": None,
         "exit_reason": "completed" if ok else FAILED,
         "error": None if ok else (error or "the agent says that it failed")[:LONGEST_ERROR],
+        "fault": None if ok else _fault(fault),
+        "fault_until": None if ok or until is None else from_iso(until),
     }
     ctx.tx.run(
         statements.REPORT_RUN, run=found.id, **{f"new_{name}": one for name, one in told.items()}
     )
     ctx.record("run.report", f"run:{found.id}", {"ok": ok, "error": told["error"]})
     return {"id": found.id, "ok": ok}
+
+
+def _fault(named: str | None) -> str | None:
+    if named is None:
+        return None
+    try:
+        return Fault(named).value
+    except ValueError:
+        raise BadInput(
+            f"{named[:40]!r} is not a fault.", f"Known: {', '.join(Fault)}; or leave it out."
+        ) from None
 
 
 @query("run_reports.read")
@@ -83,6 +101,8 @@ def read(ctx: Context, *, run: str) -> dict[str, Any] | None:
         "text": found.final_response or "",
         "reason": found.exit_reason,
         "error": found.error,
+        "fault": found.fault,
+        "fault_until": found.fault_until,
         "session": found.session_id,
         "tokens_in": found.tokens_in,
         "tokens_out": found.tokens_out,

@@ -34,6 +34,7 @@ def begin(
     epoch: int,
     worker: str | None,
     why: str,
+    account: str | None = None,
 ) -> Answer:
     """Begin a run, for whatever is due to the agent now."""
     assert is_id(run)
@@ -66,6 +67,7 @@ def begin(
         outcome_ids=json.dumps([one.id for one in is_due if one.kind is OutcomeKind.WORK]),
         shown=ctx.place_in_record,
         goes_on=False,
+        account_id=account,
     )
     ctx.tx.run(statements.INSERT_RUN, **row(made))
     tree.set_status(ctx, agent, AgentStatus.RUNNING)

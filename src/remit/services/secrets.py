@@ -18,7 +18,7 @@ from remit.model.secret import (
     shown_place,
     source_name,
 )
-from remit.services import lookup, views
+from remit.services import accounts, lookup, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.running import system_only
 from remit.store import channels as channel_statements
@@ -74,6 +74,7 @@ def put(
             statements.MOVE_SECRET, secret=found.id, new_source=from_, new_place=at, now=ctx.now
         )
     now = _named(ctx, called)
+    accounts.try_secret(ctx, called)
     ctx.record("secret.set", f"secret:{called}", {"source": from_, "version": now.version})
     return {**view(now), "replaced": None if found is None else found.place}
 

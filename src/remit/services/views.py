@@ -312,6 +312,8 @@ def run(value: Run) -> View:
         "cost_estimated": value.cost_estimated,
         "exit_reason": value.exit_reason,
         "error": value.error,
+        "fault": value.fault,
+        "fault_until": time(value.fault_until),
         "accountable_user_id": value.accountable_user_id,
         "log_bytes": value.log_bytes,
     }

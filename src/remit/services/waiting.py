@@ -16,8 +16,10 @@ from remit.model.decision import Decision
 from remit.model.job import Job
 from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
+from remit.model.text import plural
 from remit.model.user import UserRole
 from remit.services import (
+    accounts,
     approval_engine,
     budgets,
     inbox,
@@ -38,6 +40,7 @@ from remit.store import agents as agent_statements
 from remit.store import channels as channel_statements
 from remit.store import governance, looking, people
 from remit.store import jobs as job_statements
+from remit.store import leases as lease_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
 from remit.store import waits as wait_statements
@@ -129,7 +132,37 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         if _in_reach(ctx, run.agent_id)
     ]
     items += [limits.item(ctx, reached) for reached in limits.awaiting(ctx)]
-    return items + _budget_stops(ctx, stops)
+    return items + _budget_stops(ctx, stops) + _held(ctx) + _in_error(ctx)
+
+
+def _held(ctx: Context) -> list[dict[str, Any]]:
+    """Once for each account or set-up that is closed, however many wait for it."""
+    items = []
+    for account in accounts.held(ctx):
+        waiting = ctx.tx.one(lease_statements.COUNT_HELD_BY, account=account.id) or 0
+        title = accounts.sentence(account)
+        if waiting:
+            title += f" {plural(waiting, 'agent')} {'wait' if waiting > 1 else 'waits'} for it."
+        item = _about_agent(ctx, "held", account.id, title, "", account.since)
+        items.append({**item, "agent_id": None})
+    return items
+
+
+def _in_error(ctx: Context) -> list[dict[str, Any]]:
+    """Agents that do not work before a person mends something, each with the cause."""
+    return [
+        _about_agent(
+            ctx,
+            "agent_error",
+            agent.id,
+            f"{agent.name} does not work: {(lease.told or 'all its runs failed').rstrip('.')}",
+            agent.id,
+            lease.failing_since or agent.updated_at,
+        )
+        for agent in ctx.tx.all(agent_statements.IN_ERROR, company=ctx.company, limit=MOST)
+        if _in_reach(ctx, agent.id)
+        and (lease := ctx.tx.one(lease_statements.LEASE, agent=agent.id)) is not None
+    ]
 
 
 def _handed_in(ctx: Context) -> list[dict[str, Any]]:
@@ -378,6 +411,55 @@ def revive(ctx: Context, *, message: str) -> Answer:
             inbox.revive(ctx, delivery)
     ctx.record("message.revive", f"message:{found.id}", {})
     return {"id": found.id, "status": "queued"}
+
+
+@query("waiting.revivable")
+def revivable(ctx: Context, *, company: str | None = None) -> list[dict[str, Any]]:
+    """Dead letters that died through no fault of theirs, oldest first: all but those whose receiver
+    is gone and those that broke whoever read them."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="messages")
+    return [
+        {
+            "id": delivery.message_id,
+            "title": _subject(ctx, delivery),
+            "agent_id": delivery.agent_id,
+            "why": delivery.ended_why,
+            "since": views.time(delivery.ended_at),
+        }
+        for delivery in _revivable(ctx)
+    ]
+
+
+@command("waiting.revive_all")
+def revive_all(ctx: Context, *, company: str | None = None) -> Answer:
+    """Put all these letters back in line, as far as the caller has a say over their receivers."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
+    found = _revivable(ctx)
+    for delivery in found:
+        inbox.revive(ctx, delivery)
+    revived = [delivery.message_id for delivery in found]
+    ctx.record("message.revive", f"company:{ctx.company}", {"messages": revived})
+    return {"revived": revived}
+
+
+def _revivable(ctx: Context) -> list[Delivery]:
+    gone, broke, unreadable = inbox.OWN_FAULT
+    found = ctx.tx.all(
+        statements.DEAD_BY_OTHERS,
+        company=ctx.company,
+        gone=gone,
+        broke=broke,
+        unreadable=unreadable,
+    )
+    return [
+        delivery
+        for delivery in found
+        if ctx.decide(
+            Action.AGENT_CONTROL, home=delivery.agent_id, place=ctx.place(delivery.agent_id)
+        ).allowed
+    ]
 
 
 @command("waiting.discard")

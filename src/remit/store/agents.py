@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import Boolean, and_, func, insert, literal, or_, select, true, update
+from sqlalchemy import (
+    Boolean,
+    and_,
+    func,
+    insert,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
@@ -21,6 +32,14 @@ AGENT = Statement(
     into(Agent),
 )
 #: Where an id leads when only the id is known.
+#: Those that a person has to see to.
+IN_ERROR = Statement(
+    select(*columns(agents, Agent))
+    .where(agents.c.company_id == bind("company"), agents.c.status == literal_column("'error'"))
+    .order_by(agents.c.id)
+    .limit(bind("limit")),
+    into(Agent),
+)
 AGENT_ANYWHERE = Statement(
     select(*columns(agents, Agent)).where(agents.c.id == bind("agent")), into(Agent)
 )

@@ -11,6 +11,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     not_,
     null,
     or_,
@@ -37,6 +38,8 @@ from remit.store.tables import (
 
 _lease = columns(agent_leases, Lease)
 _awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
+#: Who waits for a closed account or set-up is in another index than those who are ready.
+_unheld = agent_leases.c.held_by.is_(None)
 _free = or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
 
 
@@ -63,6 +66,8 @@ def _wake(dialect: object) -> object:
         failures=0,
         spared=0,
         told=null(),
+        failing_since=null(),
+        held_by=null(),
     )
     return new.on_conflict_do_update(
         index_elements=[agent_leases.c.agent_id],
@@ -120,6 +125,7 @@ _awaited = (
     .join(agents, agents.c.id == agent_leases.c.agent_id)
     .where(
         _awake,
+        _unheld,
         agent_leases.c.due_at <= bind("now"),
         _free,
         _may_start,
@@ -151,6 +157,7 @@ NEXT_READY = Statement(
     .join(agents, agents.c.id == agent_leases.c.agent_id)
     .where(
         _awake,
+        _unheld,
         agent_leases.c.due_at > bind("now"),
         agent_leases.c.due_at < HELD,
         _may_start,
@@ -159,11 +166,45 @@ NEXT_READY = Statement(
     .limit(1),
     scalar,
 )
+#: The first of those who wait for a closed account: its run finds out whether that works again.
+FIRST_HELD_BY = Statement(
+    select(
+        agent_leases.c.agent_id,
+        agent_leases.c.company_id,
+        agents.c.adapter_type,
+        agent_leases.c.due_at,
+    )
+    .join(agents, agents.c.id == agent_leases.c.agent_id)
+    .where(
+        agent_leases.c.held_by == bind("account"),
+        _awake,
+        agent_leases.c.due_at <= bind("now"),
+        _free,
+        _may_start,
+        not_(stopped(agent_leases)),
+    )
+    .order_by(agent_leases.c.due_at)
+    .limit(bind("limit")),
+    into(Ready),
+)
+COUNT_HELD_BY = Statement(
+    select(func.count()).where(agent_leases.c.held_by == bind("account")), scalar
+)
+#: Not to be looked for until the account opens.
+WAIT_FOR = change(
+    update(agent_leases)
+    .where(agent_leases.c.agent_id == bind("agent"), _free)
+    .values(held_by=bind("account"))
+)
+STOP_WAITING_FOR = change(
+    update(agent_leases).where(agent_leases.c.held_by == bind("account")).values(held_by=null())
+)
 CLAIM = change(
     update(agent_leases)
     .where(agent_leases.c.agent_id == bind("agent"), _awake, _free)
     .values(
         epoch=agent_leases.c.epoch + 1,
+        held_by=null(),
         lease_until=bind("until"),
         worker=bind("new_worker"),
     )
@@ -199,6 +240,8 @@ RELEASE = change(
         idle_runs=bind("new_idle_runs"),
         failures=bind("new_failures"),
         told=bind("new_told"),
+        failing_since=bind("new_failing_since"),
+        held_by=bind("new_held_by"),
     )
 )
 WAKE_AGAIN = change(
@@ -222,6 +265,10 @@ SETTLE = change(
     update(agent_leases)
     .where(agent_leases.c.agent_id == bind("agent"), _free)
     .values(done_seq=agent_leases.c.wake_seq, lease_until=null(), worker=null())
+)
+#: When an agent that a person has to see to is looked at again.
+LOOK_AT = change(
+    update(agent_leases).where(agent_leases.c.agent_id == bind("agent")).values(due_at=bind("due"))
 )
 #: Not to be started until somebody says so.
 HOLD = change(
@@ -269,7 +316,15 @@ CALM = change(
             agents.c.status.in_([literal("idle"), literal("running")]),
         ),
     )
-    .values(idle_runs=0, failures=0, spared=0, told=null(), due_at=bind("now"))
+    .values(
+        idle_runs=0,
+        failures=0,
+        spared=0,
+        told=null(),
+        failing_since=null(),
+        held_by=null(),
+        due_at=bind("now"),
+    )
 )
 
 #: Whether something is due to an agent.
@@ -284,6 +339,14 @@ CAN_BE_WOKEN = Statement(
         ),
         IS_DUE,
     ),
+    scalar,
+)
+#: Agents for a person to see to, as long as nothing works with them; looked at now and then.
+IN_ERROR = Statement(
+    select(agents.c.id)
+    .join(agent_leases, agent_leases.c.agent_id == agents.c.id)
+    .where(agents.c.status == literal_column("'error'"), agent_leases.c.due_at <= bind("now"))
+    .limit(bind("limit")),
     scalar,
 )
 _not_woken = and_(

@@ -133,7 +133,11 @@ NEXT_POSITION = Statement(
 )
 INSERT_DELIVERY = change(
     insert(deliveries).values(
-        {column.name: bind(column.name) for column in deliveries.c if column.name != "id"}
+        {
+            column.name: bind(column.name)
+            for column in deliveries.c
+            if column.name not in ("id", "begun", "faults", "alone_run_id")
+        }
     )
 )
 DELIVERIES_OF = Statement(
@@ -165,15 +169,19 @@ END_DELIVERY = change(
     .where(deliveries.c.id == bind("delivery"), or_(_waiting, _deferred))
     .values(status=bind("new_status"), ended_at=bind("now"), ended_why=bind("why"))
 )
+#: A run did not end well: what it had taken up comes again.
 RETURN = change(
     update(deliveries)
     .where(deliveries.c.id == bind("delivery"), _leased)
-    .values(status="queued", run_id=null(), attempt=deliveries.c.attempt + 1)
-)
-RETURN_UNCOUNTED = change(
-    update(deliveries)
-    .where(deliveries.c.id == bind("delivery"), _leased)
-    .values(status="queued", run_id=null())
+    .values(
+        status="queued",
+        run_id=null(),
+        attempt=bind("new_attempt"),
+        begun=bind("new_begun", type_=Boolean),
+        faults=bind("new_faults"),
+        alone_run_id=bind("new_alone"),
+        position=bind("new_position"),
+    )
 )
 REVIVE = change(
     update(deliveries)
@@ -182,6 +190,8 @@ REVIVE = change(
         status="queued",
         run_id=null(),
         attempt=1,
+        faults=0,
+        alone_run_id=null(),
         ended_at=null(),
         ended_why=null(),
         position=bind("new_position"),
@@ -236,6 +246,19 @@ DEAD = Statement(
     .where(deliveries.c.company_id == bind("company"), _dead)
     .order_by(deliveries.c.id.desc())
     .limit(bind("limit")),
+    into(Delivery),
+)
+#: Those that somebody could handle, and that did not break whoever read them; oldest first.
+DEAD_BY_OTHERS = Statement(
+    select(*_delivery)
+    .join(agents, agents.c.id == deliveries.c.agent_id)
+    .where(
+        deliveries.c.company_id == bind("company"),
+        _dead,
+        deliveries.c.ended_why.not_in([bind("gone"), bind("broke"), bind("unreadable")]),
+        agents.c.status != literal_column("'terminated'"),
+    )
+    .order_by(deliveries.c.id),
     into(Delivery),
 )
 DEFERRED_BY = Statement(

@@ -25,6 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId
+from remit.model.fault import CONSEQUENCES
 from remit.model.run import Run
 from remit.store.statement import Statement, change, columns, into, scalar
 from remit.store.tables import (
@@ -37,6 +38,8 @@ from remit.store.tables import (
 )
 
 _all = columns(runs, Run)
+
+_OF_OTHERS = [literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
 
 INSERT_RUN = change(insert(runs))
 RUN = Statement(select(*_all).where(runs.c.id == bind("run")), into(Run))
@@ -70,6 +73,8 @@ FAILED_RUNS = Statement(
     .where(
         runs.c.company_id == bind("company"),
         _badly,
+        # What closed an account or a set-up is said once for all.
+        or_(runs.c.fault.is_(None), runs.c.fault.not_in(_OF_OTHERS)),
         ~exists().where(_later.c.agent_id == runs.c.agent_id, _later.c.id > runs.c.id),
     )
     .order_by(runs.c.id.desc())
@@ -100,9 +105,22 @@ REPORT_RUN = change(
                 "context_length",
                 "exit_reason",
                 "error",
+                "fault",
+                "fault_until",
             )
         }
     )
+)
+#: Whether an agent had a run that ended well after another.
+GOOD_RUN_SINCE = Statement(
+    select(literal(1))
+    .where(
+        runs.c.agent_id == bind("agent"),
+        runs.c.id > bind("run"),
+        runs.c.status == literal("completed"),
+    )
+    .limit(1),
+    scalar,
 )
 #: What it has taken from a model, so far or in all.
 COUNT_USAGE = change(

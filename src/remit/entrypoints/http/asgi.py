@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from remit import __version__
 from remit.app import App
 from remit.entrypoints.http import (
+    accounts,
     agents,
     answers,
     apply,
@@ -128,6 +129,7 @@ class Instance:
             runs.router(app, self.announcer),
             run_reports.router(app),
             budgets.router(app),
+            accounts.router(app),
             jobs.router(app),
             events.router(app, self.announcer),
             secrets.router(app),

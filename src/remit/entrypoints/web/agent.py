@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from remit.entrypoints import budget_words
 from remit.entrypoints.http.document import camel
 from remit.entrypoints.web import agent_forms, asking
 from remit.entrypoints.web.site import Site, Visit
+from remit.entrypoints.web.words import with_readable_times
 from remit.errors import NotFound
 from remit.model.grant import ACTIONS
 from remit.model.outcome import OutcomeStatus
@@ -36,7 +36,6 @@ FEW: Final = 10
 MOST_BY_RULE: Final = 100
 #: More revisions than an agent has.
 _NEWEST: Final = 2**30
-_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
 
 Values = dict[str, Any]
 Load = Callable[[Visit, Mapping[str, Any]], Coroutine[Any, Any, Values]]
@@ -68,7 +67,7 @@ async def show(visit: Visit) -> Response:
         tab=tab,
         tabs=[(name, TABS[name][0]) for name in tabs],
         title=title,
-        why_idle=_readable(one["idle"]["sentence"]) if one["idle"] else "",
+        why_idle=with_readable_times(one["idle"]["sentence"]) if one["idle"] else "",
         controls=controls(one),
         **values,
     )
@@ -94,11 +93,6 @@ def controls(one: Mapping[str, Any]) -> list[tuple[str, str]]:
             return [("start", "Start"), ("restart", "Restart"), ("pause", "Pause")]
         case _:
             return []
-
-
-def _readable(sentence: str) -> str:
-    """Times as a person reads them."""
-    return _TIME.sub(r"\1 \2 UTC", sentence)
 
 
 async def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:

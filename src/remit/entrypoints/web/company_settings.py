@@ -11,9 +11,10 @@ from remit.entrypoints.web import asking
 from remit.entrypoints.web.company import entered
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.site import Done, Site, Visit
+from remit.entrypoints.web.words import with_readable_times
 from remit.errors import AlreadyExists, Conflict, NotFound
 from remit.model.limit import WORDS, Limit
-from remit.services import companies, users
+from remit.services import accounts, companies, users
 
 PAGE: Final = 50
 #: Who may write to whom, in words; each adds to the one before it.
@@ -44,6 +45,7 @@ def routes(site: Site) -> list[Route]:
         site.page(f"{here}/settings", show),
         site.action(f"{here}/settings/change", change, show),
         site.action(f"{here}/settings/limits", change_limits, show),
+        site.action(f"{here}/accounts/{{account}}/retry", retry, show),
         site.page(f"{here}/people", back),
         site.action(f"{here}/people", add, show),
         site.page(f"{here}/people/{{user}}", person),
@@ -74,6 +76,10 @@ async def show(visit: Visit) -> Response:
             for limit in Limit
         ],
         people=people,
+        accounts=[
+            {**one, "sentence": with_readable_times(one["sentence"])}
+            for one in await visit.ask(accounts.listing, company=company)
+        ],
         names=await asking.names(visit, (one["scope_agent_id"] for one in people)),
         more=f"/companies/{company}/settings?after={people[-1]['id']}#people"
         if len(people) == PAGE
@@ -139,6 +145,12 @@ def _typed(form: Form) -> dict[str, Any]:
 def _before(form: Form) -> dict[str, Any]:
     switches = {name: form.ticked(f"was_{name}") for name in _SWITCHES}
     return switches | {name: form.text(f"was_{name}") for name in _TEXTS}
+
+
+async def retry(visit: Visit) -> Done:
+    company = await entered(visit)
+    tried = await visit.do(accounts.retry, account=visit.argument("account"), company=company)
+    return Done(f"/companies/{company}/settings#accounts", f"{tried['name']} is tried now.")
 
 
 # ── people ──────────────────────────────────────────────────────────────────────────────────────

@@ -11,8 +11,10 @@ from starlette.routing import Route
 from remit.entrypoints.asked import asks_for, asks_to
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
+from remit.entrypoints.web.words import with_readable_times
 from remit.errors import BadInput, NotFound, RemitError
 from remit.services import (
+    accounts,
     approvals,
     capability_requests,
     companies,
@@ -34,6 +36,8 @@ KINDS: Final = {
     "submission": "Handed in",
     "question": "Questions",
     "limit": "Limits reached",
+    "held": "Closed accounts and set-ups",
+    "agent_error": "Agents that do not work",
     "budget_stop": "Budget stops",
     "runaway": "Runaway runs",
     "silent_run": "Silent runs",
@@ -51,6 +55,7 @@ def routes(site: Site) -> list[Route]:
         site.action("/needs/submissions/{outcome}", judge, show),
         site.action("/needs/mail/{message}", deal_with, show),
         site.action("/needs/limits/{company}", raise_limit, show),
+        site.action("/needs/accounts/{account}", try_again, show),
     ]
 
 
@@ -94,6 +99,8 @@ async def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
         found = await visit.ask(questions.listing, company=company, limit=MOST_MAIL)
         asked |= {one["id"]: one for one in found}
     for item in shown:
+        if item["kind"] == "held":
+            item["title"] = with_readable_times(item["title"])
         item["more"] = letters.get(item["id"]) or asked.get(item["id"])
         if item["kind"] == "approval":
             try:
@@ -153,6 +160,13 @@ async def answer(visit: Visit) -> Done:
         questions.answer, question=visit.argument("question"), answer=visit.form.text("answer")
     )
     return Done("/", "Your answer is on its way.")
+
+
+async def try_again(visit: Visit) -> Done:
+    tried = await visit.do(
+        accounts.retry, account=visit.argument("account"), company=visit.form.text("company")
+    )
+    return Done("/", f"{tried['name']} is tried now.")
 
 
 async def deal_with(visit: Visit) -> Done:

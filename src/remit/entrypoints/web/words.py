@@ -36,6 +36,14 @@ _HEADING: Final = re.compile(r"h([1-6])")
 _ABOVE: Final = 2
 
 
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
+
+
+def with_readable_times(sentence: str) -> str:
+    """A sentence with times as a person reads them."""
+    return _TIME.sub(r"\1 \2 UTC", sentence)
+
+
 def _fit_in(state: StateCore) -> None:
     """Headings below those of the page, without leaving one out; references as links."""
     last = _ABOVE

@@ -6,6 +6,7 @@ Foreign keys carry the company along, so that nothing can point into another com
 
 from __future__ import annotations
 
+from remit.store.tables.accounts import accounts
 from remit.store.tables.base import metadata
 from remit.store.tables.budgets import budget_accounts, budget_stops, reservations, spending
 from remit.store.tables.channels import agent_bindings, channel_deliveries, channel_receipts
@@ -35,6 +36,7 @@ from remit.store.tables.waits import submissions, wait_outcomes, waits
 
 __all__ = [
     "access_log",
+    "accounts",
     "agent_bindings",
     "agent_leases",
     "agent_places",

@@ -83,6 +83,12 @@ deliveries = Table(
     Column("run_id", Id, ForeignKey("runs.id")),
     Column("ended_at", Time),
     Column("ended_why", Text),
+    # A run had taken it up and did not end well; so it may have been handled.
+    Column("begun", Boolean, nullable=False, server_default=false()),
+    # How many runs that had taken it up failed for no other known reason, and the first of these
+    # that had nothing but it.
+    Column("faults", Integer, nullable=False, server_default="0"),
+    Column("alone_run_id", Id),
     within_company("message_id", "messages"),
     within_company("agent_id", "agents"),
     CheckConstraint("(agent_id IS NULL) <> (user_id IS NULL)", name="one_receiver"),

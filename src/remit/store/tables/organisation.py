@@ -176,6 +176,13 @@ agents = Table(
     one_of("permission_level", "restricted", "standard", "privileged", "boss"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
+    # Those that a person has to see to.
+    Index(
+        "ix_agents_error",
+        "id",
+        sqlite_where=text("status = 'error'"),
+        postgresql_where=text("status = 'error'"),
+    ),
     # SQLite looks a deferred reference up from both sides; without these it reads every agent.
     Index("ix_agents_state_file_id", "state_file_id"),
     Index("ix_agents_log_file_id", "log_file_id"),

@@ -20,7 +20,8 @@ from sqlalchemy import (
 from remit.store.tables.base import Id, Time, metadata, one_of, within_company
 
 #: Something is to do while a wake is ahead of what was done.
-_AWAKE = text("wake_seq > done_seq")
+_READY = text("wake_seq > done_seq AND held_by IS NULL")
+_HELD = text("held_by IS NOT NULL")
 
 runs = Table(
     "runs",
@@ -56,6 +57,10 @@ runs = Table(
     Column("outcome_ids", Text, nullable=False, server_default="[]"),
     Column("shown", BigInteger, nullable=False, server_default="0"),
     Column("goes_on", Boolean, nullable=False, server_default=false()),
+    # Whose fault it was, how long that lasts as far as anybody said, and the account it used.
+    Column("fault", Text),
+    Column("fault_until", Time),
+    Column("account_id", Id),
     UniqueConstraint("id", "company_id"),
     within_company("agent_id", "agents"),
     one_of("status", "running", "completed", "failed", "cancelled", "lost"),
@@ -94,9 +99,16 @@ agent_leases = Table(
     # At how many failures news ended a pause already: once each.
     Column("spared", Integer, nullable=False, server_default="0"),
     Column("told", Text),
+    # Since when it has been failing without a good run between.
+    Column("failing_since", Time),
+    # The closed account or set-up that it waits for: it is not looked for among those ready.
+    Column("held_by", Id),
     within_company("agent_id", "agents"),
     CheckConstraint("wake_seq >= done_seq", name="wakes"),
-    Index("ix_agent_leases_due", "due_at", sqlite_where=_AWAKE, postgresql_where=_AWAKE),
+    Index("ix_agent_leases_due", "due_at", sqlite_where=_READY, postgresql_where=_READY),
+    Index(
+        "ix_agent_leases_held_by", "held_by", "due_at", sqlite_where=_HELD, postgresql_where=_HELD
+    ),
     Index(
         "ix_agent_leases_leased",
         "lease_until",

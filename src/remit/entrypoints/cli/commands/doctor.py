@@ -176,6 +176,17 @@ def _sandbox(_: Session) -> Iterator[Finding]:
         yield Finding("sandbox does not hold", "warn", free, _ABOUT_THE_REST)
 
 
+def _accounts(session: Session) -> Iterator[Finding]:
+    """What is closed for all agents that need it, if the instance can be asked."""
+    try:
+        found = list(session.client.each(session.under_company("accounts")))
+    except RemitError:
+        return  # nothing runs, or it is not ours to see
+    for one in found:
+        if one["state"] != "open":
+            yield Finding(f"{one['kind']} {one['name']}", "warn", one["sentence"], one["step"])
+
+
 def _adapters(_: Session) -> Iterator[Finding]:
     """Which agents can be run by a worker with this environment."""
     from remit.adapters import registry
@@ -206,6 +217,7 @@ CHECKS = (
     _database,
     _blobs,
     _instance,
+    _accounts,
     _sandbox,
     _adapters,
     _extras,

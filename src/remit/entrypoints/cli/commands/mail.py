@@ -14,6 +14,7 @@ from remit.entrypoints.cli.commands.kb import file_id, spooled, store
 from remit.entrypoints.cli.options import Command, Session, limit_option, pass_session
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise
+from remit.model.text import plural
 
 #: A text that is longer is stored first, so that it travels as it is.
 _LONGEST_INLINE = 1024 * 1024
@@ -155,11 +156,51 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
             session.client.send("POST", path("messages", one, "ack"))
 
 
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID", required=False)
+@click.option("--all", "everything", is_flag=True, help="All that are listed.")
+@limit_option
+@pass_session
+def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:
+    """Put a dead letter back in line, or all that died through no fault of theirs.
+
+    Without ID and --all these are listed.
+    """
+    if id_ is not None and everything:
+        raise click.UsageError("Give ID or --all.")
+    if id_ is not None:
+        message = letters.message_id(session, id_)
+        answer = session.client.send("POST", path("messages", message, "revive"))
+        session.show(answer, lambda done: output.say(f"{done['id']} is {done['status']}."))
+        return
+    target = session.under_company("dead-letters")
+    if everything:
+        answer = session.client.send("POST", f"{target}/revive")
+        session.show(
+            answer,
+            lambda done: output.say(f"{plural(len(done['revived']), 'letter')} back in line."),
+        )
+        return
+    found = session.listed(target, limit)
+
+    def draw(items: list[dict[str, Any]]) -> None:
+        ids = output.short_ids(one["id"] for one in items)
+        names = {agent: session.agent_name(agent) for agent in {one["agentId"] for one in items}}
+        rows = [(ids[one["id"]], names[one["agentId"]], one["title"], one["why"]) for one in items]
+        output.table(("id", "to", "subject", "why"), rows, empty="There are none.")
+        if items:
+            output.say("", "`remit revive --all` puts all of them back in line.")
+
+    session.show(found, draw)
+
+
 _STEPS = {
     "mail": "remit read {id}",
     "question": "remit question answer {id} …",
     "submission": "remit outcome accept {id}, or return {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",
+    "held": "remit account show {id}, then remit account retry {id}",
+    "agent_error": "remit agent why-idle {id}, then remit agent resume {id}",
     "budget_stop": "remit agent budget {id}, then remit agent set",
 }
 

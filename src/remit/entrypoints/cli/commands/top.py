@@ -12,7 +12,7 @@ from remit.clock import SystemClock, to_iso
 from remit.entrypoints import budget_words
 from remit.entrypoints.cli import output, run_view
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.commands import halt
+from remit.entrypoints.cli.commands import account, halt
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
 
@@ -57,6 +57,7 @@ def look(session: Session) -> dict[str, Any]:
     return {
         "company": session.company["name"],
         "halts": halt.listed(session, session.company["id"]),
+        "held": account.held(session),
         "agents": len(agents),
         "running": [
             {
@@ -164,7 +165,12 @@ def _summary(found: dict[str, Any]) -> str:
 
 
 def _notices(found: dict[str, Any]) -> list[str]:
-    return [*map(halt.line, found["halts"]), *map(_limit_line, found["limits"])]
+    """What keeps many from working: halts, what is closed, and limits that were reached."""
+    return [
+        *map(halt.line, found["halts"]),
+        *map(account.line, found["held"]),
+        *map(_limit_line, found["limits"]),
+    ]
 
 
 def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
