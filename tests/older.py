@@ -28,6 +28,7 @@ from remit.services import (
     halts,
     limits,
     mcp_servers,
+    notices,
     outbox,
     outcomes,
     questions,
@@ -198,6 +199,20 @@ def _0013(company: Company) -> None:
     end(company, run, "failed", error="usage limit reached", fault="rate", fault_until=1 << 52)
 
 
+def _0014(company: Company) -> None:
+    """A letter with something made of it, an unread one, and somebody who is told outside."""
+    lead = member(company, "lead")
+    mailing.send(company, company.board, "agent:lead", "Make a page")
+    run = company.run(lead)
+    mailing.take(company, run)
+    work(company, run.caller, lead.id, "The page")
+    company.call(as_system(), runs.end, run=run.id)
+    mailing.send(company, company.board, "agent:lead", "And another")
+    url = "https://chat.example.org/me"
+    company.call(company.board, notices.set_webhook, company=company.id, url=url)
+    company.call(as_system(), notices.look, company=company.id, commands=[])
+
+
 def _0015(company: Company) -> None:
     """A limit that somebody set, and one that was reached."""
     worker = company.agent("limited", "lead", adapter_type="scripted")
@@ -220,6 +235,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0010": _0010,
     "0012": _0012,
     "0013": _0013,
+    "0014": _0014,
     "0015": _0015,
 }
 

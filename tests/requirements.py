@@ -478,7 +478,7 @@ ROWS = (
     Row("FX-04", "Progress is what somebody else could notice. An agent's own state document, notes, log and clones are not progress."),
     Row("FX-05", "Mail, an answer, a decision, a verdict or an edit by somebody else starts an agent whatever Remit had slowed it down for. Only a pause or stop by a person or an ancestor, a halt, limbo, a budget, a held account or set-up, a default limit, `error` and termination keep it; then the sender is told at once, with the reason."),
     Row("FX-06", "Idleness never ends in an error. An outcome that does not move is looked at again after 1, 4 and 24 hours (settings), then the judge of the mandate it belongs to is told once. Putting off one's own outcome is not movement. `remit outcome list --stale` and a page list such outcomes."),
-    Row("FX-07", "A letter from a person is answered: a run that handled it and neither replied nor made anything of it has its last words sent back, marked so; a bare acknowledgement is neither. When the last thing made of a wish has ended and nobody wrote to the person since, Remit sends the result with its evidence. An unanswered wish is visible.", deferred=LEFT_ALONE),
+    Row("FX-07", "A letter from a person is answered: a run that handled it and neither replied nor made anything of it has its last words sent back, marked so; a bare acknowledgement is neither. When the last thing made of a wish has ended and nobody wrote to the person since, Remit sends the result with its evidence. An unanswered wish is visible."),
     Row("FX-08", "Attempts of a message count only faults of the message. Faults of the provider, the network, the set-up, the adapter or the agent leave it queued. A letter that breaks whoever reads it is found and set aside; it does not hold up those behind it.", deferred=LEFT_ALONE),
     Row("FX-09", "Every adapter classifies faults in one vocabulary: `message, agent, turns, repetition, context, setup, auth, rate (until), overload, billing, network, stopped`; one table says what each leads to; a run cut in the middle of an answer is a fault, not a result.", deferred=LEFT_ALONE),
     Row("FX-10", "A provider account has a state (open, closed until T, failing). While it is closed nobody that depends on it is started but one probe, which is a due agent's own run; its first good answer opens the account and starts ramp up; there is one notice; due agents are eligible within 10 s of the reset; `top` names account and time.", deferred=LEFT_ALONE),
@@ -491,7 +491,7 @@ ROWS = (
     Row("FX-16", "A prompt says the mandate's title and purpose, the ids it is told to use, and that nobody reads the final message; each turn begins with the situation: why this run, what is due, what waits for whom, reports and their states, open approvals, budget left. Prefix byte-identical, Remit's share ≤ 6,000 tokens.", deferred=SEEN),
     Row("FX-17", "Tool results name agents by name, leave out nulls and what no agent needs, and say the next step; every MCP client shows the model the sentence and the next step of a refusal.", deferred=SEEN),
     Row("FX-18", "The real programs with their real default models see and use Remit's tools (deferred tool lists included), may use their workspace inside the sandbox, and do not get tools that rival Remit's; what was denied is shown to people.", deferred=SEEN),
-    Row("FX-19", "A wish can be followed to its result: outcomes know the message they came from; `remit read` and the page show what became of it; `why` ends at the person's wish.", deferred=LEFT_ALONE),
+    Row("FX-19", "A wish can be followed to its result: outcomes know the message they came from; `remit read` and the page show what became of it; `why` ends at the person's wish."),
     Row("FX-20", "A run reads as text, calls, results, denials and retries with time, tokens and cost per turn, in the terminal and on the page; raw output stays available.", deferred=SEEN),
     Row("FX-21", "A local or compatible model endpoint (Ollama and the like) is found or named with one flag of `remit up`, with a tool set small enough for it.", deferred=SEEN),
     Row("FX-22", "An agent created without an adapter gets its boss's, else the first usable; a purpose is perpetual unless it is said to be done once; being taken on starts nothing by itself; a seat without a person says so and its mail reaches the board. What `create_agent` makes can run."),
@@ -523,8 +523,8 @@ ROWS = (
     Row("FX-48", "What is wrong rolls up: stopped, silent, looping, over budget, program missing, account closed.", deferred=DASHBOARD),
     Row("FX-49", "Everything the command line can set up, the web can, with pickers and a test before saving.", deferred=DASHBOARD),
     Row("FX-50", "Search and a command palette reach every thing and every action; the record has days, ranges and text; a run is a tree of turns; runs have a timeline.", deferred=DASHBOARD),
-    Row("FX-51", "A wish can be taken back with everything made of it that has no other reason (`remit cancel ID`), with a preview.", deferred=LEFT_ALONE),
-    Row("FX-52", "What needs a person can leave the instance from the first day: a command or a signed webhook per user, and a browser notification.", deferred=LEFT_ALONE),
+    Row("FX-51", "A wish can be taken back with everything made of it that has no other reason (`remit cancel ID`), with a preview."),
+    Row("FX-52", "What needs a person can leave the instance from the first day: a command or a signed webhook per user, and a browser notification."),
 )
 # fmt: on
 

@@ -678,7 +678,7 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
         ("mail", "For the board"),
         ("mail", "For one of them"),
         ("question", "And now?"),
-        ("dead_letter", "Too hard (failed 3 times)"),
+        ("dead_letter", "Too hard"),
     }
     ceo = Caller(other.call(other.board, agents.create_key, agent=company.ceo.id)["token"])
     again = other.call(ceo, inbox.take)["messages"]

@@ -324,8 +324,9 @@ def test_what_is_not_taken_is_tried_three_times_and_then_awaits_a_person(
     assert {one.document["id"] for one in outside.got} == {sent["id"]}
     assert len(outside.got) == 3
     assert len({one.body for one in outside.got}) == 1
-    title = f"Ready (to {ROOM}: it was answered with 404)"
-    assert ("dead_letter", sent["id"], title) in needs(company)
+    assert ("dead_letter", sent["id"], "Ready") in needs(company)
+    (row,) = company.call(company.board, waiting.needs_you)
+    assert row["cause"] == f"It did not get to {ROOM}: it was answered with 404."
     ends = company.call(company.ceo.caller, waiting.loose_ends)["loose_ends"]
     assert [one["id"] for one in ends if one["kind"] == "dead_letter"] == [sent["id"]]
     assert refusal(company, company.ceo.caller, waiting.revive, message=sent["id"]) != ""

@@ -12,7 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 from remit.clock import DAY, HOUR, MINUTE, SystemClock, to_iso
-from remit.entrypoints.cli import letters
+from remit.entrypoints.cli import letters, process
+from remit.settings import load
 from remit.testing import ScriptedAgent
 from tests.test_cli import Home, only, refused, remit
 
@@ -419,3 +420,114 @@ def test_what_could_not_be_shown_was_not_read(staffed: Home, boss: Home) -> None
         process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     assert [one["id"] for one in staffed.json("inbox")] == [sent["id"]]
+
+
+# Wishes
+
+
+@pytest.mark.requirement("FX-07", "FX-19")
+def test_sending_can_wait_for_the_answer(staffed: Home, boss: Home) -> None:
+    with subprocess.Popen(
+        staffed.command("send", "boss", "What is 2+2?", "--wait"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        env=staffed.environment,
+        text=True,
+    ) as waiting:
+        assert waiting.stderr is not None
+        assert waiting.stdout is not None
+        # It says meanwhile why nothing happens.
+        assert "boss has not read it yet" in waiting.stderr.readline()
+        (letter,) = boss.json("inbox")
+        boss.json("send", "board", "It is 4.", "--reply-to", letter["id"])
+        shown = waiting.stdout.read()
+        assert waiting.wait(60) == 0
+    assert "│ It is 4." in shown
+    assert staffed.json("inbox") == [], "what was printed was read"
+    (sent,) = staffed.json("inbox", "--sent")
+    assert (sent["id"], sent["state"]) == (letter["id"], "answered")
+    listed = staffed("inbox", "--sent").out.splitlines()
+    assert listed[0].split()[:5] == ["ID", "TO", "AGE", "STATE", "LETTER"]
+    assert "answered" in listed[1]
+    assert "What became of" in staffed("read", letter["id"]).out
+    refused(staffed("inbox", "--sent", "--all"), 2, "--sent")
+
+
+@pytest.mark.requirement("FX-07")
+def test_who_stops_waiting_leaves_the_letter_where_it_is(staffed: Home) -> None:
+    late = staffed("send", "boss", "Slow", "--wait", "--timeout", "0.3")
+    assert late.code == 1
+    assert "There is no answer yet" in late.err
+    assert "remit cancel" in late.err
+    with subprocess.Popen(
+        staffed.command("send", "boss", "Slower", "--wait"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        env=staffed.environment,
+        text=True,
+    ) as waiting:
+        assert waiting.stderr is not None
+        waiting.stderr.readline()
+        waiting.send_signal(signal.SIGINT)
+        said = waiting.stderr.read()
+        assert waiting.wait(60) == 130
+    assert "It goes on without you. The answer will be in: remit read" in said
+    assert len(staffed.json("inbox", "--agent", "boss")) == 2
+    refused(staffed("send", "boss", "x", "--timeout", "1"), 2, "--wait")
+
+
+def test_a_message_is_answered_by_its_id(staffed: Home, boss: Home) -> None:
+    asked = boss.json("send", "board", "Shall I?", "--subject", "Plan")
+    done = staffed("reply", asked["id"][:18], "Yes.")
+    assert done.out.endswith(" to boss.\n")
+    (answer,) = boss.json("inbox")
+    assert (answer["body"], answer["subject"]) == ("Yes.", "Re: Plan")
+    assert answer["reply_to"] == asked["id"]
+    # To one's own letter one adds something for the same reader.
+    staffed.json("reply", answer["id"], "-", stdin=b"And soon.")
+    assert boss.json("inbox")[-1]["body"] == "And soon."
+    assert boss.json("inbox")[-1]["subject"] == "Re: Plan"
+    refused(staffed("reply", "01234567-89ab-7def-8123-456789abcdef", "x"), 3, "")
+
+
+@pytest.mark.requirement("FX-51")
+def test_a_letter_is_taken_back_after_a_preview(staffed: Home, boss: Home) -> None:
+    wish = staffed.json("send", "boss", "Build it")
+    shown = staffed("cancel", wish["id"][:18], "--dry-run")
+    assert "unread: Build it (to boss)" in shown.out
+    assert len(boss.json("inbox")) == 1
+    refused(staffed("cancel", wish["id"]), 1, "confirm")
+    assert len(boss.json("inbox")) == 1
+    done = staffed("cancel", wish["id"], "--yes")
+    assert done.out.endswith(f"{wish['id']} is taken back.\n")
+    assert boss.json("inbox") == []
+    assert staffed.json("inbox", "--sent")[0]["state"] == "taken_back"
+    refused(staffed("cancel", wish["id"], "--yes"), 4, "already")
+    refused(boss("cancel", staffed.json("send", "boss", "x")["id"], "--yes"), 3, "")
+
+
+@pytest.mark.requirement("FX-52")
+def test_a_command_is_set_on_the_machine_of_the_instance_alone(
+    staffed: Home, boss: Home, tmp_path: Path
+) -> None:
+    assert "command  none" in staffed("notify", "show").out
+    told = tmp_path / "told"
+    assert staffed("notify", "set", "--command", f"tee {told}").out == "The command is set.\n"
+    kept = staffed.folder / "notify.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "command  set" in staffed("notify", "show").out
+    refused(staffed("notify", "set", "--command", "no-such-program"), 1, "no-such-program")
+    url = process.holder(load(staffed.environment)).url
+    token = (staffed.folder / "board.token").read_text().strip()
+    elsewhere = Home(tmp_path / "other", {"REMIT_URL": str(url), "REMIT_TOKEN": token})
+    refused(elsewhere("notify", "set", "--command", "true"), 1, "does not run from")
+    refused(boss("notify", "set", "--command", "true"), 1, "people")
+    refused(staffed("notify", "set"), 2, "--command")
+    hook = staffed("notify", "set", "--webhook", "https://chat.example.org/x")
+    assert "It is signed with this key" in hook.out
+    assert "https://chat.example.org/x" in staffed("notify", "show").out
+    assert staffed("notify", "set", "--no-command", "--no-webhook").out == (
+        "No command is run any more.\nNothing is posted.\n"
+    )

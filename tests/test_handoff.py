@@ -70,14 +70,20 @@ def test_whoever_may_not_be_written_to_gets_nothing_and_the_run_ends_all_the_sam
     ] or len(undelivered(company)) == 2
 
 
-def test_words_without_a_mention_answer_only_where_that_is_wanted(company: Company) -> None:
+def test_words_without_a_mention_answer_people_and_agents_only_where_that_is_wanted(
+    company: Company,
+) -> None:
     quiet = worker(company, "quiet")
     chatty = worker(company, "chatty", runtime_config={"autoReply": True})
     for member in (quiet, chatty):
         send(company, company.board, f"agent:{member.id}", "Hello?")
         send(company, company.ceo.caller, f"agent:{member.id}", "Hello!")
         speak(company, member, "Here I am.")
-    assert [one["body"].strip() for one in unread(company, company.board)] == ["Here I am."]
+    answers = unread(company, company.board)
+    assert [(one["sender_name"], one["body"].strip()) for one in answers] == [
+        ("chatty", "Here I am."),
+        ("quiet", "Here I am."),
+    ]
     assert [one["body"].strip() for one in look(company, company.ceo)] == ["Here I am."]
 
 

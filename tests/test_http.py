@@ -220,6 +220,7 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/companies/{companyId}/users": {"name": "somebody"},
         "/api/companies/{companyId}/outcomes": {"parentId": world.worker, "title": "another"},
         "/api/companies/{companyId}/messages": {"to": "worker", "body": "hello"},
+        "/api/companies/{companyId}/notify": {"webhook": "https://chat.example.org/me"},
         "/api/companies/{companyId}/questions": {"question": "Why?"},
         "/api/companies/{companyId}/secrets": {"name": "another", "source": "env", "place": "X"},
         "/api/companies/{companyId}/mcp-servers": {"name": "another", "command": ["true"]},
@@ -841,7 +842,7 @@ def test_a_signed_in_person_sees_their_companies_and_signs_out(world: World) -> 
     assert "&lt;img src=x" in text
     assert "<img" not in text
     assert re.findall(r"<script[^>]*>", text) == re.findall(
-        r'<script type="module" src="/static/page\.js\?v=[0-9a-f]+">', text
+        r'<script type="module" src="/static/(?:page|notify)\.js\?v=[0-9a-f]+">', text
     )
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
     same = {**cookie, "Sec-Fetch-Site": "same-origin"}

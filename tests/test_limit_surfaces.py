@@ -102,11 +102,11 @@ def test_a_limit_that_was_reached_is_raised_with_one_button(
     limited.end(limited.begin(dev))
     limited.do(limited.running.app.gate(as_system(), limits.hold, agent=dev["id"]))
     (item,) = [one for one in limited.board.must("GET", "/api/needs-you") if one["kind"] == "limit"]
-    assert item["command"] == "remit company set --limit agentRunsPerHour=2"
+    assert item["next"] == "remit company set --limit agentRunsPerHour=2"
     page = visitor.goto("/")
     expect(page.get_by_role("heading", name="Limits reached")).to_be_visible()
     expect(page.get_by_text("limited-web has had 1 run within an hour.")).to_be_visible()
-    expect(page.get_by_text(item["command"])).to_be_visible()
+    expect(page.get_by_text(item["next"])).to_be_visible()
     check_accessible(page)
     page.get_by_role("button", name="Raise agentRunsPerHour=1 to 2").click()
     expect(page.get_by_role("status").filter(has_text="The limit is raised.")).to_be_visible()

@@ -168,7 +168,7 @@ def test_an_agent_waits_until_the_hour_allows_a_run_and_its_board_is_told_once(
     assert "remit company set --limit agentRunsPerHour=6" in idle["sentence"]
     (item,) = needs(company, "limit")
     assert (item["agent_id"], item["title"]) == (dev.id, error.sentence)
-    assert (item["cause"], item["command"]) == (
+    assert (item["cause"], item["next"]) == (
         "agentRunsPerHour=3",
         "remit company set --limit agentRunsPerHour=6",
     )
@@ -412,11 +412,11 @@ def test_a_run_that_a_limit_ended_awaits_somebody_with_the_command(
     end(company, claim(company, dev), "failed", exit_reason=reason, error="It was too much.")
     (item,) = needs(company, "runaway")
     assert item["title"] == "A run of dev was ended: It was too much"
-    assert item["command"] == command_that_raises(limit, DEFAULTS[limit])
+    assert item["next"] == command_that_raises(limit, DEFAULTS[limit])
     assert needs(company, "failed_run") == []
     set_limits(company, **{limit.value: "none"})
     (item,) = needs(company, "runaway")
-    assert item["command"] == f"remit run tail {item['id']}"
+    assert item["next"] == f"remit run tail {item['id']}"
 
 
 def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) -> None:
@@ -452,7 +452,7 @@ def test_a_run_without_a_sign_of_life_awaits_somebody(company: Company, clock: C
     (item,) = needs(company, "silent_run")
     assert (item["id"], item["agent_id"]) == (run.id, dev.id)
     assert item["title"] == "dev has given no sign of life for 20 minutes"
-    assert item["command"] == f"remit run cancel {run.id}"
+    assert item["next"] == f"remit run cancel {run.id}"
     # What is in the record is a sign of life as well.
     send(company, run.caller, "board", "I think.")
     assert needs(company, "silent_run") == []

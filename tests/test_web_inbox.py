@@ -117,9 +117,18 @@ def test_mail_pages_are_accessible_and_fit_a_phone(
     sent = office.as_agent(office.root).must(
         "POST", office.path("messages"), {"to": "board", "subject": "w" * 150, "body": "word " * 50}
     )
+    mine = office.board.must(
+        "POST", office.path("messages"), {"to": "agent:ceo", "subject": "w" * 150, "body": "x"}
+    )
     for options in ({"color_scheme": "dark"}, {"viewport": PHONE}):
         visitor = visit(**options)
-        for address in ("/inbox", "/inbox?show=company", f"/inbox/{sent['id']}"):
+        for address in (
+            "/inbox",
+            "/inbox?show=company",
+            "/inbox?show=sent",
+            f"/inbox/{sent['id']}",
+            f"/inbox/{mine['id']}",
+        ):
             page = visitor.goto(address)
             check_accessible(page)
             check_fits(page)
@@ -140,3 +149,84 @@ def test_an_observer_reads_and_has_nothing_to_press(
     page = visit(office.user("Olga", "observer")).goto("/inbox?show=company")
     expect(page.get_by_role("link", name="For all")).to_be_visible()
     expect(page.get_by_role("button", name="Send")).to_have_count(0)
+
+
+@pytest.mark.requirement("FX-19", "FX-51")
+def test_a_letter_says_what_became_of_it_and_is_taken_back_after_a_preview(
+    office: Office, visitor: Visitor
+) -> None:
+    worker = office.agent("Hamilton")
+    office.board.must(
+        "POST", office.path("messages"), {"to": "agent:Hamilton", "subject": "Moon", "body": "Land"}
+    )
+    run = office.begin(worker)
+    office.do(_take_mail(office, run))
+    made = office.running.client(run.token).must(
+        "POST", office.path("outcomes"), {"parentId": worker["id"], "title": "Guidance"}
+    )
+    office.end(run, "completed")
+    page = visitor.goto("/inbox?show=sent")
+    page.get_by_role("link", name="Moon").click()
+    became = page.get_by_role("region", name="What became of it")
+    expect(became).to_contain_text("in work")
+    expect(became.get_by_role("link", name="Guidance")).to_be_visible()
+    became.get_by_role("link", name="Take it back").click()
+    expect(page.get_by_role("region", name="Ends with it")).to_contain_text("Guidance")
+    assert office.board.must("GET", f"/api/outcomes/{made['id']}")["status"] == "open"
+    page.get_by_role("button", name="Take it back").click()
+    expect(page.get_by_role("region", name="What became of it")).to_contain_text("taken back")
+    assert office.board.must("GET", f"/api/outcomes/{made['id']}")["status"] == "closed"
+    expect(page.get_by_role("link", name="Take it back")).to_have_count(0)
+    page.goto(f"{office.url}/outcomes/{made['id']}")
+    expect(page.get_by_role("link", name="Moon")).to_be_visible()
+
+
+@pytest.mark.requirement("FX-05")
+def test_who_writes_to_somebody_that_does_not_start_is_told_so(
+    office: Office, visitor: Visitor
+) -> None:
+    worker = office.agent("Asleep")
+    office.board.must("POST", f"/api/agents/{worker['id']}/pause")
+    page = visitor.goto("/inbox")
+    page.get_by_label("To", exact=True).fill("agent:Asleep")
+    page.get_by_label("Message", exact=True).fill("Are you there?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("status").filter(has_text="does not start for it")).to_be_visible()
+
+
+@pytest.mark.requirement("FX-52")
+def test_a_hidden_page_tells_through_the_browser_once(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    visitor = visit()
+    visitor.page.add_init_script(_NOTIFICATIONS)
+    page = visitor.live(visitor.goto("/"))
+    button = page.get_by_role("button", name="Notify me in this browser")
+    button.click()
+    expect(button).to_be_hidden()
+    page.evaluate("window.hide()")
+    ceo = office.as_agent(office.root)
+    ceo.must(
+        "POST", office.path("messages"), {"to": "board", "subject": "Heard of this", "body": "x"}
+    )
+    told = page.locator("html")
+    expect(told).to_have_attribute("data-told", "Heard of this;")
+    ceo.must("POST", office.path("messages"), {"to": "board", "subject": "And this", "body": "x"})
+    expect(told).to_have_attribute("data-told", "Heard of this;And this;")
+
+
+#: A browser without anybody before it shows no notifications, so the test looks at what was asked.
+_NOTIFICATIONS = """
+let hidden = false;
+window.Notification = class {
+  static permission = "default";
+  static async requestPermission() { Notification.permission = "granted"; return "granted"; }
+  constructor(title, { body }) {
+    const on = document.documentElement.dataset;
+    on.told = `${on.told ?? ""}${body};`;
+  }
+  close() {}
+};
+Object.defineProperty(document, "hidden", { get: () => hidden });
+window.hide = () => { hidden = true; };
+"""

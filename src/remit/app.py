@@ -19,6 +19,8 @@ from remit.ids import Ids, TokenKind, new_token
 from remit.runtime import job_folders, runs
 from remit.runtime.clockwork import Clockwork
 from remit.runtime.kept import Kept
+from remit.runtime.notifier import Notifier
+from remit.runtime.notify_commands import NOTIFY_FILE
 from remit.runtime.outbox import Outbox
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
@@ -77,6 +79,9 @@ class App:
         self.kept = Kept(self.gate, self.clock, settings)
         self.streaks = Streaks()
         self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
+        self.notifier = Notifier(
+            self.gate, settings.home / NOTIFY_FILE, private=settings.private_channels
+        )
         self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
         #: What the start had to put right, one sentence each.
         self.restored: list[str] = []
@@ -96,6 +101,7 @@ class App:
     async def aclose(self) -> None:
         await self.clockwork.stop()
         await self.outbox.stop()
+        await self.notifier.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -131,6 +137,7 @@ class App:
         await runs.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
         if alone:
             await self.outbox.recover()
+            await self.notifier.recover()
         await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
@@ -164,6 +171,7 @@ class App:
         self._housekeeping = asyncio.create_task(self._keep_house())
         self.clockwork.start()
         self.outbox.start()
+        self.notifier.start()
 
     def start_tidying(self) -> None:
         """For a process beside others: only what lies on this machine."""

@@ -18,6 +18,7 @@ from tests.crashing import (  # noqa: F401  each of them adds its situations
     of_mail,
     of_people,
     of_runs,
+    of_wishes,
     of_work,
 )
 from tests.crashing.scene import SITUATIONS, Scene, verb_of

@@ -63,6 +63,14 @@ def get(type_: str) -> Channel:
     return installed.get(type_)
 
 
+def validate_url(url: str) -> None:
+    """Refuse an address that must not be called, as a webhook's is refused."""
+    try:
+        installed.read("webhook", {"url": url})
+    except BadInput as wrong:
+        raise BadInput(wrong.sentence, "Give an https address.", details=wrong.details) from None
+
+
 def secret_of(config: Mapping[str, Any]) -> str | None:
     """The secret of the company that a binding names, to sign with."""
     name = config.get("secretRef")

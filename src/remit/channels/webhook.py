@@ -15,7 +15,7 @@ from remit.adapters.contract import Check, Environment
 from remit.adapters.http import Address
 from remit.adapters.settings import Config, SecretName
 from remit.channels.contract import Channel, Parcel, Undelivered
-from remit.clock import SECOND, to_iso
+from remit.clock import SECOND, Micros, to_iso
 
 _LARGEST_ANSWER = 64 * 1024
 
@@ -90,31 +90,52 @@ class Webhook(Channel):
         config: WebhookConfig = parcel.config
         if config.url is None:
             raise Undelivered("the binding has no address to send to", for_good=True)
-        content = document(parcel)
-        stamp = str(parcel.now // SECOND)
-        headers = {
-            "Accept": "application/json",
-            "Content-Type": "application/json",
-            "Idempotency-Key": parcel.id,
-            "Remit-Timestamp": stamp,
-            "Remit-Signature": f"v1={signature(parcel.key, stamp, content)}",
-            "User-Agent": "Remit",
-        }
-        try:
-            answer = await outward.post(
-                config.url,
-                content=content,
-                headers=headers,
-                seconds=config.timeout_seconds,
-                largest=_LARGEST_ANSWER,
-                private=parcel.private,
-            )
-        except outward.NotAllowed as error:
-            raise Undelivered(str(error), for_good=True) from error
-        except OSError as error:
-            raise Undelivered(f"nobody took it ({error})"[:300]) from error
-        if not 200 <= answer.status < 300:
-            raise Undelivered(f"it was answered with {answer.status}")
+        await post(
+            config.url,
+            document(parcel),
+            id_=parcel.id,
+            key=parcel.key,
+            now=parcel.now,
+            seconds=config.timeout_seconds,
+            private=parcel.private,
+        )
+
+
+async def post(
+    url: str,
+    content: bytes,
+    *,
+    id_: str,
+    key: bytes,
+    now: Micros,
+    seconds: int = 10,
+    private: bool = False,
+) -> None:
+    """Send signed JSON to an address outside. Raises `Undelivered`."""
+    stamp = str(now // SECOND)
+    headers = {
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "Idempotency-Key": id_,
+        "Remit-Timestamp": stamp,
+        "Remit-Signature": f"v1={signature(key, stamp, content)}",
+        "User-Agent": "Remit",
+    }
+    try:
+        answer = await outward.post(
+            url,
+            content=content,
+            headers=headers,
+            seconds=seconds,
+            largest=_LARGEST_ANSWER,
+            private=private,
+        )
+    except outward.NotAllowed as error:
+        raise Undelivered(str(error), for_good=True) from error
+    except OSError as error:
+        raise Undelivered(f"nobody took it ({error})"[:300]) from error
+    if not 200 <= answer.status < 300:
+        raise Undelivered(f"it was answered with {answer.status}")
 
 
 def document(parcel: Parcel) -> bytes:

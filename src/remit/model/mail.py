@@ -35,6 +35,25 @@ class Messaging(StrEnum):
     OPEN = "open"
 
 
+class Mark(StrEnum):
+    """Why Remit sent something to a person that nobody thought of sending."""
+
+    #: The last words of a run that did nothing else.
+    LAST_WORDS = "last_words"
+    #: The last words of a run that did something and did not write.
+    REPORT = "report"
+    #: What became of a wish.
+    RESULT = "result"
+
+
+#: As people read it.
+MARKS = {
+    Mark.LAST_WORDS: "last words of the run: it answered without doing anything",
+    Mark.REPORT: "last words of the run: it did not reply itself",
+    Mark.RESULT: "sent by Remit: what was made of it has ended",
+}
+
+
 class DeliveryStatus(StrEnum):
     #: Waits for its time.
     DEFERRED = "deferred"
@@ -76,6 +95,10 @@ class Message:
     created_at: Micros
     #: Whether its sender waits for a reply to it.
     expects_reply: bool = False
+    #: The letter of a person that it came of.
+    origin_id: MessageId | None = None
+    #: One of `Mark`, when Remit saw to it that it was sent.
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from remit.clock import Micros
-from remit.ids import AgentId, CompanyId, OutcomeId
+from remit.ids import AgentId, CompanyId, MessageId, OutcomeId
 
 LONGEST_TITLE = 200
 LONGEST_DESCRIPTION = 100_000
@@ -71,6 +71,8 @@ class Outcome:
     look_for: Look | None = None
     #: How often it was looked at again without moving.
     reviews: int = 0
+    #: The letter of a person that it was made of; parts have it from what they are parts of.
+    origin_id: MessageId | None = None
 
 
 def why_not_actionable(outcome: Outcome, now: Micros) -> str | None:

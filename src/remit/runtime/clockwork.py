@@ -9,7 +9,7 @@ import logging
 from remit.clock import SECOND
 from remit.errors import Conflict, RemitError
 from remit.ids import CompanyId
-from remit.services import approvals, reminding, schedules
+from remit.services import approvals, reminding, schedules, wishes
 from remit.services.command import Gate
 from remit.services.identity import as_system
 
@@ -22,8 +22,8 @@ SHORTEST_SLEEP = 0.02
 
 
 class Clockwork:
-    """Delivers deferred mail, fires schedules, reminds who is awaited, gives up what nobody
-    decided; one per instance."""
+    """Delivers deferred mail, fires schedules, reminds who is awaited, answers wishes that nobody
+    answered, gives up what nobody decided; one per instance."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -65,6 +65,8 @@ class Clockwork:
         for company in await self._gate(as_system(), reminding.companies):
             await self._gate(as_system(), reminding.remind, company=company)
             done += 1
+        for company in await self._gate(as_system(), wishes.companies):
+            done += await self._gate(as_system(), wishes.look, company=company)
         return done
 
     async def _run(self) -> None:

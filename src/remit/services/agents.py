@@ -29,6 +29,7 @@ from remit.services import (
     ledger,
     lookup,
     mail,
+    origins,
     outcomes,
     posts,
     tree,
@@ -138,6 +139,7 @@ def found(
         title=aim,
         perpetual=perpetual is not False,
         delegator=boss.id if boss else None,
+        origin=origins.of_caller(ctx),
     )
     agent = appoint(ctx, post, mandate, boss, status, boss_user=boss_user)
     write_document(ctx, mandate, "")

@@ -15,7 +15,7 @@ from typing import Any
 from remit.authority import holding
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused
-from remit.ids import AgentId, ApprovalId, CompanyId
+from remit.ids import AgentId, ApprovalId, CompanyId, MessageId
 from remit.model.agent import OPERATIONAL, Agent
 from remit.model.approval import (
     LARGEST_PAYLOAD,
@@ -31,7 +31,7 @@ from remit.model.mail import LONGEST_SUBJECT
 from remit.model.outcome import Outcome
 from remit.model.principal import SYSTEM, ActorKind, Principal
 from remit.model.wait import WaitKind
-from remit.services import lookup, mail, waits
+from remit.services import lookup, mail, origins, waits
 from remit.services.command import Context
 from remit.store import governance as statements
 from remit.store import people
@@ -249,6 +249,12 @@ def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
     return gone
 
 
+def cancel_one(ctx: Context, approval: Approval, note: str) -> None:
+    """Nobody has to decide it any more; who asked hears of it otherwise."""
+    new = move(ctx, approval, ApprovalStatus.CANCELLED, note)
+    ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+
+
 def route_again(ctx: Context, approval: Approval) -> Approval:
     """Who may decide can be somebody else by now; whoever it is, is told."""
     new = replace(approval, routed_to_agent_id=_route(ctx, approval))
@@ -289,13 +295,29 @@ def tell_requester(
         lines += ["", note]
     if step:
         lines += ["", step]
-    tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines))
+    origin = origins.raised(ctx, f"approval:{approval.id}")
+    tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines), origin=origin)
 
 
-def tell(ctx: Context, to: str, subject: str, text: str, attachments: Sequence[str] = ()) -> None:
+def tell(
+    ctx: Context,
+    to: str,
+    subject: str,
+    text: str,
+    attachments: Sequence[str] = (),
+    origin: MessageId | None = None,
+) -> None:
     """Mail from Remit itself. Who is gone meanwhile is not told."""
+    origin = origin or origins.of_caller(ctx)
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
-        mail.post(ctx, to=to, subject=subject[:LONGEST_SUBJECT], text=text, attachments=attachments)
+        mail.post(
+            ctx,
+            to=to,
+            subject=subject[:LONGEST_SUBJECT],
+            text=text,
+            attachments=attachments,
+            origin=origin,
+        )
 
 
 def boss_address(agent: Agent) -> str:

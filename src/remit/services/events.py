@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
-from remit.ids import normalise
+from remit.ids import is_id, normalise
 from remit.model.event import Event
+from remit.model.mail import Message
 from remit.model.principal import ActorKind
-from remit.services import lookup, views
+from remit.services import lookup, origins, views
 from remit.services.command import Context, query
 from remit.store import agents as agent_statements
 from remit.store import events as log
+from remit.store import mail as mail_statements
+from remit.store import outcomes as outcome_statements
 from remit.store import people
+from remit.store import runs as run_statements
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 #: A walk longer than this means that something is wrong with the data.
@@ -67,7 +72,8 @@ def verify(ctx: Context, *, company: str | None, expect: str | None = None) -> d
 
 @query("events.why")
 def why(ctx: Context, *, event: str) -> dict[str, Any]:
-    """The steps from an event back to the person who made it possible."""
+    """The steps from an event back to the person who made it possible, and to the letter of a
+    person that led to it. For an outcome, those from its creation."""
     found = _find(ctx, event)
     ctx.require(Action.EVENT_READ, on=f"event:{found.id}")
     steps: list[dict[str, Any]] = []
@@ -80,7 +86,45 @@ def why(ctx: Context, *, event: str) -> dict[str, Any]:
     authorised_by = None
     if steps and steps[-1]["actor"].startswith("user:"):
         authorised_by = steps[-1]["who"]
-    return {"event_id": found.id, "steps": steps, "authorised_by": authorised_by}
+    wish = _wish(ctx, found)
+    if wish is not None:
+        sent = _first(ctx, f"message:{wish.id}", 1 << 62)
+        if sent is not None and sent.seq not in walked:
+            steps.append({**views.event(sent), "who": _who(ctx, sent)})
+    return {
+        "event_id": found.id,
+        "steps": steps,
+        "authorised_by": authorised_by,
+        "wish": None if wish is None else _letter(ctx, wish),
+    }
+
+
+def _wish(ctx: Context, event: Event) -> Message | None:
+    """The letter of a person that led to an event: behind its outcome, or behind its run."""
+    kind, _, subject = event.resource.partition(":")
+    letter = None
+    if kind == "outcome":
+        letter = origins.of_outcome(ctx, subject)
+    elif kind == "message" and (message := _message(ctx, subject)) is not None:
+        letter = origins.of_message(message)
+    if letter is None and event.run_id is not None:
+        run = ctx.tx.one(run_statements.RUN, run=event.run_id)
+        letter = origins.of_run(ctx, run) if run is not None else None
+    return None if letter is None else _message(ctx, letter)
+
+
+def _message(ctx: Context, message: str) -> Message | None:
+    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+
+
+def _letter(ctx: Context, wish: Message) -> dict[str, Any]:
+    user = ctx.tx.one(people.USER, user=wish.sender_user_id or "")
+    return {
+        "message_id": wish.id,
+        "subject": wish.subject,
+        "by": user.name if user else "somebody",
+        "at": views.time(wish.created_at),
+    }
 
 
 def _authorising(ctx: Context, event: Event) -> Event | None:
@@ -111,9 +155,22 @@ def _who(ctx: Context, event: Event) -> str:
     return "remit"
 
 
+def _creation(ctx: Context, outcome: str) -> Event | None:
+    """The first event of an outcome, if it is one of a company of the caller."""
+    known = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
+    if known is None:
+        return None
+    with suppress(NotFound):
+        ctx.enter(known.company_id)
+        return _first(ctx, f"outcome:{outcome}", 1 << 62)
+    return None
+
+
 def _find(ctx: Context, text: str) -> Event:
-    prefix = normalise(text)
+    prefix = normalise(text.removeprefix("outcome:"))
     found = ctx.tx.one(log.EVENT_ANYWHERE, event=prefix)
+    if found is None and is_id(prefix):
+        found = _creation(ctx, prefix)
     if found is not None:
         try:
             ctx.enter(found.company_id)

@@ -23,6 +23,7 @@ from remit.services import (
     inbox,
     jobs,
     ledger,
+    origins,
     reservations,
     submissions,
     toolset,
@@ -100,6 +101,25 @@ def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str)
             )
 
 
+def close_all(ctx: Context, closing: Sequence[Outcome], note: str) -> list[Agent]:
+    """Close these and nothing else, and shut down whose mandates are among them; answers who that
+    is. Whoever calls sees to it that nothing of theirs goes on."""
+    verdict: dict[str, Any] = {
+        "note": note,
+        "evidence": [],
+        "by": ctx.actor.address,
+        "run_id": ctx.actor.run_id,
+    }
+    gone = shut_down(ctx, (outcome.id for outcome in closing if outcome.delegated))
+    for outcome in closing:
+        now = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=outcome.id)
+        if now is not None and now.status is OutcomeStatus.OPEN:
+            toolset.taken(ctx, finish_one(ctx, now, OutcomeStatus.CLOSED, verdict))
+            ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": note})
+    _find_new_owners(ctx, gone, verdict)
+    return gone
+
+
 def finish_one(
     ctx: Context, outcome: Outcome, status: OutcomeStatus, verdict: dict[str, Any]
 ) -> list[str]:
@@ -113,6 +133,7 @@ def finish_one(
     ):
         raise Conflict("The outcome is finished already.")
     _count(ctx, outcome, -1)
+    origins.ended(ctx, outcome)
     submissions.close(ctx, outcome, SubmissionStatus.WITHDRAWN)
     waits.forget(ctx, outcome.id)
     waking.news_for_dependents(ctx, outcome.id)
@@ -154,6 +175,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
     """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id, now=ctx.now)
     _count(ctx, outcome, +1)
+    origins.reopened(ctx, outcome)
     owner = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=outcome.owner_id)
     if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
         heir = tree.living_boss(ctx, owner)

@@ -248,6 +248,14 @@ def bury(ctx: Context, agent: AgentId) -> None:
     waits.receiver_gone(ctx, agent)
 
 
+def cancel(ctx: Context, delivery: Delivery, why: str) -> None:
+    """Its sender does not want it to be read any more, even by a run that took it up."""
+    _end(ctx, delivery, DeliveryStatus.CANCELLED, why)
+    waits.end(ctx, WaitKind.REPLY, delivery.message_id)
+    if delivery.agent_id is not None:
+        update_inbox_outcome(ctx, delivery.agent_id)
+
+
 def settle(ctx: Context, message: Message, why: str) -> None:
     """Nobody needs to look at this message any more, unless a run is at it."""
     for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):

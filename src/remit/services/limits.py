@@ -214,7 +214,7 @@ def item(ctx: Context, reached: Reached) -> dict[str, Any]:
         "agent_id": reached.agent_id,
         "since": views.time(reached.since),
         "cause": f"{reached.name.spelled}={limit}",
-        "command": command_that_raises(reached.name, limit),
+        "next": command_that_raises(reached.name, limit),
         "limit": reached.name.value,
         "allowed": limit,
         "raise_to": raised(limit),

@@ -194,6 +194,10 @@ def message(ctx: Context, text: str, sees: Callable[[Message], bool]) -> Message
     return only([one for one in found if sees(one)], "message")
 
 
+def message_row(ctx: Context, message: str) -> Message | None:
+    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+
+
 def schedule(ctx: Context, text: str, sees: Callable[[Schedule], bool]) -> Schedule:
     prefix = normalise(text.removeprefix("schedule:"))
     if is_id(prefix):

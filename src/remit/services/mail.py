@@ -31,6 +31,7 @@ from remit.model.mail import (
     MOST_HOPS,
     Address,
     AddressKind,
+    Mark,
     Message,
     parse_address,
 )
@@ -47,6 +48,7 @@ from remit.services import (
     inbox,
     letters,
     lookup,
+    origins,
     outbox,
     tree,
     users,
@@ -109,7 +111,7 @@ def send(
         body_id=new_id,
         stored=new_stored,
     )
-    answer = {**views.message(message), "not_started": _not_started(ctx, message)}
+    answer = {**views.message(message), "not_started": not_started(ctx, message)}
     if expects_reply:
         answer |= _await_reply(ctx, message, outcome)
     return answer
@@ -119,7 +121,7 @@ def send(
 _KEPT = frozenset({"halted", "paused", "stopped", "budget", "no_adapter", "no_person"})
 
 
-def _not_started(ctx: Context, message: Message) -> str | None:
+def not_started(ctx: Context, message: Message) -> str | None:
     """Why the receiver will not read it soon, for whoever sends it; None when it will."""
     from remit.services import idleness  # it rests on what rests on mail
 
@@ -176,6 +178,8 @@ def post(
     request: str | None = None,
     from_background: bool = False,
     from_channel: str | None = None,
+    origin: MessageId | None = None,
+    mark: Mark | None = None,
 ) -> Message:
     """What every way of sending comes down to."""
     assert not (from_background or from_channel) or ctx.actor.kind is ActorKind.SYSTEM
@@ -187,7 +191,8 @@ def post(
     if isinstance(reply_to, str):
         reply_to = letters.seen(ctx, reply_to)
     answered = reply_to
-    if answered is not None and answered.hops >= MOST_HOPS:
+    by_person = ctx.actor.kind is ActorKind.USER
+    if answered is not None and answered.hops >= MOST_HOPS and not by_person and mark is None:
         raise Conflict(
             f"The thread has gone to and fro {MOST_HOPS} times.",
             "Begin a new thread if there is something new to say.",
@@ -217,6 +222,8 @@ def post(
         hops=_hops(ctx, answered),
         at_most_once=at_most_once,
         expects_reply=expects_reply,
+        origin_id=origins.for_letter(ctx, answered, origin),
+        mark=mark,
         question_id=question,
         request=request,
         background=from_background,
@@ -225,6 +232,7 @@ def post(
     )
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
     ctx.tx.run(statements.INSERT_MESSAGE, **row(message))
+    origins.open_wish(ctx, message, receivers.agents)
     due = _time(deliver_at) or ctx.now
     for agent in receivers.agents:
         inbox.deliver(ctx, message, due, agent=agent.id, files=(content, *sent))
@@ -257,8 +265,9 @@ def post(
 
 
 def _hops(ctx: Context, answered: Message | None) -> int:
-    """How often a thread went from agent to agent; what people and Remit write does not count."""
-    if answered is None:
+    """How often a thread went from agent to agent since a person wrote in it; what Remit writes
+    does not count."""
+    if answered is None or ctx.actor.kind is ActorKind.USER:
         return 0
     return answered.hops + (1 if ctx.actor.kind is ActorKind.AGENT else 0)
 

@@ -44,6 +44,7 @@ def open_outcome(
         finished_at=None,
         look_at=more.get("deferred_until"),
         look_for=Look.DEFERRAL if more.get("deferred_until") is not None else None,
+        origin_id=more.get("origin"),
     )
     ctx.tx.run(statements.INSERT_OUTCOME, **row(outcome))
     return outcome

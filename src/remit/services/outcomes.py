@@ -20,6 +20,7 @@ from remit.model.outcome import (
     OutcomeKind,
     OutcomeStatus,
 )
+from remit.model.principal import ActorKind
 from remit.model.text import clean_line, clean_text
 from remit.model.wait import SubmissionStatus
 from remit.services import (
@@ -29,6 +30,7 @@ from remit.services import (
     finishing,
     going_on,
     lookup,
+    origins,
     submissions,
     tree,
     views,
@@ -78,6 +80,7 @@ def create(
         urgent=urgent,
         important=important,
         deferred_until=_time(deferred_until),
+        origin=origins.for_part(ctx, above),
     )
     write_document(ctx, outcome, text, new_stored)
     for reason in above:
@@ -271,7 +274,15 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
         ),
         "blocked_by": _briefly(ctx.tx.all(statements.BLOCKERS, outcome=found.id)),
         "history": [views.happening(event) for event in happened],
+        "wish": _wish(ctx, found),
     }
+
+
+def _wish(ctx: Context, outcome: Outcome) -> dict[str, Any] | None:
+    """For people: the letter that led to it."""
+    letter = origins.of_outcome(ctx, outcome.id) if ctx.actor.kind is ActorKind.USER else None
+    found = None if letter is None else lookup.message_row(ctx, letter)
+    return None if found is None else {"message_id": found.id, "subject": found.subject}
 
 
 @query("outcomes.history")

@@ -73,7 +73,7 @@ def silent_item(ctx: Context, run: Run, last: Micros) -> dict[str, Any]:
         "agent_id": run.agent_id,
         "since": views.time(last),
         "cause": "it printed nothing, called nothing and awaits nobody",
-        "command": f"remit run cancel {run.id}",
+        "next": f"remit run cancel {run.id}",
     }
 
 
@@ -92,7 +92,7 @@ def runaway_item(ctx: Context, run: Run) -> dict[str, Any] | None:
         "agent_id": run.agent_id,
         "since": views.time(run.ended_at),
         "cause": why,
-        "command": f"remit run tail {run.id}"
+        "next": f"remit run tail {run.id}"
         if allowed is None
         else command_that_raises(limit, allowed),
     }

@@ -9,7 +9,7 @@ from remit.authority import Action
 from remit.errors import Conflict
 from remit.model.agent import AgentStatus
 from remit.model.run import RunStatus
-from remit.services import halts, handoff, lookup, views
+from remit.services import halts, handoff, lookup, views, wishes
 from remit.services.command import Answer, Context, command, query
 from remit.services.run_endings import changed, clean, finish, release
 from remit.services.running import begin, entered, require_look
@@ -53,6 +53,8 @@ def end(
         assert agent is not None
         handoff.deliver(ctx, agent, found, known["final_response"])
     finish(ctx, found, ended, known)
+    if ended is RunStatus.COMPLETED:
+        wishes.after_run(ctx, found)
     release(ctx, found, ended, seen, known, progress)
     return {"id": run, "status": ended.value}
 

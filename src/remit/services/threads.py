@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from remit.authority import Action
+from remit.errors import BadInput, NotFound
 from remit.model.mail import BACKGROUND, AddressKind, Delivery, DeliveryStatus, Message
-from remit.services import letters, lookup, outbox, views
+from remit.model.principal import ActorKind
+from remit.services import letters, lookup, outbox, tracing, views
 from remit.services.command import Context, logged, query
+from remit.services.verbs import Added
 from remit.store import agents as agent_statements
 from remit.store import jobs as job_statements
 from remit.store import mail as mail_statements
 from remit.store import people
 from remit.store import threads as statements
+from remit.store import wishes as wish_statements
 
 #: In a list, more than this of a body is left out.
 LONGEST_LISTED = 4096
@@ -74,12 +78,22 @@ def _inbox_of(
     return [_received(ctx, delivery) for delivery in found]
 
 
-@query("threads.listing")
+@query("threads.listing", Added("sent", False))
 def listing(
-    ctx: Context, *, company: str | None = None, before: str = lookup.AFTER, limit: int = 100
+    ctx: Context,
+    *,
+    company: str | None = None,
+    before: str = lookup.AFTER,
+    limit: int = 100,
+    sent: bool = False,
 ) -> list[dict[str, Any]]:
-    """What was sent in a company, as far as the caller may see it, newest first."""
+    """What was sent in a company, as far as the caller may see it, newest first.
+
+    With `sent`, what the calling person wrote, and what became of it.
+    """
     lookup.company_of_caller(ctx, company)
+    if sent:
+        return _sent_by_me(ctx, before, limit)
     if ctx.actor.agent_id is not None:
         ctx.require(Action.MESSAGE_READ, on="messages", place=(ctx.actor.agent_id,))
         found = ctx.tx.all(
@@ -107,6 +121,50 @@ def show(ctx: Context, *, message: str) -> dict[str, Any]:
     return {
         **_read(ctx, found),
         "thread": [_read(ctx, other) for other in thread if letters.sees(ctx, other)],
+        "trace": _trace(ctx, found),
+    }
+
+
+@query("threads.trace")
+def trace(ctx: Context, *, message: str) -> dict[str, Any]:
+    """What became of a letter, without its text."""
+    found = letters.seen(ctx, message)
+    ctx.accept_rule(views.OWN)
+    traced = _trace(ctx, found)
+    if traced is None:
+        raise NotFound("Only letters from people to agents are followed.", "Read the message.")
+    return traced
+
+
+def _trace(ctx: Context, found: Message) -> dict[str, Any] | None:
+    """What became of a person's letter; of the one behind it, for what came of that."""
+    if found.origin_id is not None:
+        behind = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.origin_id)
+        if behind is not None and letters.sees(ctx, behind):
+            return {"message_id": behind.id, **(tracing.trace(ctx, behind) or {})}
+    traced = tracing.trace(ctx, found)
+    return None if traced is None else {"message_id": found.id, **traced}
+
+
+def _sent_by_me(ctx: Context, before: str, limit: int) -> list[dict[str, Any]]:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("Only people have such a list.", "List your messages without it.")
+    found = ctx.tx.all(
+        wish_statements.SENT_BY_USER,
+        user=ctx.actor.id,
+        company=ctx.company,
+        before=before,
+        limit=limit,
+    )
+    ctx.accept_rule(views.OWN)
+    return [{**_sent(ctx, one), **tracing.state(ctx, one), **_preview(ctx, one)} for one in found]
+
+
+def _preview(ctx: Context, message: Message) -> dict[str, Any]:
+    body, whole = letters.body_of(ctx, message)
+    return {
+        "body": body[:LONGEST_LISTED],
+        "body_cut": not whole or len(body) > LONGEST_LISTED,
     }
 
 

@@ -275,6 +275,8 @@ def message(value: Message) -> View:
         "attachments": json.loads(value.attachments),
         "question_id": value.question_id,
         "request": None if value.request is None else json.loads(value.request),
+        "origin_id": value.origin_id,
+        "mark": value.mark,
         "created_at": time(value.created_at),
     }
 

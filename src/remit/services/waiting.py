@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from functools import cache
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import AgentId
 from remit.model.approval import Approval
 from remit.model.budget import Stop
 from remit.model.channel import ChannelDelivery
@@ -16,8 +18,11 @@ from remit.model.decision import Decision
 from remit.model.job import Job
 from remit.model.mail import Delivery, DeliveryStatus, Message
 from remit.model.principal import ActorKind
+from remit.model.run import Run
 from remit.model.text import plural
 from remit.model.user import UserRole
+from remit.model.wait import WaitKind
+from remit.model.wish import UNREAD_SHOWN
 from remit.services import (
     accounts,
     approval_engine,
@@ -28,12 +33,15 @@ from remit.services import (
     limits,
     lookup,
     loose,
+    mail,
     outbox,
     questions,
     runaway,
     schedules,
     signs,
+    tracing,
     views,
+    wishes,
 )
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
@@ -44,6 +52,7 @@ from remit.store import leases as lease_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
 from remit.store import waits as wait_statements
+from remit.store import wishes as wish_statements
 from remit.store.statement import Statement
 
 MOST = 500
@@ -65,8 +74,33 @@ def needs_you(ctx: Context, *, company: str | None = None) -> list[dict[str, Any
         assert one is not None
         ctx.leave()
         ctx.enter(one)
-        found += _of_company(ctx)
+        found += here(ctx)
     return sorted(found, key=lambda item: str(item["since"]))
+
+
+#: What a person types next, by the kind of what awaits them.
+_NEXT = {
+    "mail": "remit read {id}",
+    "approval": "remit approval approve {id}, or reject {id} …",
+    "question": "remit question answer {id} …",
+    "submission": "remit outcome accept {id}, or return {id} …",
+    "dead_letter": "remit read {id} --revive, or --discard",
+    "failed_run": "remit run show {id}",
+    "budget_stop": "remit agent budget {id}, then remit agent set",
+    "unanswered": "remit read {id}, or remit cancel {id}",
+    "held": "remit account show {id}, then remit account retry {id}",
+    "agent_error": "remit agent why-idle {id}, then remit agent resume {id}",
+}
+
+
+def here(ctx: Context) -> list[dict[str, Any]]:
+    """What awaits the acting person in the company that was entered, each with its cause and the
+    command that deals with it."""
+    items = _of_company(ctx)
+    for item in items:
+        item.setdefault("cause", "")
+        item.setdefault("next", _NEXT.get(item["kind"], "").format(id=item["id"]))
+    return items
 
 
 def _of_company(ctx: Context) -> list[dict[str, Any]]:
@@ -77,8 +111,9 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             "kind": "mail",
             "id": letter.message_id,
             "company_id": ctx.company,
-            "title": letter.subject or "(no subject)",
+            "title": letter.subject or f"Letter from {letter.sender_name or 'remit'}",
             "agent_id": None,
+            "cause": f"From {letter.sender_name or 'remit'}.",
             "since": views.time(letter.deliver_at),
         }
         for letter in ctx.tx.all(
@@ -88,7 +123,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
     items += _mail_of_seats(ctx)
     items += _handed_in(ctx)
     if membership.role is not UserRole.BOARD:
-        return items
+        return items + _unanswered(ctx, set())
     items += _mail_of_vacant_seats(ctx)
     items += [
         _about_agent(
@@ -98,34 +133,37 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             approval_engine.summary(asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
+            _waiting_for(ctx, WaitKind.APPROVAL, asked_for.id),
         )
         for asked_for in _to_decide(ctx)
     ]
     items += [
         _about_agent(
-            ctx, "question", asked.id, asked.text.splitlines()[0], asked.agent_id, asked.created_at
+            ctx,
+            "question",
+            asked.id,
+            asked.text.splitlines()[0],
+            asked.agent_id,
+            asked.created_at,
+            _waiting_for(ctx, WaitKind.QUESTION, asked.id),
         )
         for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, company=ctx.company, limit=MOST)
         if _in_reach(ctx, asked.agent_id)
     ]
     stops = budgets.stopped(ctx)
     held = {stop.agent_id for stop in stops}
+    dead: set[str] = set()
     for delivery in ctx.tx.all(statements.DEAD, company=ctx.company, limit=MOST):
         if delivery.agent_id is not None and _in_reach(ctx, delivery.agent_id):
-            title = f"{_subject(ctx, delivery)} ({delivery.ended_why})"
-            items.append(_item(ctx, "dead_letter", delivery.message_id, title, delivery))
+            dead.add(delivery.message_id)
+            items.append(_dead_item(ctx, delivery))
     for unsent in ctx.tx.all(channel_statements.DEAD, company=ctx.company, limit=MOST):
         if _in_reach(ctx, unsent.agent_id):
-            title = f"{_subject(ctx, unsent)} (to {unsent.address}: {unsent.ended_why})"
-            items.append(_item(ctx, "dead_letter", unsent.message_id, title, unsent))
-    items += [
-        runaway.runaway_item(ctx, run)
-        or _about_agent(
-            ctx, "failed_run", run.id, f"A run {run.status.value}", run.agent_id, run.ended_at
-        )
-        for run in ctx.tx.all(run_statements.FAILED_RUNS, company=ctx.company, limit=MOST)
-        if _in_reach(ctx, run.agent_id) and run.agent_id not in held
-    ]
+            cause = _sentence(f"It did not get to {unsent.address}: {unsent.ended_why}")
+            title = _subject(ctx, unsent)
+            items.append(_item(ctx, "dead_letter", unsent.message_id, title, unsent, cause))
+    items += _failed_runs(ctx, held, dead)
+    items += _unanswered(ctx, dead)
     items += [
         runaway.silent_item(ctx, run, last)
         for run, last in runaway.silent(ctx)
@@ -163,6 +201,110 @@ def _in_error(ctx: Context) -> list[dict[str, Any]]:
         if _in_reach(ctx, agent.id)
         and (lease := ctx.tx.one(lease_statements.LEASE, agent=agent.id)) is not None
     ]
+
+
+def _dead_item(ctx: Context, delivery: Delivery) -> dict[str, Any]:
+    """A letter that nobody could handle, with what the last who tried said."""
+    error = tracing.last_error(ctx, delivery)
+    why = delivery.ended_why or "it was tried too often"
+    cause = _sentence(f"{why}; last: {error}" if error else why)
+    return _item(ctx, "dead_letter", delivery.message_id, _subject(ctx, delivery), delivery, cause)
+
+
+def _failed_runs(ctx: Context, held: set[AgentId], dead: set[str]) -> list[dict[str, Any]]:
+    """Agents whose last run failed, unless another row tells of it: what they could not handle,
+    a budget, or a letter to the same person that says so."""
+    told = _told_at(ctx)
+    found = []
+    for run in ctx.tx.all(run_statements.FAILED_RUNS, company=ctx.company, limit=MOST):
+        if not _in_reach(ctx, run.agent_id) or run.agent_id in held:
+            continue
+        agent = lookup.agent_row(ctx, run.agent_id)
+        by_mail = agent is not None and agent.boss_user_id == ctx.actor.id
+        if _is_told_of(ctx, run, dead) or (by_mail and _was_told(ctx, run.agent_id, told)):
+            continue
+        cause = _sentence(run.error or run.status.value)
+        title = f"A run {run.status.value}"
+        found.append(
+            runaway.runaway_item(ctx, run)
+            or _about_agent(ctx, "failed_run", run.id, title, run.agent_id, run.ended_at, cause)
+        )
+    return found
+
+
+def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
+    """Whether what it took up is a dead letter, or was one that somebody put away."""
+    return any(
+        message in dead
+        or any(
+            delivery.status is DeliveryStatus.CANCELLED
+            for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message)
+        )
+        for message in json.loads(run.message_ids)
+    )
+
+
+def _told_at(ctx: Context) -> set[Micros]:
+    """When Remit wrote the letters to the acting person that are unread."""
+    unread = ctx.tx.all(looking.LETTERS_OF_USER, company=ctx.company, user=ctx.actor.id, limit=MOST)
+    return {letter.deliver_at for letter in unread if letter.sender_name is None}
+
+
+def _was_told(ctx: Context, agent: AgentId, told: set[Micros]) -> bool:
+    """Whether one of these was written when a run of the agent failed: the same moment."""
+    if not told:
+        return False
+    runs = ctx.tx.all(
+        run_statements.RUNS,
+        company=ctx.company,
+        agent=agent,
+        any_agent=False,
+        ended_too=True,
+        before=lookup.AFTER,
+        limit=20,
+    )
+    return any(run.ended_at in told for run in runs)
+
+
+def _unanswered(ctx: Context, dead: set[str]) -> list[dict[str, Any]]:
+    """What the acting person wrote and nobody will answer by themselves; `dead` is told of."""
+    found = []
+    for wish in ctx.tx.all(
+        wish_statements.OPEN_OF_USER, company=ctx.company, user=ctx.actor.id, limit=MOST
+    ):
+        if wish.message_id in dead:
+            continue
+        letter = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=wish.message_id)
+        assert letter is not None
+        stands = tracing.state(ctx, letter)
+        kept = (
+            stands["state"] == "queued"
+            and wish.created_at + UNREAD_SHOWN <= ctx.now
+            and mail.not_started(ctx, letter) is not None
+        )
+        if kept or stands["state"] in ("unanswered", "dead"):
+            title = letter.subject or wishes.first_words(ctx, letter)
+            about = (wish.agent_id, wish.created_at, stands["sentence"])
+            found.append(_about_agent(ctx, "unanswered", letter.id, title, *about))
+    return found
+
+
+def _waiting_for(ctx: Context, kind: WaitKind, subject: str) -> str:
+    """Who waits for it, and with what."""
+    wait = ctx.tx.one(wait_statements.WAIT, kind=kind.value, subject=subject)
+    if wait is None:
+        return ""
+    held_up = ctx.tx.all(wait_statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    agent = lookup.agent_row(ctx, wait.agent_id)
+    if not held_up or agent is None:
+        return ""
+    titles = ", ".join(repr(outcome.title) for outcome in held_up[:3])
+    return f"{agent.name} waits for it with {titles}."
+
+
+def _sentence(text: str) -> str:
+    """One full stop at the end, however many there were."""
+    return f"{text.strip().rstrip('.')}."
 
 
 def _handed_in(ctx: Context) -> list[dict[str, Any]]:
@@ -247,7 +389,13 @@ def _to_decide(ctx: Context) -> list[Approval]:
 
 
 def _about_agent(
-    ctx: Context, kind: str, subject: str, title: str, agent: str, since: Micros | None
+    ctx: Context,
+    kind: str,
+    subject: str,
+    title: str,
+    agent: str,
+    since: Micros | None,
+    cause: str = "",
 ) -> dict[str, Any]:
     return {
         "kind": kind,
@@ -256,6 +404,7 @@ def _about_agent(
         "title": title,
         "agent_id": agent,
         "since": views.time(since),
+        "cause": cause,
     }
 
 
@@ -371,6 +520,7 @@ def _take_back(ctx: Context, text: str) -> Answer:
             now=ctx.now,
             why="cancelled",
         )
+    wishes.end(ctx, message.id, "taken back")
     ctx.record("message.cancel", f"message:{message.id}", {})
     return {"id": message.id, "status": "cancelled"}
 
@@ -471,6 +621,7 @@ def discard(ctx: Context, *, message: str) -> Answer:
             outbox.discard(ctx, delivery)
         else:
             ctx.tx.run(statements.DISCARD, delivery=delivery.id, now=ctx.now)
+    wishes.end(ctx, found.id, "discarded")
     ctx.record("message.discard", f"message:{found.id}", {})
     return {"id": found.id, "status": "cancelled"}
 
@@ -520,7 +671,12 @@ def _may_cancel(ctx: Context, owner: str | None) -> Decision:
 
 
 def _item(
-    ctx: Context, kind: str, item: str, title: str, delivery: Delivery | ChannelDelivery
+    ctx: Context,
+    kind: str,
+    item: str,
+    title: str,
+    delivery: Delivery | ChannelDelivery,
+    cause: str = "",
 ) -> dict[str, Any]:
     return {
         "kind": kind,
@@ -529,13 +685,14 @@ def _item(
         "title": title,
         "agent_id": delivery.agent_id,
         "since": views.time(delivery.ended_at or delivery.deliver_at),
+        "cause": cause,
     }
 
 
 def _subject(ctx: Context, delivery: Delivery | ChannelDelivery) -> str:
     message = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
     assert message is not None
-    return message.subject or "(no subject)"
+    return message.subject or wishes.first_words(ctx, message)
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

@@ -27,6 +27,7 @@ from remit.model.outcome import Outcome
 from remit.store.outcomes import Edge
 from remit.store.statement import Statement, columns, into
 from remit.store.tables import (
+    agents,
     deliveries,
     events,
     grants,
@@ -34,6 +35,7 @@ from remit.store.tables import (
     outcome_blockers,
     outcome_edges,
     outcomes,
+    users,
 )
 
 ESCAPE: Final = "\\"
@@ -134,12 +136,21 @@ class Letter:
     message_id: MessageId
     subject: str
     deliver_at: Micros
+    #: None when Remit wrote it.
+    sender_name: str | None
 
 
 #: Unread mail of a person in a company; questions are told of as such.
 LETTERS_OF_USER = Statement(
-    select(deliveries.c.message_id, messages.c.subject, deliveries.c.deliver_at)
+    select(
+        deliveries.c.message_id,
+        messages.c.subject,
+        deliveries.c.deliver_at,
+        func.coalesce(messages.c.channel, agents.c.name, users.c.name),
+    )
     .join(messages, messages.c.id == deliveries.c.message_id)
+    .outerjoin(agents, agents.c.id == messages.c.sender_agent_id)
+    .outerjoin(users, users.c.id == messages.c.sender_user_id)
     .where(
         deliveries.c.user_id == bind("user"),
         deliveries.c.company_id == bind("company"),

@@ -192,6 +192,29 @@ PROGRESS_OF = Statement(
     ),
     scalar,
 )
+#: The same without acknowledging mail, which nobody outside notices.
+MADE_BY = Statement(
+    select(func.count())
+    .select_from(events)
+    .where(
+        events.c.run_id == bind("run"),
+        events.c.allowed == true(),
+        events.c.action.not_in(
+            [
+                literal(action)
+                for action in (
+                    "log.submit",
+                    "message.ack",
+                    "approval.remind",
+                    "repo.clone",
+                    "run.undelivered",
+                )
+            ]
+        ),
+        events.c.resource.not_in(_own_memory),
+    ),
+    scalar,
+)
 #: Whether a run brought something to an end, or to somebody else.
 FINISHED_SOMETHING = Statement(
     select(func.count())

@@ -12,6 +12,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import RemitError
 from remit.ids import is_id
+from remit.model.mail import MARKS, Mark
 
 Entry = dict[str, Any]
 
@@ -139,6 +140,7 @@ def _draw_letter(session: Session, one: Entry) -> None:
         "to": _receiver(one),
         "sent": f"{output.when(one['createdAt'])}, {_ago(one['createdAt'])}",
         "state": ", ".join(_states(one)),
+        "note": one["mark"] and MARKS[Mark(one["mark"])],
         "id": one["id"],
         "question": one["questionId"] and f"remit question answer {one['questionId']} …",
         "asks for": one["request"] and _request(one),
@@ -153,6 +155,51 @@ def _draw_letter(session: Session, one: Entry) -> None:
     if one["bodyCut"]:
         print()
         output.say(f"  The whole text: remit kb cat {one['fileId']}")
+
+
+def draw_sent(entries: Sequence[Entry]) -> None:
+    """What one wrote, and what became of it."""
+    ids = output.short_ids(one["id"] for one in entries)
+    rows = [
+        (
+            ids[one["id"]],
+            _receiver(one),
+            age(one["createdAt"]),
+            one["state"].replace("_", " "),
+            one["subject"] or preview(one),
+            one["sentence"],
+        )
+        for one in entries
+    ]
+    columns = ("id", "to", "age", "state", "letter", "what became of it")
+    output.table(columns, rows, empty="You have written nothing.")
+
+
+def draw_trace(trace: Entry) -> None:
+    """What became of a letter, below it."""
+    lines = [("", trace["sentence"])]
+    lines += [("run", f"{one['agent']}, {one['status']}  {one['id']}") for one in trace["runs"]]
+    lines += [
+        ("outcome", f"{one['title']}, {one['status']}, {one['owner']}  {one['id']}")
+        for one in trace["outcomes"]
+    ]
+    lines += [("hired", f"{one['name']}, {one['status']}") for one in trace["hires"]]
+    lines += [("asked", f"{one['text']} ({one['status']})") for one in trace["questions"]]
+    lines += [("mail", f"{one['from']} to {one['to']}  {one['id']}") for one in trace["letters"]]
+    lines += [
+        ("reply", f"{one['from']}, {output.when(one['at'])}{_mark(one)}  {one['id']}")
+        for one in trace["replies"]
+    ]
+    width = trees.terminal_width()
+    print()
+    _say(f"What became of {trace['messageId']}: {trace['state'].replace('_', ' ')}", width)
+    for what, text in lines:
+        if text:
+            _say(f"  {what:8}{text}" if what else f"  {text}", width)
+
+
+def _mark(one: Entry) -> str:
+    return f" ({MARKS[Mark(one['mark'])]})" if one["mark"] else ""
 
 
 def _say(line: str, width: int | None) -> None:

@@ -65,10 +65,13 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Mail": {
         "send": Entry("mail", "Write to an agent, a person or the board."),
+        "reply": Entry("mail", "Answer a message."),
+        "cancel": Entry("mail", "Take back what you wrote, with what was made of it."),
         "inbox": Entry("mail", "List your mail, or an agent's."),
         "read": Entry("mail", "Read a message and its thread."),
         "revive": Entry("mail", "List dead letters that can be tried again, or put them back."),
         "needs-you": Entry("mail", "List everything that awaits you."),
+        "notify": Entry("notify", "How you are told outside that something needs you."),
         "bind": Entry("bind", "Channels that agents are bound to."),
         "question": Entry("question", "What agents ask, and your answers."),
         "schedule": Entry("schedule", "Mail that agents send at set times."),

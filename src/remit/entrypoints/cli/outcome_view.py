@@ -140,6 +140,8 @@ def draw_whole(session: Session, one: Outcome) -> None:
     draw(session, one)
     if one["description"]:
         output.say("", *one["description"].splitlines())
+    if one["wish"]:
+        output.say("", f"Made of a letter: remit read {one['wish']['messageId']}")
     for title, key in (("Why", "parents"), ("How", "children"), ("Waits for", "blockedBy")):
         if one[key]:
             output.say("", f"{title}:")

@@ -15,7 +15,7 @@ from remit.entrypoints.http.paging import LARGEST, Page, Paged, by_id
 from remit.errors import BadInput
 from remit.ids import is_id
 from remit.model.mail import MOST_ATTACHMENTS
-from remit.services import capability_requests, inbox, threads, waiting
+from remit.services import capability_requests, inbox, taking_back, threads, waiting
 
 #: Sorts after every id.
 _NEWEST = "g"
@@ -40,19 +40,31 @@ class MessageBody(Body):
     at_most_once: StrictBool = False
 
 
+class CancelBody(Body):
+    #: Answer exactly what would end, and end nothing.
+    dry_run: StrictBool = False
+
+
 def router(app: App) -> APIRouter:
     routes = new_router("mail", "/api")
     in_company = "/companies/{companyId}/messages"
 
     @routes.get(in_company)
-    async def list_messages(request: Request, company: CompanyId, page: Paged) -> Response:
-        """What was sent, newest first, as far as the caller may see it."""
+    async def list_messages(
+        request: Request,
+        company: CompanyId,
+        page: Paged,
+        sent: Annotated[bool, Query()] = False,
+    ) -> Response:
+        """What was sent, newest first, as far as the caller may see it; with `sent`, what the
+        calling person wrote, and what became of it."""
         rows = await app.gate(
             caller(request),
             threads.listing,
             company=company,
             before=page.after_id(_NEWEST),
             limit=page.limit,
+            sent=sent,
         )
         return page.reply(rows, by_id)
 
@@ -122,15 +134,26 @@ def router(app: App) -> APIRouter:
         """A message and its thread, as far as the caller may see it."""
         return reply(await app.gate(caller(request), threads.show, message=message))
 
+    @routes.get("/messages/{id}/trace")
+    async def trace_message(request: Request, message: Id) -> Response:
+        """What became of a letter from a person: its state, runs, outcomes, hires and replies."""
+        return reply(await app.gate(caller(request), threads.trace, message=message))
+
     @routes.post("/messages/{id}/ack")
     async def acknowledge_message(request: Request, message: Id) -> Response:
         """It was read, or dealt with, and does not come again."""
         return reply(await app.gate(caller(request), inbox.acknowledge, ids=[message]))
 
     @routes.post("/messages/{id}/cancel")
-    async def cancel_message(request: Request, message: Id) -> Response:
-        """Take back what was not delivered yet."""
-        return reply(await app.gate(caller(request), waiting.cancel_message, message=message))
+    async def cancel_message(
+        request: Request, message: Id, body: CancelBody | None = None
+    ) -> Response:
+        """Take back a letter from a person to an agent with all that was made of it and has no
+        other reason, or show what would end; of other mail, what was not delivered yet."""
+        carry_out = taking_back.cancel
+        if body is not None and body.dry_run:
+            carry_out = taking_back.preview_cancel
+        return reply(await app.gate(caller(request), carry_out, message=message))
 
     @routes.post("/messages/{id}/revive")
     async def revive_message(request: Request, message: Id) -> Response:

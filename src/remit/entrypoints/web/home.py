@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from remit.entrypoints.asked import asks_for, asks_to
@@ -42,6 +42,7 @@ KINDS: Final = {
     "runaway": "Runaway runs",
     "silent_run": "Silent runs",
     "dead_letter": "Dead letters",
+    "unanswered": "Unanswered letters",
     "failed_run": "Failed runs",
     "mail": "Unread mail",
 }
@@ -50,6 +51,7 @@ KINDS: Final = {
 def routes(site: Site) -> list[Route]:
     return [
         site.page("/", show),
+        site.page("/needs/news", news),
         site.action("/needs/approvals/{approval}", decide, show),
         site.action("/needs/questions/{question}", answer, show),
         site.action("/needs/submissions/{outcome}", judge, show),
@@ -84,6 +86,19 @@ async def show(visit: Visit) -> Response:
         numbers=await _numbers(visit),
         hidden=len(awaits) - len(shown),
     )
+
+
+async def news(visit: Visit) -> Response:
+    """What awaits the visitor, for a browser that tells of it while nobody looks at a page."""
+    found = [
+        {
+            "key": f"{item['kind']}:{item['id']}",
+            "kind": KINDS.get(item["kind"], item["kind"].replace("_", " ")),
+            "title": item["title"],
+        }
+        for item in (await visit.awaits())[-MOST_SHOWN:]
+    ]
+    return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
 
 async def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:

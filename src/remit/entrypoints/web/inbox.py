@@ -10,7 +10,16 @@ from starlette.routing import Route
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.errors import NotFound
-from remit.services import agents, capability_requests, inbox, lookup, mail, threads, waiting
+from remit.services import (
+    agents,
+    capability_requests,
+    inbox,
+    lookup,
+    mail,
+    taking_back,
+    threads,
+    waiting,
+)
 
 PAGE: Final = 50
 #: Who can be picked from a list; everybody else can be typed.
@@ -24,16 +33,22 @@ def routes(site: Site) -> list[Route]:
         site.page("/inbox/{message}", show),
         site.action("/inbox/{message}/reply", reply, show),
         site.action("/inbox/{message}/deal", deal, show),
+        site.page("/inbox/{message}/take-back", preview_cancel),
+        site.action("/inbox/{message}/taken-back", cancel, show),
     ]
 
 
 async def listing(visit: Visit) -> Response:
     which = visit.argument("show", "unread")
     more = ""
-    if which == "company":
+    if which in ("company", "sent"):
         before = visit.argument("before") or lookup.AFTER
         found = await visit.ask(
-            threads.listing, company=visit.company_id, before=before, limit=PAGE
+            threads.listing,
+            company=visit.company_id,
+            before=before,
+            limit=PAGE,
+            sent=which == "sent",
         )
         if len(found) == PAGE:
             more = visit.link("/inbox", show=which, before=found[-1]["id"])
@@ -77,7 +92,36 @@ async def show(visit: Visit) -> Response:
         last=last,
         names=await asking.names(visit, _mentioned(thread)),
         dead=[one for one in thread if _is_dead(one)],
+        trace=message["trace"],
+        takes_back=_may_take_back(visit, message, thread),
     )
+
+
+def _may_take_back(
+    visit: Visit, message: dict[str, Any], thread: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The letter that can be taken back from here: one of a person to an agent, not over yet."""
+    trace = message["trace"]
+    if trace is None or trace.get("state") in (None, "taken_back", "sent", "read"):
+        return None
+    letter = next((one for one in [message, *thread] if one["id"] == trace["message_id"]), None)
+    mine = letter is not None and letter["sender"] == f"user:{visit.me['id']}"
+    return letter if mine or visit.decides else None
+
+
+async def preview_cancel(visit: Visit) -> Response:
+    """What would end, before anything does."""
+    message = visit.argument("message")
+    ends = await visit.ask(taking_back.preview_cancel, message=message)
+    letter = await visit.ask(threads.show, message=message)
+    visit.enter(letter["company_id"])
+    return await visit.show("take_back.html", letter=letter, ends=ends)
+
+
+async def cancel(visit: Visit) -> Done:
+    message = visit.argument("message")
+    await visit.do(taking_back.cancel, message=message)
+    return Done(f"/inbox/{message}", "It is taken back. Whoever worked on it is told.")
 
 
 def _other(visit: Visit, last: dict[str, Any]) -> str:
@@ -110,7 +154,7 @@ async def send(visit: Visit) -> Done:
         body=visit.form.text("body"),
         subject=visit.form.text("subject"),
     )
-    return Done(f"/inbox/{sent['id']}", "Sent.")
+    return Done(f"/inbox/{sent['id']}", _sent(sent))
 
 
 async def reply(visit: Visit) -> Done:
@@ -118,7 +162,7 @@ async def reply(visit: Visit) -> Done:
     seen = await visit.ask(threads.show, message=message)
     visit.enter(seen["company_id"])
     last = seen["thread"][-1] if seen["thread"] else seen
-    await visit.do(
+    sent = await visit.do(
         mail.send,
         to=_other(visit, last),
         company=visit.company_id,
@@ -126,7 +170,11 @@ async def reply(visit: Visit) -> Done:
         subject=_answering(last["subject"]),
         reply_to=last["id"],
     )
-    return Done(f"/inbox/{message}", "Sent.")
+    return Done(f"/inbox/{message}", _sent(sent))
+
+
+def _sent(sent: dict[str, Any]) -> str:
+    return f"Sent. {sent['not_started']}" if sent["not_started"] else "Sent."
 
 
 def _answering(subject: str) -> str:

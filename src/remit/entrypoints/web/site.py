@@ -41,6 +41,7 @@ MOST_COMPANIES: Final = 100
 COMPANY_COOKIE: Final = "remit_company"
 SAID_COOKIE: Final = "remit_said"
 LONGEST_SAID: Final = 300
+MOST_KEYS: Final = 100
 
 _HERE: Final = Path(__file__).parent
 _STATIC: Final = _HERE / "static"
@@ -124,6 +125,12 @@ class Visit:
         if self.company is None:
             return []
         return await self.ask(halts.listing, company=self.company["id"])
+
+    @property
+    def awaiting_keys(self) -> str:
+        """What awaits the visitor, for the script that tells of what is new."""
+        found = (self._awaits or [])[-MOST_KEYS:]
+        return " ".join(f"{item['kind']}:{item['id']}" for item in found)
 
     @property
     def stops(self) -> str:

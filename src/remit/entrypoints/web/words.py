@@ -15,6 +15,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
+from remit.model.mail import MARKS, Mark
 
 #: What a status is called where a person reads it.
 STATUS: Final = {
@@ -190,6 +191,12 @@ def _lines(value: Any) -> list[str]:
     return text.splitlines()
 
 
+def mark(word: str) -> str:
+    """Why Remit sent something, in a sentence."""
+    said = MARKS[Mark(word)]
+    return f"{said[0].upper()}{said[1:]}."
+
+
 FILTERS: Final = {
     "markdown": markdown,
     "status": status,
@@ -203,4 +210,5 @@ FILTERS: Final = {
     "took": took,
     "pretty": pretty,
     "diff": diff,
+    "mark": mark,
 }

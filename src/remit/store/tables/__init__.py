@@ -33,6 +33,7 @@ from remit.store.tables.organisation import (
 from remit.store.tables.people import companies, memberships, tokens, users
 from remit.store.tables.runtime import agent_leases, agent_sessions, run_logs, runs
 from remit.store.tables.waits import submissions, wait_outcomes, waits
+from remit.store.tables.wishes import notice_hooks, notices, wishes
 
 __all__ = [
     "access_log",
@@ -66,6 +67,8 @@ __all__ = [
     "memberships",
     "messages",
     "metadata",
+    "notice_hooks",
+    "notices",
     "outcome_blockers",
     "outcome_edges",
     "outcomes",
@@ -82,4 +85,5 @@ __all__ = [
     "users",
     "wait_outcomes",
     "waits",
+    "wishes",
 ]

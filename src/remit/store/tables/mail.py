@@ -49,6 +49,9 @@ messages = Table(
     Column("background", Boolean, nullable=False, server_default=false()),
     # The address outside from which it came through a channel.
     Column("channel", Text),
+    # The person's letter that it came of, and how Remit came to send it.
+    Column("origin_id", Id),
+    Column("mark", Text),
     Column("created_at", Time, nullable=False),
     UniqueConstraint("id", "company_id"),
     within_company("sender_agent_id", "agents"),
@@ -65,6 +68,14 @@ messages = Table(
     Index("ix_messages_company_id", "company_id", "id"),
     # What somebody sent, such as what of it is still held back.
     Index("ix_messages_sender_agent_id", "sender_agent_id", "id"),
+    Index("ix_messages_sender_user_id", "sender_user_id", "id"),
+    Index(
+        "ix_messages_origin_id",
+        "origin_id",
+        "id",
+        sqlite_where=text("origin_id IS NOT NULL"),
+        postgresql_where=text("origin_id IS NOT NULL"),
+    ),
 )
 
 deliveries = Table(

@@ -51,6 +51,8 @@ outcomes = Table(
     Column("look_at", Time),
     Column("look_for", Text),
     Column("reviews", Integer, nullable=False, server_default="0"),
+    # The person's letter that it was made of; parts have it from what they are parts of.
+    Column("origin_id", Id),
     UniqueConstraint("id", "company_id"),
     # A mandate and its agent name each other, so one of the two waits for the commit.
     within_company("owner_id", "agents", deferred=True),
@@ -72,6 +74,13 @@ outcomes = Table(
     # How many there are of each, without looking at any.
     Index("ix_outcomes_status", "company_id", "status"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
+    Index(
+        "ix_outcomes_origin_id",
+        "origin_id",
+        "id",
+        sqlite_where=text("origin_id IS NOT NULL"),
+        postgresql_where=text("origin_id IS NOT NULL"),
+    ),
     Index(
         # All of it is in the condition too; with fewer columns SQLite prefers the index above.
         # The most pressing come last in it.

@@ -131,7 +131,7 @@ def verify(session: Session, expect: str | None) -> int:
 @click.argument("id_", metavar="ID")
 @pass_session
 def why(session: Session, id_: str) -> None:
-    """Walk from an event back to the person who authorised it."""
+    """Walk from an event or an outcome back to the person who authorised it, or wished for it."""
     answer = session.client.get(path("events", id_.removeprefix("event:"), "why"))
     session.show(answer, _draw_chain)
 
@@ -148,6 +148,12 @@ def _draw_chain(answer: dict[str, Any]) -> None:
         )
     by = answer.get("authorisedBy")
     output.say(f"Authorised by {by}." if by else "It does not lead back to a person.")
+    if wish := answer.get("wish"):
+        called = f" {wish['subject']!r}" if wish["subject"] else ""
+        output.say(
+            f"It began with a letter{called} of {wish['by']}, {output.when(wish['at'])}: "
+            f"remit read {wish['messageId']}"
+        )
 
 
 def _who(session: Session, actor: str) -> str:

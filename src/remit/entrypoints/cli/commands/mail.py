@@ -1,8 +1,9 @@
-"""`remit send`, `inbox`, `read` and `needs-you`: a person's mail."""
+"""`remit send`, `reply`, `cancel`, `inbox`, `read` and `needs-you`: a person's mail."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from remit.entrypoints.cli import letters, output
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.kb import file_id, spooled, store
 from remit.entrypoints.cli.options import Command, Session, limit_option, pass_session
 from remit.errors import BadInput, NotFound
@@ -29,6 +31,8 @@ _LONGEST_INLINE = 1024 * 1024
 )
 @click.option("--reply-to", metavar="ID", help="The message that this one answers.")
 @click.option("--at", metavar="TIME", help="Not before this time (ISO 8601).")
+@click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
+@click.option("--timeout", metavar="SECONDS", type=float, help="Wait no longer than this.")
 @pass_session
 def send(
     session: Session,
@@ -38,12 +42,16 @@ def send(
     attach: tuple[str, ...],
     reply_to: str | None,
     at: str | None,
-) -> None:
+    wait: bool,
+    timeout: float | None,
+) -> int:
     """Write to an agent, a person or the board.
 
     TO is an agent's name, agent:NAME, user:NAME or board. The text comes from standard input when
-    it is - or is left out.
+    it is - or is left out. With --wait, Ctrl-C leaves the letter where it is.
     """
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout goes with --wait.")
     attached = [_attachment(session, one) for one in attach]
     body = {
         "to": to,
@@ -61,7 +69,107 @@ def send(
         if sent["notStarted"]:
             output.say(f"warning: {sent['notStarted']}")
 
+    if not wait:
+        session.show(answer, draw)
+        return 0
+    if not str(answer["to"]).startswith("agent:"):
+        raise BadInput(
+            f"Sent {answer['id']}; nobody can say when a person answers.",
+            "Look into `remit inbox`.",
+        )
+    if not session.as_json:
+        draw(answer)
+    return await_answer(session, answer["id"], timeout)
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@click.argument("text", metavar="[TEXT|-]", required=False)
+@click.option(
+    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
+)
+@pass_session
+def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...]) -> None:
+    """Answer a message: to who wrote it or, if that was you, to who it went to."""
+    found = session.client.get(path("messages", letters.message_id(session, id_)))
+    mine = f"user:{session.client.get(path('me'))['id']}"
+    away = found["sender"] == mine or found["sender"].startswith("channel:")
+    to = found["to"] if away else found["sender"]
+    if to == "system":
+        raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
+    subject = found["subject"]
+    if subject and not subject.lower().startswith("re:"):
+        subject = f"Re: {subject}"[:200]
+    attached = [_attachment(session, one) for one in attach]
+    body = {
+        "to": to,
+        **_text(session, text, subject),
+        "subject": subject,
+        "attachments": [_stored(session, one) for one in attached],
+        "replyTo": found["id"],
+    }
+    answer = session.client.send("POST", path("companies", found["companyId"], "messages"), body)
+
+    def draw(sent: dict[str, Any]) -> None:
+        name = found["toName"] if away else found["senderName"]
+        output.say(f"Sent {sent['id']} to {name}.")
+        if sent["notStarted"]:
+            output.say(f"warning: {sent['notStarted']}")
+
     session.show(answer, draw)
+
+
+_ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "letters": lambda one: f"unread: {one['subject']} (to {one['to']})",
+    "runs": lambda one: f"run of {one['agent']}",
+    "outcomes": lambda one: f"outcome: {one['title']} ({one['owner']})",
+    "agents": lambda one: f"agent {one['name']}",
+    "questions": lambda one: f"question: {one['text']}",
+    "approvals": lambda one: f"request: {one['about']}",
+    "jobs": lambda one: f"background job of {one['agent']}",
+}
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@click.option("--dry-run", is_flag=True, help="Only show what would end.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_session
+def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
+    """Take back a letter to an agent, with everything made of it that has no other reason.
+
+    What would end is shown first.
+    """
+    target = path("messages", letters.message_id(session, id_), "cancel")
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+    if dry_run or not yes:
+        preview = session.client.send("POST", target, {"dryRun": True})
+        if dry_run:
+            session.show(preview, lambda found: _draw_ends(found, "Would end:"))
+            return
+        _draw_ends(preview, "Ends with it:", note=session.as_json)
+        click.confirm("Take it back?", abort=True, err=True)
+    answer = session.client.send("POST", target)
+
+    def draw(done: dict[str, Any]) -> None:
+        if yes:
+            _draw_ends(done, "Ended with it:")
+        output.say(f"{done['id']} is taken back.")
+
+    session.show(answer, draw)
+
+
+def _draw_ends(found: dict[str, Any], title: str, *, note: bool = False) -> None:
+    say = output.note if note else output.say
+    lines = [line(one) for name, line in _ENDS.items() for one in found[name]]
+    say(title if lines else "Nothing was made of it that would end.")
+    for line in lines:
+        say(f"  {line}")
+    if found["kept"]:
+        say("Stays:")
+    for one in found["kept"]:
+        say(f"  {one['title']}: {one['why']}")
 
 
 def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
@@ -107,13 +215,20 @@ def _stored(session: Session, attached: str | Path) -> str:
 @click.command(cls=Command)
 @click.option("--agent", metavar="NAME", help="What waits for this agent, instead of for you.")
 @click.option("--all", "everything", is_flag=True, help="Also what was read already.")
+@click.option("--sent", is_flag=True, help="What you wrote, newest first, and what became of it.")
 @limit_option
 @pass_session
-def inbox(session: Session, agent: str | None, everything: bool, limit: int) -> None:
+def inbox(session: Session, agent: str | None, everything: bool, sent: bool, limit: int) -> None:
     """List your mail, or an agent's.
 
     The oldest comes first, and looking changes nothing.
     """
+    if sent:
+        if agent is not None or everything:
+            raise click.UsageError("--sent is about your own letters; it goes with neither.")
+        mine = session.listed(session.under_company("messages"), limit, sent="1")
+        session.show(mine, letters.draw_sent)
+        return
     query = {"all": "1" if everything else None}
     if agent is not None:
         target = path("agents", session.agent_id(agent), "inbox")
@@ -147,8 +262,15 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
     found = session.client.get(path("messages", message))
     thread = found["thread"]
     if all(one["id"] != found["id"] for one in thread):
-        thread = [*thread, {name: value for name, value in found.items() if name != "thread"}]
-    session.show(found, lambda _: letters.draw_thread(session, thread))
+        alone = {name: value for name, value in found.items() if name not in ("thread", "trace")}
+        thread = [*thread, alone]
+
+    def draw(_: dict[str, Any]) -> None:
+        letters.draw_thread(session, thread)
+        if found["trace"]:
+            letters.draw_trace(found["trace"])
+
+    session.show(found, draw)
     unread = [one["id"] for one in thread if one["unread"]]
     if unread and not keep and session.client.get(path("me"))["kind"] == "user":
         sys.stdout.flush()  # what could not be shown was not read
@@ -194,17 +316,6 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     session.show(found, draw)
 
 
-_STEPS = {
-    "mail": "remit read {id}",
-    "question": "remit question answer {id} …",
-    "submission": "remit outcome accept {id}, or return {id} …",
-    "dead_letter": "remit read {id} --revive, or --discard",
-    "held": "remit account show {id}, then remit account retry {id}",
-    "agent_error": "remit agent why-idle {id}, then remit agent resume {id}",
-    "budget_stop": "remit agent budget {id}, then remit agent set",
-}
-
-
 @click.command("needs-you", cls=Command)
 @limit_option
 @pass_session
@@ -223,11 +334,12 @@ def needs_you(session: Session, limit: int) -> None:
                 letters.age(one["since"]),
                 names.get(one["agentId"], ""),
                 one["title"],
-                one.get("command") or _STEPS.get(one["kind"], "").format(id=ids[one["id"]]),
+                one["cause"],
+                one["next"].replace(one["id"], ids[one["id"]]),
             )
             for one in items
         ]
-        columns = ("what", "age", "agent", "title", "next step")
+        columns = ("what", "age", "agent", "title", "cause", "next step")
         output.table(columns, rows, empty="Nothing awaits you.")
 
     session.show(found, draw)

@@ -142,7 +142,7 @@ def _limits(session: Session) -> list[dict[str, Any]]:
     except RemitError:
         return []
     return [
-        {"title": one["title"], "command": one["command"], "agentId": one["agentId"]}
+        {"title": one["title"], "command": one["next"], "agentId": one["agentId"]}
         for one in rows
         if one["kind"] == "limit"
     ]

@@ -93,6 +93,7 @@ function heard({ data }) {
   if (data.state === "up") says("live", true);
   else says(data.state === "out" ? "signed out" : "reconnecting…");
   // The page that was just loaded is current; one that comes back may not be.
+  if (data.state === "up" && data.companies) body.dispatchEvent(new CustomEvent("heard"));
   if (data.state === "up" && (data.companies || (data.companies === null && known))) soon();
   if (data.state === "up") known = true;
 }

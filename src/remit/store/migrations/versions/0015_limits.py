@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 
 ID = sa.String(length=36).with_variant(sa.String(length=36, collation="C"), "postgresql")
 TIME = sa.BigInteger()

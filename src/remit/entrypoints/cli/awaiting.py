@@ -1,0 +1,76 @@
+"""Waiting for the answer to a letter: what is said meanwhile, and what is printed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from remit.entrypoints.cli import letters, output
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.options import Session
+
+#: Between two looks, in seconds: an answer may come at once, or take a day.
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 2.0
+#: Nothing more comes of a letter in these states; only the first is an answer.
+_ANSWERED = ("answered", "done")
+_OVER = ("taken_back", "discarded", "dead", "unanswered")
+
+
+def await_answer(session: Session, message: str, timeout: float | None) -> int:
+    """Print what is written back until the letter is answered; answers the exit code."""
+    try:
+        trace, replies = _watch(session, message, timeout)
+    except KeyboardInterrupt:
+        output.note(f"It goes on without you. The answer will be in: remit read {message}")
+        raise
+    if session.as_json:
+        session.show({"id": message, "trace": trace, "replies": replies}, lambda _: None)
+    if trace["state"] in _ANSWERED:
+        return 0
+    if trace["state"] in _OVER:
+        output.error(trace["sentence"], f"See `remit read {message}`.")
+    else:
+        output.error(
+            f"There is no answer yet. {trace['sentence']}",
+            f"It goes on; see `remit read {message}`, or take it back: remit cancel {message}",
+        )
+    return 1
+
+
+def _watch(
+    session: Session, message: str, timeout: float | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    began = time.monotonic()
+    pause = _FIRST_PAUSE
+    said = ""
+    replies: dict[str, dict[str, Any]] = {}
+    while True:
+        trace = session.client.get(path("messages", message, "trace"))
+        for one in trace["replies"]:
+            if one["id"] not in replies:
+                replies[one["id"]] = _print(session, one["id"])
+        if trace["state"] in (*_ANSWERED, *_OVER):
+            break
+        if trace["sentence"] != said:
+            said = trace["sentence"]
+            output.note(said)
+        left = None if timeout is None else timeout - (time.monotonic() - began)
+        if left is not None and left <= 0:
+            break
+        time.sleep(pause if left is None else min(pause, left))
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
+    return trace, list(replies.values())
+
+
+def _print(session: Session, reply: str) -> dict[str, Any]:
+    """Show one answer; whoever has seen it has read it."""
+    found: dict[str, Any] = session.client.get(path("messages", reply))
+    shown = {name: value for name, value in found.items() if name not in ("thread", "trace")}
+    if not session.as_json:
+        letters.draw_thread(session, [shown])
+    if shown["unread"]:
+        sys.stdout.flush()  # what could not be shown was not read
+        session.client.send("POST", path("messages", reply, "ack"))
+    return shown

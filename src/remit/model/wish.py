@@ -1,0 +1,79 @@
+"""Wishes: letters from people to agents, each to be answered. Notices: telling people outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.clock import HOUR, MINUTE, Micros
+from remit.ids import AgentId, CompanyId, MessageId, UserId
+
+#: Whoever ended the last thing made of a wish has so long to write to the person about it.
+GRACE: Micros = 2 * MINUTE
+#: Whatever is missed is found after this.
+LOOK_AGAIN: Micros = HOUR
+#: A letter that nobody took up for so long is shown to its sender as unanswered.
+UNREAD_SHOWN: Micros = 10 * MINUTE
+
+
+class WishStatus(StrEnum):
+    OPEN = "open"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    message_id: MessageId
+    company_id: CompanyId
+    user_id: UserId
+    agent_id: AgentId
+    status: WishStatus
+    look_at: Micros
+    created_at: Micros
+    ended_at: Micros | None
+    #: `answered`, `result`, `judged`, `taken back`, or `discarded`.
+    ended_why: str | None
+
+
+class Way(StrEnum):
+    """How a person is told outside."""
+
+    COMMAND = "command"
+    WEBHOOK = "webhook"
+
+
+class NoticeStatus(StrEnum):
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    DEAD = "dead"
+    #: What it was about was decided before it went out.
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    company_id: CompanyId
+    user_id: UserId
+    url: str
+    key: str
+    created_at: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    id: str
+    company_id: CompanyId
+    user_id: UserId
+    way: Way
+    kind: str
+    subject_id: str
+    status: NoticeStatus
+    next_at: Micros
+    attempt: int
+    worker: str | None
+    epoch: int
+    lease_until: Micros | None
+    created_at: Micros
+    ended_at: Micros | None
+    ended_why: str | None

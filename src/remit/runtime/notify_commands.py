@@ -1,0 +1,79 @@
+"""The commands that tell people: a file of the instance, which no verb and no route writes.
+
+Whoever can write it can run programs as the instance already. So a file that others could have
+written is not believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import stat
+from pathlib import Path
+
+from remit.errors import BadInput, Unavailable
+from remit.ids import is_id, random_name
+
+#: In the home folder of the instance.
+NOTIFY_FILE = "notify.json"
+#: In the words of a command, replaced by what it is about.
+TEXT = "{text}"
+_LARGEST = 1 << 20
+
+
+def read(file: Path) -> dict[str, str]:
+    """The command of each user, by id; none when there is no file. Raises `Unavailable`."""
+    try:
+        with file.open("rb") as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise _not_believed(file, "belongs to somebody else")
+            if found.st_mode & 0o022:
+                raise _not_believed(file, "can be written by others")
+            known = json.loads(stream.read(_LARGEST))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise _not_believed(file, f"cannot be read ({type(error).__name__})") from None
+    if not isinstance(known, dict) or not all(
+        is_id(user) and isinstance(command, str) for user, command in known.items()
+    ):
+        raise _not_believed(file, "does not name a command for each user")
+    return known
+
+
+def write(file: Path, user: str, command: str | None) -> None:
+    """Give a user a command, or none; all of the file or nothing."""
+    known = read(file)
+    known.pop(user, None)
+    if command is not None:
+        words(command)
+        known[user] = command
+    new = file.with_name(f".{random_name()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        json.dump(known, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(file)
+
+
+def words(command: str) -> list[str]:
+    """A command as it is run, without a shell; refuses one that cannot be."""
+    try:
+        found = shlex.split(command)
+    except ValueError as error:
+        raise BadInput(f"The command cannot be read: {error}.", "Check its quotes.") from None
+    if not found or TEXT in found[0]:
+        raise BadInput("The command is empty.", "Begin with a program.")
+    if shutil.which(found[0]) is None:
+        raise BadInput(f"There is no program {found[0]!r} here.", "Give its whole path.")
+    return found
+
+
+def _not_believed(file: Path, why: str) -> Unavailable:
+    return Unavailable(
+        f"{file} {why}, so no command is run.", "Remove it, then set the command again."
+    )
