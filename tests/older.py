@@ -31,6 +31,7 @@ from remit.services import (
     notices,
     outbox,
     outcomes,
+    policies,
     questions,
     repos,
     runs,
@@ -222,6 +223,12 @@ def _0015(company: Company) -> None:
     company.call(as_system(), limits.hold, agent=worker.id)
 
 
+def _0016(company: Company) -> None:
+    """A permission level that the board changed."""
+    settings = {"allow": ["approval.decide"]}
+    company.call(company.board, policies.change, level="privileged", settings=settings)
+
+
 #: What came with each release; a release after these brought nothing that a row here shows.
 CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0001": _0001,
@@ -237,6 +244,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0013": _0013,
     "0014": _0014,
     "0015": _0015,
+    "0016": _0016,
 }
 
 

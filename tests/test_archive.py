@@ -30,6 +30,7 @@ from remit.services import (
     inbox,
     outcomes,
     permissions,
+    policies,
     questions,
     reorganise,
     runs,
@@ -224,6 +225,7 @@ def govern(company: Company, engineer: Member) -> None:
         require_board_approval_for_new_agents=True,
         chat_llm_model="small",
     )
+    company.call(board, policies.change, level="boss", settings={"governs": "company", "allow": []})
     waiting = company.call(
         ceo,
         hiring.hire,

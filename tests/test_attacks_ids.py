@@ -156,6 +156,11 @@ def bodies(ours: Estate) -> dict[str, Any]:
     file = f"kb_file:{ids['file']}"
     return {
         "PATCH /api/companies/{companyId}": {"messaging": "team"},
+        "PATCH /api/companies/{companyId}/permission-policy": {
+            "level": "boss",
+            "governs": "company",
+        },
+        "POST /api/agents/{id}/terminate": {"subtree": True},
         "POST /api/companies": {"name": "Third"},
         "POST /api/companies/{companyId}/agents": {"name": "newcomer"},
         "POST /api/companies/{companyId}/users": {"name": "somebody", "role": "observer"},

@@ -91,11 +91,13 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
     "grant.read", "event.read", "event.verify", "outcome.read", "message.read", "approval.read",
-    "config.read", "repo.read", "binding.read",
+    "config.read", "repo.read", "binding.read", "policy.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
     "company.change",
     "company.export",
+    "policy.read",
+    "policy.change",
     "user.change",
     "user.read",
     "event.read",

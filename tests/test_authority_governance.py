@@ -1,6 +1,7 @@
 """Who may hire, permit, configure and decide: every case, against the rules written twice."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from remit.model.grant import (
     Resource,
     ResourceKind,
 )
+from remit.model.permission import Reach
 from remit.model.principal import ActorKind, Principal
 
 NOW = 1_000
@@ -115,6 +117,7 @@ def test_hiring_permitting_and_reading_follow_the_rules_in_every_case() -> None:
         proposes = alive and where in ("below", "lower")
         assert effect(Action.CONFIG_PROPOSE) == ("allow" if proposes else "deny")
         assert effect(Action.CONFIG_CHANGE) == effect(Action.AGENT_APPOINT) == "deny"
+        assert effect(Action.LEVEL_CHANGE) == "deny"
         asked += 1
     assert asked == 6 * 3 * 2 * 2 * 10 * 6
 
@@ -123,8 +126,12 @@ def test_hiring_permitting_and_reading_follow_the_rules_in_every_case() -> None:
 def test_approvals_follow_the_rules_in_every_case() -> None:
     resource = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
     asked = 0
-    for status, modes, (where, place), requester in itertools.product(
-        AgentStatus, HELD.values(), PLACES.items(), (ME, BELOW, LOWER, ABOVE, ASIDE, None)
+    for status, modes, (where, place), requester, for_people in itertools.product(
+        AgentStatus,
+        HELD.values(),
+        PLACES.items(),
+        (ME, BELOW, LOWER, ABOVE, ASIDE, None),
+        (False, True),
     ):
         facts = Facts(
             NOW,
@@ -132,6 +139,7 @@ def test_approvals_follow_the_rules_in_every_case() -> None:
             held=grants(APPROVAL_DECIDE, modes),
             requester=requester,
             listed=False,
+            for_people=for_people,
         )
         alive = status.value in ALIVE
         concerned = ME in place
@@ -140,6 +148,7 @@ def test_approvals_follow_the_rules_in_every_case() -> None:
             and where in ("below", "lower")
             and requester not in (ME, None)
             and modes in (("allow",),)
+            and not for_people
         )
         expected = {
             Action.APPROVAL_DECIDE: decider,
@@ -155,4 +164,75 @@ def test_approvals_follow_the_rules_in_every_case() -> None:
             if not allowed and alive and not concerned and requester != ME:
                 assert decision.conceal  # what concerns others does not exist
             asked += 1
-    assert asked == 6 * 10 * 6 * 6 * 6
+    assert asked == 6 * 10 * 6 * 6 * 2 * 6
+
+
+#: What a board member does to those in their part, and an agent with the level `boss`, too.
+LIKE_THE_BOARD = {
+    "agent.appoint", "agent.control", "agent.terminate", "approval.cancel", "approval.comment",
+    "approval.decide", "approval.read", "binding.read", "config.change", "config.read",
+    "file.audit", "file.read", "file.see", "file.write", "grant.give", "grant.read",
+    "grant.revoke", "key.read", "message.read", "message.send", "org.change", "outcome.change",
+    "outcome.create", "outcome.delegate", "outcome.finish", "outcome.read", "outcome.reclaim",
+    "question.answer", "schedule.change", "thread.cancel",
+}  # fmt: skip
+#: What people alone do: levels, permissions, people, keys, secrets, settings of the company, the
+#: machine itself, what comes from outside, and taking something out for good.
+OF_PEOPLE = {
+    "agent.permit", "agent.purge", "binding.change", "company.change", "company.create",
+    "company.export", "key.change", "level.change", "mcp_server.change", "policy.change",
+    "policy.read", "repo.add", "repo.change", "run.change", "secret.change", "secret.read",
+    "user.change", "user.read", "event.read", "event.verify",
+}  # fmt: skip
+
+
+@pytest.mark.requirement("HB-08", "HB-10", "PC-10")
+def test_the_level_boss_adds_a_say_over_others_and_nothing_else_in_every_case() -> None:
+    """Against an agent without the level: only these actions, only there, and never less."""
+    assert not LIKE_THE_BOARD & OF_PEOPLE
+    asked, added = 0, 0
+    for action, (where, place), reach in itertools.product(Action, PLACES.items(), Reach):
+        for over_boss, for_people, by_person, status, requester, modes in itertools.product(
+            (False, True), (False, True), (False, True), (AgentStatus.IDLE, AgentStatus.TERMINATED),
+            (BELOW, None), ((), ("deny",), ("ask",)),
+        ):  # fmt: skip
+            resource = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
+            without = Facts(
+                NOW,
+                place=place,
+                held=grants(APPROVAL_DECIDE, modes),
+                requester=requester,
+                for_people=for_people,
+                by_person=by_person,
+                listed=False,
+            )
+            with_level = replace(without, reach=reach, above=(ME, ABOVE), over_boss=over_boss)
+            plain = decide(me(status), action, resource, without)
+            found = decide(me(status), action, resource, with_level)
+            asked += 1
+            in_reach = {
+                Reach.NOBODY: set[str](),
+                Reach.BELOW: {"below", "lower"},
+                Reach.COMPANY: {"below", "lower", "aside"},
+            }[reach]
+            has_say = (
+                action.value in LIKE_THE_BOARD
+                and where in in_reach
+                and status is AgentStatus.IDLE
+                and not (over_boss or for_people or by_person)
+                and not (
+                    requester is None and action.value in ("approval.decide", "approval.cancel")
+                )
+            )
+            # What was said explicitly goes before the level.
+            said = plain.reason == "denied_by_grant" or plain.effect.value == "ask"
+            said = said or (bool(modes) and action is Action.APPROVAL_DECIDE)
+            if has_say and not plain.allowed and not said:
+                assert (found.effect.value, found.basis) == ("allow", "rule:boss_level")
+                added += 1
+            else:
+                assert found == plain, (action, where, reach)
+            if action.value in OF_PEOPLE:
+                assert not found.allowed
+    assert asked == len(Action) * 6 * 3 * 2 * 2 * 2 * 2 * 2 * 3
+    assert added >= 400

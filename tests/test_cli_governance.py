@@ -210,3 +210,61 @@ def test_what_others_wrote_cannot_steer_the_terminal(firm: Firm) -> None:
         assert "\x1b" not in out
         assert "\u202e" not in out
         assert "\x07" not in out
+
+
+@pytest.mark.requirement("HB-08")
+def test_the_permission_policy_is_shown_and_set(firm: Firm) -> None:
+    board = firm.home
+    shown = board("company", "policy", "show").out
+    assert shown.splitlines()[0].split() == [
+        *("LEVEL", "CREATES", "AGENTS", "ALLOWS", "DENIES", "GOVERNS", "AGENTS"),
+    ]
+    assert "boss        yes" in shown
+    refused(firm.chief("company", "policy", "show"), 1, "Only the board")
+    refused(board("company", "policy", "set", "boss"), 2, "Nothing")
+    board("agent", "permissions", "worker", "--level", "privileged")
+    done = board("company", "policy", "set", "privileged", "--allow", "approval.decide")
+    assert done.out.splitlines()[-1] == "Changed with it: worker."
+    assert "changed" in done.out
+    refused(board("company", "policy", "set", "standard", "--governs", "below"), 1, "govern nobody")
+    back = board.json("company", "policy", "set", "privileged", "--shipped")
+    assert back["levels"]["privileged"]["shipped"] is True
+    off = board.json(
+        "company", "policy", "set", "restricted", "--no-deny", "--create-agents", "default"
+    )
+    assert (off["levels"]["restricted"]["deny"], off["version"]) == ([], 3)
+
+
+@pytest.mark.requirement("HH-12", "HH-27", "HH-41")
+def test_an_agent_is_updated_and_a_subtree_ended_after_a_look(firm: Firm) -> None:
+    board = firm.home
+    seen = board("agent", "update", "worker", "--dry-run").out
+    assert seen.startswith("This would change (nothing was changed):\n")
+    assert "Its settings stay as they are." in seen
+    assert board("agent", "update", "worker").out.splitlines()[-1] == "worker is at revision 2."
+    board.json("agent", "create", "below", "--boss", "worker", "--adapter", "scripted")
+    refused(board("agent", "terminate", "worker"), 4, "still has reports")
+    preview = board("agent", "terminate", "worker", "--subtree", "--dry-run").out
+    assert preview.splitlines()[0] == "2 agents would end: worker, below."
+    refused(board("agent", "terminate", "worker", "--subtree", "--json"), 2, "--yes")
+    assert board("agent", "terminate", "worker", "--subtree", stdin=b"n\n").code == 1
+    assert board.json("agent", "show", "below")["status"] == "idle"
+    done = board("agent", "terminate", "worker", "--subtree", stdin=b"y\n")
+    assert done.out.splitlines()[-1] == "2 agents ended: worker, below."
+    assert "End all of them?" in done.err
+
+
+@pytest.mark.requirement("FX-02")
+def test_accepting_says_who_ends_and_reopening_who_is_back(firm: Firm) -> None:
+    board = firm.home
+    board.json(
+        *("agent", "create", "writer", "--boss", "chief", "--adapter", "scripted"),
+        *("--purpose", "A text", "--once"),
+    )
+    board.json("agent", "create", "helper", "--boss", "writer", "--adapter", "scripted")
+    writer = board.json("agent", "show", "writer")["id"]
+    said = board("outcome", "accept", writer).out.splitlines()[-1]
+    assert said == f"Ends writer and 1 below; `remit outcome reopen {writer}` brings them back."
+    back = board("outcome", "reopen", writer).out.splitlines()[-1]
+    assert back == "Back at work: writer, helper, with new credentials and a new session."
+    assert board.json("agent", "show", "helper")["status"] == "idle"

@@ -18,11 +18,11 @@ from remit.services import (
     agents,
     approvals,
     configuration,
+    creation,
     delegation,
     events,
     files,
     grants,
-    hiring,
     outcomes,
 )
 from remit.store.postgres import PostgresTransaction
@@ -162,7 +162,7 @@ def test_create_agent_at_once_is_one_agent(company: Company) -> None:
     def create_at_once() -> list[Any]:
         return company.together(
             [
-                company.app.gate(company.ceo.caller, hiring.create_agent, name="scout")
+                company.app.gate(company.ceo.caller, creation.create_agent, name="scout")
                 for _ in range(6)
             ]
         )
@@ -344,7 +344,7 @@ def test_everything_undecided_survives_a_restart(database_url: str, tmp_path: Pa
         proposed = propose(company, company.ceo.caller, lead.id, title="Chief")
         asked = ask(company, company.ceo.caller)
         with pytest.raises(AwaitsApproval) as waits:
-            company.call(company.ceo.caller, hiring.create_agent, name="scout")
+            company.call(company.ceo.caller, creation.create_agent, name="scout")
         parked = {"id": waits.value.details["approval_id"]}
         send_back(company, asked)
         views = [seen(company, one) for one in (hired, proposed, asked, parked)]

@@ -602,7 +602,7 @@ def test_permissions_and_levels_come_with_a_hire_from_those_who_set_them(
             approvals.approve,
             approval=trusted["approval"]["id"],
         )
-        == "board_decides"
+        == "people_decide"
     )
     approve(company, trusted["approval"])
     shown_agent = company.call(company.board, agents.show, agent="trusted")

@@ -210,6 +210,7 @@ def good_body(method: str, template: str, world: World) -> Any:
     bodies: dict[str, Any] = {
         "/api/companies": {"name": "Third"},
         "/api/companies/{companyId}": {"name": "Renamed"},
+        "/api/companies/{companyId}/permission-policy": {"level": "boss", "governs": "company"},
         "/api/companies/{companyId}/agents": {"name": "newcomer"},
         "/api/companies/{companyId}/files": {"description": "d", "content": "c"},
         "/api/companies/{companyId}/grants": {

@@ -758,3 +758,77 @@ def test_odd_documents_are_refused_or_kept_and_break_nothing(world: World) -> No
         refused += answer.status >= 400
     assert 100 < refused < 600
     assert world.board.must("GET", f"/companies/{world.company}/events/verify")["ok"]
+
+
+# ── levels as data ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("HB-08")
+def test_the_permission_policy_is_shown_and_changed_by_the_board(world: World) -> None:
+    path = f"/companies/{world.company}/permission-policy"
+    policy = world.board.must("GET", path)
+    assert (policy["version"], policy["levels"]["boss"]["governs"]) == (0, "below")
+    for client in (world.ceo, world.worker):
+        assert client("GET", path).code == "board_only"
+        assert client("PATCH", path, {"level": "boss", "governs": "company"}).code == "board_only"
+    world.board.must(
+        "PATCH", f"/agents/{world.manager_id}/permission-level", {"permissionLevel": "boss"}
+    )
+    asked = {"level": "boss", "allow": ["approval.decide"], "governs": "company", "version": 0}
+    done = world.board.must("PATCH", path, asked)
+    assert (done["version"], done["agentsChanged"]) == (1, ["manager"])
+    assert world.board("PATCH", path, {**asked, "allow": []}).code == "stale_revision"
+    none = world.board.must("PATCH", path, {"level": "boss", "canCreateAgents": None})
+    assert none["levels"]["boss"]["canCreateAgents"] is None
+    for body in (
+        {"level": "boss"},
+        {"level": "boss", "shipped": True, "governs": "below"},
+        {"level": "king", "governs": "below"},
+        {"level": "boss", "governs": "all"},
+        {"level": "boss", "allow": "x"},
+        {"governs": "below"},
+        {"level": "boss", "canCreateAgents": 1},
+    ):
+        assert world.board("PATCH", path, body).status == 422, body
+    shipped = world.board.must("PATCH", path, {"level": "boss", "shipped": True})
+    assert shipped["levels"]["boss"] == {**policy["levels"]["boss"], "agents": 1}
+
+
+@pytest.mark.requirement("HB-10")
+def test_a_boss_level_agent_changes_what_works_below_it_over_http(world: World) -> None:
+    path = f"/agents/{world.worker_id}"
+    assert world.manager("PATCH", path, {"title": "New"}).code == "board_only"
+    world.board.must(
+        "PATCH", f"/agents/{world.manager_id}/permission-level", {"permissionLevel": "boss"}
+    )
+    assert world.manager.must("PATCH", path, {"title": "New"})["title"] == "New"
+    assert world.manager("PATCH", f"/agents/{world.manager_id}", {"title": "x"}).status == 403
+    assert world.manager("PATCH", f"/agents/{world.ceo_id}", {"title": "x"}).status == 403
+    made = world.manager.must(
+        "POST",
+        f"/companies/{world.company}/agents",
+        {"name": "extra", "reportsTo": world.worker_id},
+    )
+    assert made["reportsTo"] == world.worker_id
+
+
+@pytest.mark.requirement("HH-12", "HH-27", "HH-41")
+def test_an_agent_is_updated_and_a_subtree_terminated_with_a_preview(world: World) -> None:
+    worker, manager = f"/agents/{world.worker_id}", f"/agents/{world.manager_id}"
+    for client in (world.worker, world.manager):
+        assert client("POST", f"{manager}/update").code == "not_below_you"
+        assert client("POST", f"{manager}/terminate", {"subtree": True}).code == "not_below_you"
+    seen = world.manager.must("POST", f"{worker}/update", {"dryRun": True})
+    assert (seen["dryRun"], seen["changes"]) == (True, [])
+    done = world.manager.must("POST", f"{worker}/update")
+    assert (done["dryRun"], done["revision"]) == (False, 2)
+    assert world.board("POST", f"{worker}/update", {"dryRun": 1}).status == 422
+    assert world.ceo("POST", f"{manager}/terminate").code == "conflict"
+    preview = world.ceo.must("POST", f"{manager}/terminate", {"subtree": True, "dryRun": True})
+    assert [one["name"] for one in preview["agentsEnded"]] == ["manager", "worker"]
+    assert preview["dryRun"] is True
+    assert world.board.must("GET", worker)["status"] == "idle"
+    ended = world.ceo.must("POST", f"{manager}/terminate", {"subtree": True})
+    assert (ended["status"], ended["agentsEnded"]) == ("terminated", preview["agentsEnded"])
+    assert world.board.must("GET", worker)["status"] == "terminated"
+    assert world.worker("GET", "/agents/me").status == 401

@@ -545,6 +545,8 @@ def test_the_routes_are_in_the_document(running: Running) -> None:
         "/api/outcomes/{id}/delegate": {"post"},
         "/api/outcomes/{id}/reclaim": {"post"},
         "/api/agents/{id}/pause": {"post"},
+        "/api/agents/{id}/update": {"post"},
+        "/api/companies/{companyId}/permission-policy": {"get", "patch"},
         "/api/companies/{companyId}/org": {"get"},
         "/api/companies/{companyId}/reorganise": {"post"},
         "/api/companies/{companyId}/as-of": {"get"},

@@ -299,14 +299,32 @@ def test_an_ancestor_stops_starts_and_restarts_and_nothing_else_is_offered(firm:
     assert control("start") == "idle"
     assert control("restart") == "idle"
     with pytest.raises(ToolRefused) as unknown:
-        control("terminate")
+        control("promote")
     assert unknown.value.code == "invalid"
-    for action in ("stop", "start", "restart", "pause", "resume"):
+    for action in ("stop", "go", "start", "restart", "pause", "resume", "update", "terminate"):
         with pytest.raises(ToolRefused) as upward:
             firm.call(firm.manager, "agent_control", agent="chief", action=action)
         assert upward.value.code == "not_below_you"
         with pytest.raises(ToolRefused):
             firm.call(firm.manager, "agent_control", agent="manager", action=action)
+
+
+@pytest.mark.requirement("HH-12", "HH-27", "HH-41")
+def test_an_ancestor_updates_and_terminates_also_a_whole_subtree(firm: Firm) -> None:
+    updated = firm.call(firm.ceo, "agent_control", agent="worker", action="update")
+    assert (updated["status"], updated["changes"], updated["revision"]) == ("idle", [], 2)
+    with pytest.raises(ToolRefused) as kept:
+        firm.call(firm.ceo, "agent_control", agent="manager", action="terminate")
+    assert "still has reports" in str(kept.value)
+    below: Any = {"agent": "manager", "action": "terminate", "subtree": True}
+    with pytest.raises(ToolRefused) as upward:
+        firm.call(firm.worker, "agent_control", **below)
+    assert upward.value.code == "not_below_you"
+    ended = firm.call(firm.ceo, "agent_control", **below)
+    assert [one["name"] for one in ended["agents_ended"]] == ["manager", "worker"]
+    assert ended["status"] == "terminated"
+    with pytest.raises(ConnectionError):
+        firm.tools(firm.worker)
 
 
 @pytest.mark.requirement("HH-15")

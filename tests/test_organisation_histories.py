@@ -57,6 +57,8 @@ class Model:
     boss: dict[str, str | None] = field(default_factory=dict)
     alive: set[str] = field(default_factory=set)
     work: dict[str, Work] = field(default_factory=dict)
+    #: Who ended, and what was closed, when an outcome was accepted last.
+    accepted: dict[str, tuple[list[str], set[str]]] = field(default_factory=dict)
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────
 
@@ -198,6 +200,8 @@ class Model:
         for one in ending:
             self.work[one].status = "closed"
         self.work[outcome].status = status
+        if status == "completed":
+            self.accepted[outcome] = (gone, ending - {outcome})
         for agent in gone:
             heir = self.living_boss(agent)
             for work in self.work.values():
@@ -217,6 +221,27 @@ class Model:
         work = self.work[outcome]
         self.need(work.status != "open")
         self.need(not work.parents or any(map(self.open, work.parents)))
+        ended, closed = self.accepted[outcome] if work.status == "completed" else ([], set())
+        back = []
+        for agent in sorted(ended, key=lambda one: len(self.above(one))):
+            boss = self.boss[agent]
+            if agent not in self.alive and (boss is None or boss in self.alive):
+                self.alive.add(agent)
+                back.append(agent)
+        self.open_again(outcome)
+        for part in closed if back else ():
+            if self.work[part].status == "closed":
+                self.open_again(part)
+        for agent in back:
+            mandate = self.work[agent]
+            mandate.status = "open"
+            if mandate.owner != agent:
+                mandate.owner, mandate.delegated = agent, True
+                mandate.delegator = self.boss[agent]
+
+    def open_again(self, outcome: str) -> None:
+        """With its owner, or whoever works above where that was."""
+        work = self.work[outcome]
         if work.owner not in self.alive:
             heir = self.living_boss(work.owner)
             self.need(heir is not None)
@@ -564,9 +589,11 @@ class Organisations(RuleBasedStateMachine):
         finished = sorted(o for o in self.model.work if not self.model.open(o))
         outcome = finished[one % len(finished)] if finished else self.outcome(one)
         who = self.who(kind, outcome, number)
-        self.step(
+        done = self.step(
             lambda model, _: model.reopen(who, outcome), who, outcomes.reopen, outcome=outcome
         )
+        for agent in done["agents_restored"] if done is not None else ():
+            self.callers[agent["id"]] = member(self.company, agent).caller
 
     @rule(kind=callers, one=numbers, number=numbers)
     def hire(self, kind: str, one: int, number: int) -> None:

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, to_iso
-from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.outcome import MOST_PARENTS
-from remit.services import agents, events, files, grants, graph, outcomes, users
+from remit.services import agents, events, files, grants, graph, outcomes, purging, users
 from remit.services.graph import MOST_CHAINS
 from remit.services.identity import Caller
 from remit.store import outcomes as statements
 from remit.store.statement import SQLITE
 from remit.testing.clock import VirtualClock
+from tests import mailing
 from tests.company import Company, opened
-from tests.organisation import change, code, hire, problems, refusal, shown, work
+from tests.organisation import change, code, hire, member, problems, refusal, shown, work
 
 
 def code_of_change(company: Company, outcome: str, **what: Any) -> str:
@@ -433,33 +434,90 @@ def test_an_outcome_is_reopened_by_whoever_could_judge_it(company: Company) -> N
     assert shown(company, part)["why_not_actionable"] is not None
 
 
-def test_a_reopened_mandate_belongs_to_its_judge_and_not_to_the_agent_that_left(
-    company: Company,
-) -> None:
-    ceo = company.ceo
-    goal = work(company, ceo.caller, ceo.id, "Goal")
-    lead = hire(company, ceo.caller, goal, "lead")
-    company.call(ceo.caller, outcomes.complete, outcome=goal)
-    company.call(ceo.caller, outcomes.reopen, outcome=goal)
-    view = shown(company, goal)
-    assert (view["owner_id"], view["delegated"]) == (ceo.id, False)
-    assert company.call(company.board, agents.show, agent=lead.id)["status"] == "terminated"
-    work(company, ceo.caller, goal, "The boss works on it")
-
-
-def test_what_is_reopened_when_its_judge_is_gone_goes_to_the_next_one_above(
-    company: Company,
-) -> None:
+@pytest.mark.requirement("FX-02")
+def test_taking_an_acceptance_back_brings_the_agents_back_that_it_ended(company: Company) -> None:
     ceo = company.ceo
     goal = work(company, ceo.caller, ceo.id, "Goal")
     lead = hire(company, ceo.caller, goal, "lead")
     part = work(company, lead.caller, goal, "Part")
-    hire(company, lead.caller, part, "dev")
+    dev = hire(company, lead.caller, part, "dev")
+    rest = company.agent("rest", "lead")
+    company.call(company.board, agents.pause, agent=rest.id)
+    plan = company.file(ceo.caller, b"A plan")
+    company.give(ceo.caller, lead, plan, "read")
+    company.give(lead.caller, dev, plan, "read", scope=part)
+    assert {one["name"] for one in shown(company, goal)["would_end"]} == {"lead", "dev", "rest"}
+    done = company.call(ceo.caller, outcomes.complete, outcome=goal)
+    assert {one["name"] for one in done["agents_ended"]} == {"lead", "dev", "rest"}
+    undone = company.call(ceo.caller, outcomes.reopen, outcome=goal, note="Not yet.")
+    assert {one["name"] for one in undone["agents_restored"]} == {"lead", "dev", "rest"}
+    assert undone["not_restored"] == []
+    for one, status in ((lead, "idle"), (dev, "idle"), (rest, "paused")):
+        assert company.call(company.board, agents.show, agent=one.id)["status"] == status
+        view = shown(company, one.id)
+        assert (view["status"], view["owner_id"], view["delegated"]) == ("open", one.id, True)
+    # The keys stay dead; what they held came back, also what was passed on.
+    with pytest.raises(Unauthenticated):
+        company.read(dev.caller, plan["id"])
+    for one in (lead, dev):
+        again = member(company, {"id": one.id, "name": one.name})
+        assert company.read(again.caller, plan["id"])[1] == b"A plan"
+    again = member(company, undone["agents_restored"][0])
+    told = [one["subject"] for one in mailing.look(company, again)]
+    assert "Reopened: Goal" in told
+    # And once more: it ends them again, and can be taken back again.
+    company.call(ceo.caller, outcomes.complete, outcome=goal)
+    again_undone = company.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert len(again_undone["agents_restored"]) == 3
+
+
+@pytest.mark.requirement("FX-02")
+def test_whoever_cannot_come_back_is_named_and_the_mandate_goes_to_its_judge(
+    company: Company,
+) -> None:
+    ceo = company.ceo
+    goal = work(company, ceo.caller, ceo.id, "Goal")
+    lead = hire(company, ceo.caller, goal, "lead")
+    company.call(ceo.caller, outcomes.complete, outcome=goal)
+    company.agent("lead")
+    undone = company.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert undone["agents_restored"] == []
+    assert undone["not_restored"] == [{"name": "lead", "why": "another agent has its name by now"}]
+    view = shown(company, goal)
+    assert (view["owner_id"], view["delegated"]) == (ceo.id, False)
+    assert company.call(company.board, agents.show, agent=lead.id)["status"] == "terminated"
+    work(company, ceo.caller, goal, "The boss works on it")
+    other = work(company, ceo.caller, ceo.id, "Other")
+    gone = hire(company, ceo.caller, other, "gone")
+    company.call(ceo.caller, outcomes.complete, outcome=other)
+    company.call(company.board, purging.purge, agent=gone.id)
+    undone = company.call(ceo.caller, outcomes.reopen, outcome=other)
+    assert undone["not_restored"] == [{"name": "gone", "why": "it was purged since"}]
+
+
+def test_what_was_given_up_is_reopened_without_the_agent_that_left(company: Company) -> None:
+    ceo = company.ceo
+    goal = work(company, ceo.caller, ceo.id, "Goal")
+    lead = hire(company, ceo.caller, goal, "lead")
+    company.call(ceo.caller, outcomes.close, outcome=goal, rationale="Not wanted.")
+    company.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert shown(company, goal)["owner_id"] == ceo.id
+    assert company.call(company.board, agents.show, agent=lead.id)["status"] == "terminated"
+
+
+def test_a_part_that_was_accepted_before_keeps_its_agent_ended(company: Company) -> None:
+    ceo = company.ceo
+    goal = work(company, ceo.caller, ceo.id, "Goal")
+    lead = hire(company, ceo.caller, goal, "lead")
+    part = work(company, lead.caller, goal, "Part")
+    dev = hire(company, lead.caller, part, "dev")
     company.call(lead.caller, outcomes.complete, outcome=part)
     company.call(ceo.caller, outcomes.complete, outcome=goal)
-    company.call(company.board, outcomes.reopen, outcome=goal)
-    company.call(company.board, outcomes.reopen, outcome=part)
-    assert shown(company, part)["owner_id"] == ceo.id
+    undone = company.call(company.board, outcomes.reopen, outcome=goal)
+    assert [one["id"] for one in undone["agents_restored"]] == [lead.id]
+    assert shown(company, part)["status"] == "completed"
+    undone = company.call(company.board, outcomes.reopen, outcome=part)
+    assert [one["id"] for one in undone["agents_restored"]] == [dev.id]
 
 
 # ── what can be worked on ───────────────────────────────────────────────────────────────────────

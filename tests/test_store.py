@@ -58,7 +58,7 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 def add_company(name: str) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
         company = company_model.Company(
-            CompanyId(name), name, Messaging.CHAIN, True, True, None, None, "1, 4, 24", 0
+            CompanyId(name), name, Messaging.CHAIN, True, True, None, None, "1, 4, 24", "{}", 0
         )
         tx.run(people.INSERT_COMPANY, **row(company, name_key=name, mail_position=0))
         return name

@@ -125,13 +125,13 @@ def test_an_agent_that_awaits_approval_has_a_way_to_it_and_no_controls(
     expect(page.get_by_role("group", name="Control Waiting")).to_be_visible()
 
 
-def test_terminating_asks_first_and_is_impossible_with_reports(
+def test_terminating_asks_first_and_shows_who_ends_with_it(
     office: Office, visitor: Visitor
 ) -> None:
     above = office.agent("Above")
     below = office.agent("Below", above["id"])
     page = visitor.live(visitor.goto(f"/agents/{above['id']}"))
-    expect(page.get_by_role("button", name="Terminate")).to_be_disabled()
+    expect(page.get_by_role("link", name="Terminate with everybody below")).to_be_visible()
     page.goto(f"/agents/{below['id']}")
     page.get_by_role("button", name="Terminate").click()
     page.get_by_role("dialog").get_by_role("button", name="No").click()
@@ -452,3 +452,26 @@ def test_the_channels_of_an_agent_are_shown_without_what_opens_them(
     expect(page.get_by_text("Sent.")).to_be_visible()
     page = visitor.goto(f"/agents/{free['id']}?tab=mail")
     expect(page.get_by_role("region", name="Channels")).to_contain_text("bound to no channel")
+
+
+@pytest.mark.requirement("HH-27", "HH-41")
+def test_an_agent_is_updated_and_ended_with_those_below_after_a_look(
+    office: Office, visitor: Visitor
+) -> None:
+    lead = office.agent("lead", office.root["id"])
+    below = office.agent("below", lead["id"])
+    page = visitor.goto(f"/agents/{lead['id']}")
+    page.get_by_role("link", name="Update", exact=True).click()
+    expect(page.get_by_text("Its settings stay as they are.")).to_be_visible()
+    check_accessible(page)
+    page.get_by_role("button", name="Update", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="lead takes over its set-up")).to_be_visible()
+    page.get_by_role("link", name="Terminate with everybody below").click()
+    expect(page.get_by_role("heading", name="2 agents would end")).to_be_visible()
+    expect(page.get_by_role("link", name="below", exact=True)).to_be_visible()
+    check_accessible(page)
+    page.get_by_role("button", name="Terminate all of them").click()
+    expect(
+        page.get_by_role("status").filter(has_text="lead is terminated with 1 below it.")
+    ).to_be_visible()
+    assert office.board.must("GET", f"/api/agents/{below['id']}")["status"] == "terminated"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from remit.errors import AwaitsApproval
-from remit.services import hiring
+from remit.services import creation
 from remit.services.identity import Caller
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 from tests.web_stage import HOSTILE, refusals
@@ -30,7 +30,9 @@ def asked_to_create(office: Office, name: str, role: str) -> str:
 
     async def call() -> str:
         try:
-            await office.running.app.gate(Caller(token), hiring.create_agent, name=name, role=role)
+            await office.running.app.gate(
+                Caller(token), creation.create_agent, name=name, role=role
+            )
         except AwaitsApproval as waits:
             return str(waits.details["approval_id"])
         raise AssertionError("it was created without being approved")

@@ -236,3 +236,26 @@ def test_settings_and_account_are_accessible_and_fit_by_day_and_by_night(
                 page.goto(address)
             check_accessible(page)
             check_fits(page)
+
+
+@pytest.mark.requirement("HB-08")
+def test_the_permission_levels_are_looked_at_and_changed(office: Office, visitor: Visitor) -> None:
+    page = visitor.goto(f"/companies/{office.company}/settings")
+    page.get_by_role("link", name="Look at the levels").click()
+    expect(page.get_by_role("heading", name="Permission levels")).to_be_visible()
+    check_accessible(page)
+    page.get_by_label("Boss: has a say over").select_option("company")
+    page.get_by_label("Boss: instance.configure").select_option("")
+    page.get_by_role("button", name="Save boss").click()
+    expect(page.get_by_role("status").filter(has_text="The level boss is changed.")).to_be_visible()
+    policy = office.board.must("GET", office.path("permission-policy"))
+    boss = policy["levels"]["boss"]
+    assert (boss["governs"], boss["allow"], boss["shipped"]) == (
+        "company",
+        ["approval.decide"],
+        False,
+    )
+    page.get_by_role("button", name="Restore boss as shipped").click()
+    expect(page.get_by_role("button", name="Restore boss as shipped")).to_have_count(0)
+    policy = office.board.must("GET", office.path("permission-policy"))
+    assert policy["levels"]["boss"]["governs"] == "below"

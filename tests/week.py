@@ -471,9 +471,8 @@ class Week:
                 workspace=f"/nowhere/{run}",
                 worker="simulated",
             )
-        except (Conflict, NotFound):
-            with contextlib.suppress(RemitError):
-                self.sim.do(claiming.settle, caller=as_system(), agent=agent)
+        except (Conflict, NotFound) as refusal:
+            self.sim.refused(agent, refusal)
             return
         self.runs += 1
         self.latencies.append(self.clock.now() - due)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from remit.services import agents, configuration, halts, inbox
+from remit.services import agents, configuration, halts, inbox, permissions
 from tests import working
 from tests.background import ask as ask_background
+from tests.company import Member
 from tests.crashing.call import Call
 from tests.crashing.scene import Scene, changed, situation
 from tests.organisation import work
@@ -104,6 +105,42 @@ def _(s: Scene) -> Call:
     return s.by_board(agent=worker.id)
 
 
+def _team(s: Scene) -> Member:
+    """Somebody with two below it, who have mail, work and a run."""
+    head = s.agent()
+    lead = s.agent(head)
+    worker = s.agent(lead)
+    s.letter(worker)
+    work(s.c, worker.caller, worker.id)
+    s.run(worker)
+    return head
+
+
+@situation("agents.terminate (a subtree)")
+def _(s: Scene) -> Call:
+    return s.by_board(agent=_team(s).id, subtree=True)
+
+
+@situation("agents.preview_terminate")
+def _(s: Scene) -> Call:
+    call = s.by_board(agent=_team(s).id, subtree=True)
+    return changed(call, keyed=False, leaves=False)
+
+
+@situation("agents.update")
+def _(s: Scene) -> Call:
+    worker = s.agent(adapter_type="process", adapter_config={"command": "/bin/true"})
+    s.run(worker)
+    return s.by_board(agent=worker.id)
+
+
+@situation("agents.preview_update")
+def _(s: Scene) -> Call:
+    worker = s.agent(adapter_type="process", adapter_config={"command": "/bin/true"})
+    s.run(worker)
+    return changed(s.by_board(agent=worker.id), keyed=False, leaves=False)
+
+
 @situation("agents.wake")
 def _(s: Scene) -> Call:
     return s.by_board(agent=s.agent().id, reason="There is something.")
@@ -121,6 +158,14 @@ def _(s: Scene) -> Call:
 @situation("permissions.change")
 def _(s: Scene) -> Call:
     return s.by_board(agent=s.agent().id, level="privileged")
+
+
+@situation("policies.change")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.c.call(s.c.board, permissions.change, agent=worker.id, level="privileged")
+    settings = {"allow": ["approval.decide"], "canCreateAgents": False}
+    return s.by_board(company=s.c.id, level="privileged", settings=settings)
 
 
 @situation("configuration.change")

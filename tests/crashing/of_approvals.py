@@ -4,7 +4,7 @@ from typing import Any
 
 from remit.clock import MINUTE, to_iso
 from remit.errors import AwaitsApproval
-from remit.services import approvals, companies, grants, hiring
+from remit.services import approvals, companies, creation, grants
 from tests.company import Answer, Member
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
@@ -125,7 +125,7 @@ def _(s: Scene) -> Call:
 
 def _created(s: Scene, boss: Member, name: str) -> str:
     try:
-        s.c.call(boss.caller, hiring.create_agent, name=name)
+        s.c.call(boss.caller, creation.create_agent, name=name)
     except AwaitsApproval as error:
         return str(error.details["approval_id"])
     raise AssertionError("it was created without asking")

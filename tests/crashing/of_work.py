@@ -107,6 +107,16 @@ def _(s: Scene) -> Call:
     return s.by(worker, outcome=part, note="Not quite.")
 
 
+@situation("outcomes.reopen (an accepted mandate)")
+def _(s: Scene) -> Call:
+    boss = s.agent()
+    worker = s.agent(boss, purpose="Do it", perpetual=False)
+    s.agent(worker)
+    s.c.give(boss.caller, worker, s.c.file(boss.caller), "read")
+    s.c.call(boss.caller, outcomes.complete, outcome=worker.id)
+    return s.by(boss, outcome=worker.id, note="Not quite.")
+
+
 @situation("delegation.delegate")
 def _(s: Scene) -> Call:
     boss = s.agent()

@@ -5,11 +5,14 @@ Nothing else in the code base answers "may they".
 """
 
 from remit.authority.attenuate import Wish, attenuate, covers, excessive
+from remit.authority.boss import GOVERNED
 from remit.authority.capability import holding
-from remit.authority.decide import Action, Facts, decide
+from remit.authority.decide import BOSS_LEVEL, Action, Facts, decide
 from remit.authority.outcome import Relation
 
 __all__ = [
+    "BOSS_LEVEL",
+    "GOVERNED",
     "Action",
     "Facts",
     "Relation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from remit.authority.boss import governs
 from remit.authority.capability import condition, holding
 from remit.authority.governance import GOVERNING, decide_governance
 from remit.authority.outcome import Relation, decide_outcome
@@ -14,6 +15,7 @@ from remit.model.agent import OPERATIONAL, AgentStatus
 from remit.model.decision import Decision, Effect
 from remit.model.grant import Grant, Level, Mode, Resource
 from remit.model.mail import Messaging
+from remit.model.permission import Reach
 from remit.model.principal import ActorKind, Principal
 from remit.model.user import Membership, UserRole
 
@@ -25,6 +27,9 @@ class Action(StrEnum):
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
     COMPANY_EXPORT = "company.export"
+    #: What the permission levels bundle.
+    POLICY_READ = "policy.read"
+    POLICY_CHANGE = "policy.change"
     USER_READ = "user.read"
     USER_CHANGE = "user.change"
     AGENT_READ = "agent.read"
@@ -32,6 +37,8 @@ class Action(StrEnum):
     AGENT_APPOINT = "agent.appoint"
     AGENT_CREATE = "agent.create"
     AGENT_PERMIT = "agent.permit"
+    #: To give an agent one of the permission levels.
+    LEVEL_CHANGE = "level.change"
     CONFIG_READ = "config.read"
     CONFIG_CHANGE = "config.change"
     CONFIG_PROPOSE = "config.propose"
@@ -96,6 +103,7 @@ class Action(StrEnum):
 _LOOKING = frozenset(
     {
         Action.COMPANY_READ,
+        Action.POLICY_READ,
         Action.USER_READ,
         Action.AGENT_READ,
         Action.KEY_READ,
@@ -119,6 +127,8 @@ _COMPANY_WIDE = frozenset(
     {
         Action.COMPANY_CHANGE,
         Action.COMPANY_EXPORT,
+        Action.POLICY_READ,
+        Action.POLICY_CHANGE,
         Action.USER_CHANGE,
         Action.USER_READ,
         Action.EVENT_READ,
@@ -243,6 +253,14 @@ class Facts:
     about_agent: bool = False
     #: Its memory, which it also writes.
     is_memory: bool = False
+    #: Over whom the asking agent has a say by its level.
+    reach: Reach = Reach.NOBODY
+    #: The asking agent and its bosses upward.
+    above: tuple[AgentId, ...] = ()
+    #: Whether whom it concerns has the level `boss`.
+    over_boss: bool = False
+    #: Whether only people decide it, such as who gets a secret.
+    for_people: bool = False
 
 
 def decide(actor: Principal, action: Action, resource: Resource | None, facts: Facts) -> Decision:
@@ -253,9 +271,46 @@ def decide(actor: Principal, action: Action, resource: Resource | None, facts: F
         decision = _decide_user(actor, action, facts)
     else:
         decision = _decide_agent(actor, action, resource, facts)
+        if _may_be_overruled(decision) and _governs(actor, action, resource, facts):
+            decision = _allow("boss_level", "You have the say there by your level.", BOSS_LEVEL)
     if facts.kept_by_remit and decision.allowed and action in _CHANGING_OUTCOMES:
         return _deny("kept_by_remit", "Remit opens and closes this outcome by itself.")
     return decision
+
+
+#: What a decision rests on that follows from the level of the asking agent.
+BOSS_LEVEL = "rule:boss_level"
+
+
+def _may_be_overruled(decision: Decision) -> bool:
+    """What was said explicitly, and what holds for every agent, goes before a level."""
+    return decision.effect is Effect.DENY and decision.reason not in (
+        "denied_by_grant",
+        "agent_inactive",
+        "own_mandate",
+        "not_bound",
+    )
+
+
+def _governs(actor: Principal, action: Action, resource: Resource | None, facts: Facts) -> bool:
+    if facts.reach is Reach.NOBODY:
+        return False
+    if action is Action.APPROVAL_DECIDE and any(
+        grant.mode is not Mode.ALLOW and grant.live(facts.now)
+        for grant in _own(facts.held, actor, resource)
+    ):
+        return False  # somebody said that it does not decide, or that a person does
+    return governs(
+        action.value,
+        actor.id,
+        facts.place,
+        reach=facts.reach,
+        above=facts.above,
+        over_boss=facts.over_boss,
+        for_people=facts.for_people,
+        by_person=facts.by_person,
+        requester=facts.requester,
+    )
 
 
 def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
@@ -322,6 +377,7 @@ def _decide_agent(
             can_create_agents=facts.can_create_agents,
             for_delegation=facts.for_delegation,
             requester=facts.requester,
+            for_people=facts.for_people,
         )
     if action in (Action.AGENT_CONTROL, Action.AGENT_TERMINATE):
         # Supervision is transitive, and never reaches oneself or upward.

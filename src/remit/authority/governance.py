@@ -2,7 +2,8 @@
 
 Hiring is a permission that the CEO has by default; editing permissions is for the board and the
 CEO alone, so nobody widens their own. Deciding is for people, and for those agents above the
-requester to whom the board gave that capability; nobody decides about what they asked for.
+requester to whom the board gave that capability; nobody decides about what they asked for, and no
+agent about secrets, the whole machine, levels, or what an agent with the level `boss` gains by.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ GOVERNING = frozenset(
     {
         "agent.create",
         "agent.permit",
+        "level.change",
         "config.read",
         "config.change",
         "config.propose",
@@ -43,6 +45,7 @@ def decide_governance(
     can_create_agents: bool | None,
     for_delegation: bool,
     requester: AgentId | None,
+    for_people: bool,
 ) -> Decision:
     """May this agent, given where the matter lies in the tree and what it holds?"""
     may_hire = _may_hire(held, now, is_ceo=is_ceo, said=can_create_agents, asked=for_delegation)
@@ -63,6 +66,8 @@ def decide_governance(
             else "Permissions are edited by the board and the CEO."
         )
         return _deny("not_ceo" if not is_ceo else "own_permissions", sentence)
+    if action == "level.change":
+        return _deny("board_only", "The board gives levels.")
     if action == "config.change":
         return _deny("board_only", "The board changes configurations; others propose.")
     if action == "config.propose":
@@ -70,7 +75,7 @@ def decide_governance(
             return _allow("ancestor", "It works below you.")
         return _deny("not_below_you", "You propose configurations for who works below you.")
     if action == "approval.decide":
-        return _may_decide(agent, place, held, now, requester)
+        return _may_decide(agent, place, held, now, requester, for_people=for_people)
     if action == "approval.resubmit":
         if requester == agent:
             return _allow("requester", "You asked for it.")
@@ -109,12 +114,18 @@ def _may_decide(
     held: Sequence[Grant],
     now: Micros,
     requester: AgentId | None,
+    *,
+    for_people: bool,
 ) -> Decision:
     if requester == agent:
         return _deny("own_request", "Nobody decides about what they asked for.")
     if agent not in place:
         return _deny("not_concerned", "It concerns others.", conceal=True)
+    if for_people:
+        return _deny("people_decide", "Only people decide this.")
     granted = holding(held, Level.USE, now)
+    if granted.reason == "denied_by_grant":
+        return granted
     # No agent is above a person, so what a person asked for is for the board.
     if requester is not None and agent in place[1:] and granted.effect is Effect.ALLOW:
         return granted

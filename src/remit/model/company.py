@@ -25,6 +25,8 @@ class Company:
     chat_llm_model: str | None
     #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
     review_hours: str
+    #: JSON text: what the permission levels bundle, where the board changed it.
+    permission_policy: str
     created_at: Micros
     #: JSON text: the limits that somebody set; see `model/limit.py`.
     limits: str = "{}"

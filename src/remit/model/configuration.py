@@ -86,6 +86,19 @@ def lends_secret(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool
     return old is None or any(old[key] != new[key] for key in ("adapterType", "adapterConfig"))
 
 
+#: The setting that lets a program out of the sandbox.
+FULL = "full"
+
+
+def is_for_people(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
+    """Whether a configuration is one that no agent decides about: it decides what becomes of a
+    secret, or gives a program the whole machine."""
+    full = new["adapterConfig"].get("sandbox") == FULL
+    return lends_secret(new, old) or (
+        full and (old is None or old["adapterConfig"].get("sandbox") != FULL)
+    )
+
+
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [key for key in CONFIG_KEYS if old.get(key) != new.get(key)]
 

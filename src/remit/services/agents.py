@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import AgentId, FileId, TokenKind, UserId
 from remit.model.agent import Agent, AgentStatus
 from remit.model.approval import ApprovalType
-from remit.model.configuration import RevisionSource
+from remit.model.configuration import RevisionSource, is_for_people
 from remit.model.file import FileKind
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeStatus
 from remit.model.permission import PermissionLevel
@@ -32,17 +33,19 @@ from remit.services import (
     origins,
     outcomes,
     posts,
+    termination,
     tree,
     users,
     views,
     waking,
 )
-from remit.services.command import Answer, Context, command, query
+from remit.services.command import Answer, Context, command, logged, query
 from remit.services.opening import open_outcome, write_document
+from remit.services.permissions import begin as begin_level
+from remit.services.permissions import hiring_facts
 from remit.services.verbs import Added
 from remit.store import agents as statements
 from remit.store import events as event_log
-from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store import runs as run_statements
 from remit.store.statement import row
@@ -94,12 +97,25 @@ def create(
         "permissions": permissions,
     }
     post = posts.new_post(**default_adapter.fill_in(ctx, described, boss))
-    ctx.require(Action.AGENT_APPOINT, on=f"agent:{post.name}", home=boss.id if boss else None)
+    require_appointing(ctx, post, boss)
     agent = found(ctx, post, boss, purpose=purpose, perpetual=perpetual)
     for wish in given:
         grants.give_to(ctx, agent, wish)
     keep_appointment(ctx, agent)
     return views.agent(agent)
+
+
+def require_appointing(ctx: Context, post: posts.Post, boss: Agent | None) -> None:
+    """Whether the caller may bring such an agent into being there; ends the call otherwise."""
+    settings = {"adapterConfig": json.loads(post.adapter_config)}
+    ctx.require(
+        Action.AGENT_APPOINT,
+        on=f"agent:{post.name}",
+        home=boss.id if boss else None,
+        for_people=ctx.actor.kind is ActorKind.AGENT and is_for_people(settings),
+    )
+    if ctx.actor.kind is ActorKind.AGENT and post.permissions != "{}":
+        ctx.require(Action.AGENT_PERMIT, on=f"agent:{post.name}", **hiring_facts(ctx))
 
 
 def keep_appointment(ctx: Context, agent: Agent) -> None:
@@ -212,6 +228,8 @@ def appoint(
     )
     configuration.keep(ctx, agent, RevisionSource.CREATE)
     ledger.open_accounts(ctx, agent)
+    if status is not AgentStatus.PENDING_APPROVAL:
+        begin_level(ctx, agent)
     return agent
 
 
@@ -267,29 +285,36 @@ def me(ctx: Context) -> dict[str, Any]:
     return {**views.agent(found), "run_id": ctx.actor.run_id}
 
 
-@command("agents.terminate")
-def terminate(ctx: Context, *, agent: str) -> Answer:
-    """End an agent softly: its mandate closes, its credentials die, its history stays."""
-    found = lookup.agent_anywhere(ctx, agent)
+@command("agents.terminate", Added("subtree", False))
+def terminate(ctx: Context, *, agent: str, subtree: bool = False) -> Answer:
+    """End an agent softly: its mandate closes, its credentials die, its history stays.
+
+    With `subtree` everybody below it ends, too, all or none.
+    """
+    return _terminate(ctx, agent, subtree)
+
+
+@logged("agents.preview_terminate")
+def preview_terminate(ctx: Context, *, agent: str, subtree: bool = False) -> Answer:
+    """Exactly who and what would end, without ending it."""
+    answer = _terminate(ctx, agent, subtree)
+    ctx.tx.restart()
+    return {**answer, "dry_run": True}
+
+
+def _terminate(ctx: Context, text: str, subtree: bool) -> Answer:
+    found = lookup.agent_anywhere(ctx, text)
+    ctx.take_turn()
     ctx.require(
         Action.AGENT_TERMINATE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
     )
-    tree.check_transition(found, AgentStatus.TERMINATED)
-    if found.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(
-            f"{found.name} awaits approval.", "Reject the hire, or withdraw it, instead."
-        )
-    if ctx.tx.one(statements.LIVING_REPORT, agent=found.id) is not None:
-        raise Conflict(
-            f"{found.name} still has reports.", "Terminate its reports first, or move them."
-        )
-    mandate = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=found.id)
-    assert mandate is not None, "an agent has a mandate"
-    if mandate.status is OutcomeStatus.OPEN and mandate.owner_id == found.id:
-        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated")
-    else:
-        finishing.deactivate(ctx, found)
-    return {**views.agent(found), "status": AgentStatus.TERMINATED.value}
+    ended = termination.end(ctx, found, subtree=subtree)
+    return {
+        **views.agent(found),
+        "status": AgentStatus.TERMINATED.value,
+        **ended,
+        "dry_run": False,
+    }
 
 
 @command("agents.wake")

@@ -16,6 +16,7 @@ from remit.authority import holding
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused
 from remit.ids import AgentId, ApprovalId, CompanyId, MessageId
+from remit.model import configuration as configurations
 from remit.model.agent import OPERATIONAL, Agent
 from remit.model.approval import (
     LARGEST_PAYLOAD,
@@ -26,9 +27,17 @@ from remit.model.approval import (
     ApprovalType,
     digest_of,
 )
-from remit.model.grant import APPROVAL_DECIDE, Level, Resource, ResourceKind
+from remit.model.grant import (
+    AGENT_CREATE,
+    APPROVAL_DECIDE,
+    FULL_ACCESS,
+    Level,
+    Resource,
+    ResourceKind,
+)
 from remit.model.mail import LONGEST_SUBJECT
 from remit.model.outcome import Outcome
+from remit.model.permission import PermissionLevel, Reach
 from remit.model.principal import SYSTEM, ActorKind, Principal
 from remit.model.wait import WaitKind
 from remit.services import lookup, mail, origins, waits
@@ -380,17 +389,54 @@ def _budget(payload: dict[str, Any]) -> str:
 
 def _route(ctx: Context, approval: Approval) -> AgentId | None:
     """The first above the requester that may decide; nobody when it is for the board."""
-    if approval.requested_by_agent_id is None:
+    if approval.requested_by_agent_id is None or is_for_people(ctx, approval):
         return None
     for above in ctx.place(approval.requested_by_agent_id)[1:]:
         agent = lookup.agent_row(ctx, above)
-        if (
-            agent is not None
-            and agent.status in OPERATIONAL
-            and holding(ctx.held(agent.id, DECIDING), Level.USE, ctx.now).allowed
-        ):
+        if agent is not None and agent.status in OPERATIONAL and may_decide(ctx, agent.id):
             return agent.id
     return None
+
+
+def may_decide(ctx: Context, agent: str) -> bool:
+    """Whether an agent has the right to decide about what those below it ask for."""
+    held = holding(ctx.held(agent, DECIDING), Level.USE, ctx.now)
+    by_level = held.reason == "no_capability" and ctx.reach_of(agent) is not Reach.NOBODY
+    return held.allowed or by_level
+
+
+def is_for_people(ctx: Context, approval: Approval) -> bool:
+    """Whether no agent decides it: an agent with the level `boss` asked for it or gains by it, or
+    it is about a level, a permission, a secret or access to the whole machine."""
+    asker = lookup.agent_row(ctx, approval.requested_by_agent_id or "")
+    about = lookup.agent_row(ctx, approval.agent_id or "")
+    if any(
+        one is not None and one.permission_level is PermissionLevel.BOSS for one in (asker, about)
+    ):
+        return True
+    payload = json.loads(approval.payload)
+    match approval.type:
+        case ApprovalType.HIRE_AGENT:
+            return (
+                payload.get("permissionLevel") is not None
+                or bool(payload.get("permissions"))
+                or any(wish.get("resource") == FULL_ACCESS for wish in payload.get("grants", ()))
+                or configurations.is_for_people(payload["requestedConfigurationSnapshot"])
+            )
+        case ApprovalType.CONFIG_CHANGE:
+            if about is None:
+                return True
+            now = configurations.configuration_of(about)
+            return configurations.is_for_people({**now, **payload["configuration"]}, now)
+        case ApprovalType.CAPABILITY_USE:
+            # A helper is run by what runs whoever asks for it.
+            borrows = payload["action"] == AGENT_CREATE and asker is not None
+            config = configurations.configuration_of(asker) if asker and borrows else None
+            return payload["resource"] == FULL_ACCESS or (
+                config is not None and configurations.is_for_people(config)
+            )
+        case _:
+            return False
 
 
 def _payload_text(payload: Mapping[str, Any]) -> str:

@@ -423,7 +423,14 @@ def _facts(ctx: Context, approval: Approval) -> dict[str, Any]:
         "place": ctx.place(home),
         "requester": approval.requested_by_agent_id,
         "listed": False,
+        "for_people": ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, approval),
     }
+
+
+def _is_for_people(ctx: Context, approval: Approval) -> bool:
+    """Whether the asking agent has no say in it, as every agent has or because it gains by it."""
+    own = approval.agent_id is not None and approval.agent_id in ctx.place(ctx.actor.id)
+    return own or approval_engine.is_for_people(ctx, approval)
 
 
 def _expiry(ctx: Context, at: object) -> Micros | None:

@@ -19,7 +19,7 @@ from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.limit import stored
 from remit.model.run import RunStatus, longest_pause
-from remit.services import accounts, budgets, halts, ledger, limits, lookup, views, waking
+from remit.services import accounts, budgets, halts, ledger, limits, lookup, toolset, views, waking
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
@@ -318,7 +318,7 @@ def keep_session(
     found = entered(ctx, run)
     if found.status is not RunStatus.RUNNING:
         return  # another run may be at it by now
-    if session_id is None:
+    if session_id is None or toolset.is_outdated(ctx, found):
         ctx.tx.run(statements.FORGET_SESSION, agent=found.agent_id)
         return
     ctx.tx.run(

@@ -54,6 +54,7 @@ def create(
         chat_llm_provider=None,
         chat_llm_model=None,
         review_hours=DEFAULT_REVIEW_HOURS,
+        permission_policy="{}",
         created_at=ctx.now,
     )
     ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(name), mail_position=0))

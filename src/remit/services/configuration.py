@@ -18,6 +18,7 @@ from remit.model.configuration import (
     changed,
     changed_paths,
     configuration_of,
+    is_for_people,
     lends_secret,
     value_at,
 )
@@ -109,10 +110,28 @@ def change(
 ) -> Answer:
     """Change an agent's configuration at once. The board does this."""
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.CONFIG_CHANGE, on=f"agent:{found.id}", home=found.id)
+    _require_changing(ctx, found, changes)
     _check_seen(found, expected_revision)
     new = apply(ctx, found, merged(found, changes), RevisionSource.CHANGE)
     return {**views.agent(new), **_shown(new)}
+
+
+def _require_changing(ctx: Context, agent: Agent, changes: Mapping[str, Any]) -> None:
+    ctx.require(
+        Action.CONFIG_CHANGE,
+        on=f"agent:{agent.id}",
+        home=agent.id,
+        for_people=_is_for_people(ctx, agent, changes),
+    )
+
+
+def _is_for_people(ctx: Context, agent: Agent, changes: Mapping[str, Any]) -> bool:
+    """Whether a change that an agent makes gives somebody a secret or the whole machine."""
+    if ctx.actor.kind is not ActorKind.AGENT or not changes.keys() & {*CONFIG_KEYS}:
+        return False
+    wanted = merged(agent, changes)
+    readable = isinstance(wanted["adapterConfig"], dict)
+    return not readable or is_for_people(wanted, configuration_of(agent))
 
 
 @command("configuration.propose")
@@ -140,7 +159,9 @@ def propose(
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
     lends = lends_secret(wanted, configuration_of(found))
-    if not company.require_approval_for_config_changes and not lends:
+    if (not company.require_approval_for_config_changes and not lends) or ctx.decide(
+        Action.CONFIG_CHANGE, home=found.id, for_people=_is_for_people(ctx, found, changes)
+    ).allowed:
         new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(found, wanted, why)
@@ -178,13 +199,13 @@ def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[dict[st
 def rollback(ctx: Context, *, agent: str, revision: str) -> Answer:
     """Make an earlier configuration the current one again, as a new revision."""
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.CONFIG_CHANGE, on=f"agent:{found.id}", home=found.id)
     earlier = ctx.tx.one(
         statements.CONFIG_REVISION,
         agent=found.id,
         revision=revision if is_id(revision) else "",
         number=int(revision) if revision.isascii() and revision.isdigit() else -1,
     )
+    _require_changing(ctx, found, {} if earlier is None else json.loads(earlier.config))
     if earlier is None:
         raise NotFound("There is no such revision.", "List the agent's revisions.")
     new = apply(ctx, found, json.loads(earlier.config), RevisionSource.ROLLBACK)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from remit.adapters.ability import WITHOUT_MODEL
-from remit.authority import Action, Facts, decide
+from remit.authority import GOVERNED, Action, Facts, decide
 from remit.clock import HOUR, Micros
 from remit.errors import NotFound, Refused
 from remit.ids import CompanyId, EventId, GrantId, Ids
@@ -17,6 +17,7 @@ from remit.model.agent import DEEPEST_TREE
 from remit.model.decision import Decision, Effect
 from remit.model.event import Event, canonical
 from remit.model.grant import Resource
+from remit.model.permission import PermissionLevel, Reach, policy
 from remit.model.principal import ActorKind, Principal
 from remit.model.user import Membership
 from remit.services.identity import Caller, identify
@@ -77,6 +78,7 @@ class Context:
     _decided: Decision | None = None
     _events: int = 0
     _denied: Denied | None = None
+    _reaches: dict[str, Reach] = field(default_factory=dict)
 
     def enter(self, company: str) -> CompanyId:
         """Work in a company. Whoever has no part in it does not learn that it exists."""
@@ -155,11 +157,54 @@ class Context:
             facts["place"] = self.place(home)
         known = Facts(self.now, self.membership, **facts)
         decision = decide(self.actor, action, resource, known)
+        if decision.effect is Effect.DENY and action.value in GOVERNED:
+            decision = self._by_level(decision, action, resource, known, home)
         if decision.effect is Effect.ASK and self.ticket is not None:
             return approved(self.ticket)
         if decision.allowed and self.tx.writable:
             self._mark_used(decision, known)
         return decision
+
+    def _by_level(
+        self,
+        refusal: Decision,
+        action: Action,
+        resource: Resource | None,
+        facts: Facts,
+        home: str | None,
+    ) -> Decision:
+        """What a level adds to what an agent was refused; loaded then only, because few have it."""
+        reach = self.reach
+        place = facts.place or (self.place(home) if reach is not Reach.NOBODY else ())
+        if reach is Reach.NOBODY or not place:
+            return refusal
+        concerned = self.tx.one(agent_statements.AGENT, company=self.company, agent=place[0])
+        known = replace(
+            facts,
+            place=place,
+            reach=reach,
+            above=self.place(self.actor.id),
+            over_boss=concerned is None or concerned.permission_level is PermissionLevel.BOSS,
+        )
+        return decide(self.actor, action, resource, known)
+
+    @property
+    def reach(self) -> Reach:
+        """Over whom the asking agent has a say by its level."""
+        return self.reach_of(self.actor.id) if self.actor.kind is ActorKind.AGENT else Reach.NOBODY
+
+    def reach_of(self, agent: str) -> Reach:
+        if agent not in self._reaches:
+            found = self.tx.one(agent_statements.AGENT, company=self.company, agent=agent)
+            company = None
+            if found is not None and found.permission_level is PermissionLevel.BOSS:
+                company = self.tx.one(people.COMPANY, company=self.company)
+            self._reaches[agent] = (
+                policy(company.permission_policy)[PermissionLevel.BOSS].governs
+                if company is not None
+                else Reach.NOBODY
+            )
+        return self._reaches[agent]
 
     def require(
         self,

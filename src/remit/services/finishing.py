@@ -71,15 +71,21 @@ def finish_tree(
             "evidence": list(evidence),
             "revoked": revoked,
             "closed_along": len(closing),
+            "closed": [outcome.id for outcome in closing],
             "agents": [agent.id for agent in gone],
+            "agents_were": {agent.id: agent.status.value for agent in gone},
         },
     )
     toolset.taken(ctx, revoked)
     _tell_of_part(ctx, root, status, note)
     along = {**verdict, "note": f"closed with {root.title}", "evidence": []}
     for outcome in closing:
-        finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)
-        ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": along["note"]})
+        gone_with_it = finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)
+        ctx.record(
+            "outcome.close",
+            f"outcome:{outcome.id}",
+            {"note": along["note"], "revoked": gone_with_it},
+        )
     _find_new_owners(ctx, gone, verdict)
     return gone
 
@@ -189,20 +195,32 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
         waking.news(ctx, outcome, "an outcome was reopened")
 
 
-def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
-    """Deactivate the agents of these mandates and everybody below them; keep what they did."""
-    gone: dict[str, Agent] = {}
+def would_end(ctx: Context, root: Outcome) -> list[Agent]:
+    """Who would be shut down if an outcome was finished now."""
+    ending = [root, *_left_over(ctx, root, handed_on(ctx, root))]
+    return _working_for(ctx, (outcome.id for outcome in ending if outcome.delegated))
+
+
+def _working_for(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
+    """The agents of these mandates and everybody below them."""
+    found: dict[str, Agent] = {}
     for mandate in mandates:
         for agent in ctx.tx.all(
             agent_statements.SUBTREE_OF_AGENT, company=ctx.company, agent=mandate
         ):
             if agent.status is not AgentStatus.TERMINATED:
-                gone.setdefault(agent.id, agent)
-    withdrawn = [one for agent in gone.values() for one in _deactivate(ctx, agent).withdrawn]
+                found.setdefault(agent.id, agent)
+    return list(found.values())
+
+
+def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
+    """Deactivate the agents of these mandates and everybody below them; keep what they did."""
+    gone = _working_for(ctx, mandates)
+    withdrawn = [one for agent in gone for one in _deactivate(ctx, agent).withdrawn]
     _not_hired_elsewhere(ctx, withdrawn)
-    for agent in gone.values():
+    for agent in gone:
         tree.check_root_stays(ctx, agent)
-    return list(gone.values())
+    return gone
 
 
 def deactivate(ctx: Context, agent: Agent) -> list[str]:

@@ -16,6 +16,7 @@ from remit.model.agent import Agent, AgentStatus
 from remit.model.decision import Decision
 from remit.model.file import File, FileKind
 from remit.model.grant import (
+    FULL_ACCESS,
     IN_BACKGROUND,
     Grant,
     Level,
@@ -92,6 +93,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
         on=str(resource),
         home=receiver.id,
         target_boss=receiver.boss_id,
+        for_people=_is_whole_machine(resource),
     )
     parent: Grant | None = None
     if ctx.actor.kind is ActorKind.AGENT:
@@ -143,6 +145,10 @@ def _resting_on_mail(service: str) -> ModuleType:
     return import_module(f"remit.services.{service}")
 
 
+def _is_whole_machine(resource: Resource) -> bool:
+    return resource == Resource(ResourceKind.ACTION, FULL_ACCESS)
+
+
 def revoke_actions(ctx: Context, holder: Agent) -> None:
     """Take back the rights that are not about one thing, before a level gives others."""
     for grant in ctx.tx.all(
@@ -153,6 +159,17 @@ def revoke_actions(ctx: Context, holder: Agent) -> None:
             ctx.record(
                 "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
             )
+
+
+def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
+    """Take back what an agent holds on one thing in one mode; answers whether it held that."""
+    found = [one for one in ctx.held(holder.id, resource) if one.mode is mode and one.live(ctx.now)]
+    for grant in found:
+        gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id, now=ctx.now)
+        ctx.record(
+            "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
+        )
+    return bool(found)
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
@@ -206,7 +223,15 @@ def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = Tru
 def revoke(ctx: Context, *, grant: str, company: str | None = None) -> Answer:
     """Take a grant back, with everything that was passed on from it."""
     found = _grant(ctx, grant, company)
-    ctx.require(Action.GRANT_REVOKE, on=f"grant:{found.id}", home=found.holder_id, grant=found)
+    # What people put on an agent to restrain it is not for another agent to lift.
+    for_people = found.mode is not Mode.ALLOW or _is_whole_machine(found.resource)
+    ctx.require(
+        Action.GRANT_REVOKE,
+        on=f"grant:{found.id}",
+        home=found.holder_id,
+        grant=found,
+        for_people=for_people,
+    )
     if found.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
     gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id, now=ctx.now)
@@ -259,6 +284,8 @@ def listing(
 
 def reason(grant: Grant) -> str:
     """Why the holder has it, in words."""
+    if grant.by_authorship and grant.kind is ResourceKind.ACTION:
+        return "comes with its level"
     if grant.by_authorship:
         return "made the file" if grant.level is Level.WRITE else "sent or received it by mail"
     if grant.mode is Mode.DENY:

@@ -31,6 +31,7 @@ from remit.services import (
     going_on,
     lookup,
     origins,
+    restoring,
     submissions,
     tree,
     views,
@@ -64,13 +65,13 @@ def create(
     new_id: str | None = None,
     new_stored: documents.Stored | None = None,
 ) -> Answer:
-    """A part of an outcome; whoever creates it owns it."""
+    """A part of an outcome; whoever owns that owns the part."""
     title = clean_line(title, "title", longest=LONGEST_TITLE)
     text = clean_text(description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True)
     if company is not None:
         lookup.company_of_caller(ctx, company)
     above = _each([_open_parent(ctx, other) for other in _unique([parent, *parents])])
-    owner = ctx.actor.agent_id or above[0].owner_id
+    owner = above[0].owner_id
     tree.check_assignable(ctx, owner)
     outcome = open_outcome(
         ctx,
@@ -233,7 +234,10 @@ def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
 
 @command("outcomes.reopen")
 def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
-    """Take a judgement back; whoever could make it can do that."""
+    """Take a judgement back; whoever could make it can do that.
+
+    The agents that ended because it was accepted come back with it.
+    """
     text = clean_text(note, "note", longest=10_000, empty_ok=True)
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
@@ -242,9 +246,21 @@ def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
     above = ctx.tx.all(statements.PARENTS, outcome=found.id)
     if above and all(parent.status is not OutcomeStatus.OPEN for parent in above):
         raise Conflict("What it is for is finished.", "Reopen its parent first.")
-    finishing.reopen_outcome(ctx, found)
-    ctx.record("outcome.reopen", f"outcome:{found.id}", {"note": text, "was": found.status.value})
-    return views.outcome(require(ctx, found.id), ctx.now)
+    restored = restoring.take_back(ctx, found)
+    ctx.record(
+        "outcome.reopen",
+        f"outcome:{found.id}",
+        {"note": text, "was": found.status.value, **restored.as_dict()},
+    )
+    if restored.has(found.owner_id):
+        approval_engine.tell(
+            ctx,
+            f"agent:{found.owner_id}",
+            f"Reopened: {found.title}",
+            f"{ctx.actor.name} took the acceptance of {found.title!r} back, so you work again.\n\n"
+            f"{text}",
+        )
+    return {**views.outcome(require(ctx, found.id), ctx.now), **restored.as_dict()}
 
 
 @query("outcomes.show")
@@ -267,6 +283,7 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
         **view,
         "submissions": submissions.shown(ctx, found),
         "waits": [waits.view(ctx, one) for one in waits.of_outcome(ctx, found.id)],
+        "would_end": _would_end(ctx, found),
         "description": documents.prose(ctx, found.id),
         "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=found.id)),
         "children": _briefly(
@@ -283,6 +300,13 @@ def _wish(ctx: Context, outcome: Outcome) -> dict[str, Any] | None:
     letter = origins.of_outcome(ctx, outcome.id) if ctx.actor.kind is ActorKind.USER else None
     found = None if letter is None else lookup.message_row(ctx, letter)
     return None if found is None else {"message_id": found.id, "subject": found.subject}
+
+
+def _would_end(ctx: Context, outcome: Outcome) -> list[dict[str, Any]]:
+    """The agents that end when it is accepted or closed."""
+    if not outcome.delegated or outcome.status is not OutcomeStatus.OPEN:
+        return []
+    return [{"id": one.id, "name": one.name} for one in finishing.would_end(ctx, outcome)]
 
 
 @query("outcomes.history")

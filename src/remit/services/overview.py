@@ -6,12 +6,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from remit.authority import Action, holding
+from remit.authority import Action
 from remit.errors import NotFound
 from remit.model.agent import Agent, AgentStatus
 from remit.model.configuration import configuration_of
 from remit.model.decision import Effect
-from remit.model.grant import Level
 from remit.model.outcome import OutcomeStatus
 from remit.model.principal import ActorKind
 from remit.services import approval_engine, ledger, lookup, views
@@ -146,8 +145,7 @@ def offered(ctx: Context) -> frozenset[str]:
         "configurations": ctx.decide(Action.CONFIG_READ, HIRING, **facts).allowed,
         "reports": has_reports,
         "approvals": may_hire or has_reports or _asked_for_something(ctx, me),
-        "deciding": has_reports
-        and holding(ctx.held(me, approval_engine.DECIDING), Level.USE, ctx.now).allowed,
+        "deciding": has_reports and approval_engine.may_decide(ctx, me),
         "loose_ends": has_reports or _left_something_open(ctx, me),
         "budget": bool(ledger.means(ctx, me)),
     }

@@ -27,6 +27,7 @@ _STEPS = {
     "not_ceo": "Ask the board or the CEO.",
     "own_permissions": "Ask the board.",
     "board_decides": "Wait; the board sees it among what awaits it.",
+    "people_decide": "Wait; the board sees it among what awaits it.",
     "own_request": "Wait for somebody above you, or for the board.",
     "agents_only": "Let an agent do it: write to one, or grant it what it needs.",
     "not_in_reach": "Write to your boss, or ask it for a message capability.",

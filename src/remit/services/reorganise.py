@@ -15,6 +15,7 @@ from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import OutcomeKind, OutcomeStatus
+from remit.model.principal import ActorKind
 from remit.services import (
     agents,
     authority_map,
@@ -180,6 +181,7 @@ def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
         if key in operation
     }
     post = posts.new_post(**default_adapter.fill_in(ctx, {"name": None, **fields}, boss))
+    agents.require_appointing(ctx, post, boss)
     purpose = operation.get("purpose") or f"Lead {', '.join(agent.name for agent in moved)}"[:200]
     layer = agents.found(ctx, post, boss, purpose=purpose)
     agents.keep_appointment(ctx, layer)
@@ -230,6 +232,8 @@ def _remove_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
 def _seat(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> None:
     """Put a person into an agent's seat, or a program in a person's place."""
     agent = _living(ctx, operation["agent"])
+    if ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.USER_CHANGE, on=f"agent:{agent.id}")  # seats are people's
     user = operation.get("user")
     if user is not None:
         steps.seat(agent, "human", "{}", users.member(ctx, str(user)).id)

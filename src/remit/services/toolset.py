@@ -8,6 +8,7 @@ go on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from remit.model.grant import Grant, Mode, ResourceKind
@@ -15,6 +16,7 @@ from remit.model.mcp_server import SEPARATOR
 from remit.model.run import Run
 from remit.services import approval_engine
 from remit.services.command import Context
+from remit.store import events as event_log
 from remit.store import leases
 from remit.store import mcp_servers as statements
 from remit.store import runs as run_statements
@@ -22,8 +24,8 @@ from remit.store import runs as run_statements
 SUBJECT = "Your tools change"
 CHANGED = "Your tools have changed"
 _GO_ON = (
-    "You were started again, with the tools that you may use now. Go on with what you left, if "
-    "there is anything; otherwise acknowledge this and end."
+    "You were started again, with the tools and the set-up that you have now. Go on with what you "
+    "left, if there is anything; otherwise acknowledge this and end."
 )
 _STEP = (
     "Your tools were listed when you were started. Save your state and end your run as soon as "
@@ -70,13 +72,40 @@ def server_changed(ctx: Context, name: str) -> None:
     _tell(ctx, holders, f"The MCP server {name} was set up anew; its tools may be others now.")
 
 
+#: As the event is called by which an agent takes over its set-up as it is now.
+UPDATED = "agent.update"
+_SET_UP = (
+    "You are set up anew. This run goes on as it began: save your state and end it as soon as you "
+    "can; you are started again with the new set-up."
+)
+
+
+def updated(ctx: Context, agent: str) -> None:
+    """An agent was updated; at work, it goes on with what it was until it ends."""
+    if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent) is not None:
+        approval_engine.tell(ctx, f"agent:{agent}", "Your set-up changes", _SET_UP)
+
+
+def is_outdated(ctx: Context, run: Run) -> bool:
+    """Whether the agent of a run was updated since it began."""
+    last = ctx.tx.one(
+        event_log.LAST_OF,
+        company=run.company_id,
+        resource=f"agent:{run.agent_id}",
+        action=UPDATED,
+    )
+    if last is None:
+        return False
+    return last.at > run.started_at or json.loads(last.details)["run"] == run.id
+
+
 def go_on(ctx: Context, run: Run) -> None:
     """Whoever ended because its tools changed, and dealt with all its mail, still has something to
     go on with: what it left to end."""
     if ctx.tx.one(leases.HAS_WORK, agent=run.agent_id, now=ctx.now) is not None:
         return
     since = {"company": run.company_id, "agent": run.agent_id, "since": run.started_at}
-    if ctx.tx.one(statements.CHANGED_SINCE, **since) is not None:
+    if ctx.tx.one(statements.CHANGED_SINCE, **since) is not None or is_outdated(ctx, run):
         approval_engine.tell(ctx, f"agent:{run.agent_id}", CHANGED, _GO_ON)
 
 

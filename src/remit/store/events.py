@@ -94,6 +94,19 @@ HAPPENED = Statement(
     .limit(1),
     scalar,
 )
+#: The last time that something was done.
+LAST_OF = Statement(
+    select(*_all)
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.resource == bind("resource"),
+        events.c.action == bind("action"),
+        events.c.allowed == true(),
+    )
+    .order_by(events.c.seq.desc())
+    .limit(1),
+    into(Event),
+)
 _pausing = and_(
     events.c.company_id == bind("company"),
     events.c.resource == bind("resource"),

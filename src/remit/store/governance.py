@@ -18,9 +18,10 @@ from sqlalchemy import (
 )
 from sqlalchemy import bindparam as bind
 
+from remit.model.agent import Agent
 from remit.model.approval import Approval, Comment, Revision
 from remit.model.configuration import ConfigRevision
-from remit.store.statement import Statement, change, columns, into, scalar
+from remit.store.statement import Statement, change, columns, counted, into, scalar
 from remit.store.tables import (
     access_log,
     agent_places,
@@ -28,6 +29,7 @@ from remit.store.tables import (
     approval_comments,
     approval_revisions,
     approvals,
+    companies,
     config_revisions,
     file_links,
     file_versions,
@@ -258,6 +260,28 @@ CONFIGURE_AGENT = change(
         config_revision=agents.c.config_revision + 1,
         updated_at=bind("now"),
     )
+)
+_with_level = (
+    agents.c.company_id == bind("company"),
+    # Whoever awaits approval gets the level as it is then.
+    agents.c.status.not_in([literal("terminated"), literal("pending_approval")]),
+)
+AGENTS_WITH_LEVEL = Statement(
+    select(*columns(agents, Agent))
+    .where(*_with_level, agents.c.permission_level == bind("level"))
+    .order_by(agents.c.id),
+    into(Agent),
+)
+COUNT_BY_LEVEL = Statement(
+    select(agents.c.permission_level, func.count())
+    .where(*_with_level)
+    .group_by(agents.c.permission_level),
+    counted,
+)
+SET_POLICY = change(
+    update(companies)
+    .where(companies.c.id == bind("company"))
+    .values(permission_policy=bind("new_policy"))
 )
 PERMIT_AGENT = change(
     update(agents)

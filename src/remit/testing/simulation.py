@@ -32,6 +32,7 @@ from remit.entrypoints.mcp.tools import build_tools
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import Ids
 from remit.services import (
+    accounts,
     agents,
     claiming,
     companies,
@@ -302,9 +303,7 @@ class Simulation:
                 worker="simulated",
             )
         except (Conflict, NotFound) as refusal:
-            follows = limits.hold if refusal.reason == limits.REACHED else claiming.settle
-            with contextlib.suppress(RemitError):
-                self.do(follows, caller=as_system(), agent=agent)
+            self.refused(agent, refusal)
             return False
         member = self.members.get(agent) or self.adopt(agent)
         member.turns += 1
@@ -334,6 +333,16 @@ class Simulation:
                 report=report,
             )
         return True
+
+    def refused(self, agent: str, refusal: RemitError) -> None:
+        """What a worker does when an agent that was woken may not be started."""
+        with contextlib.suppress(RemitError):
+            if refusal.reason == limits.REACHED:
+                self.do(limits.hold, caller=as_system(), agent=agent)
+            elif refusal.reason == accounts.HELD:
+                self.do(accounts.wait, caller=as_system(), agent=agent, worker="simulated")
+            elif refusal.reason != accounts.OPENING:
+                self.do(claiming.settle, caller=as_system(), agent=agent)
 
     def step(self) -> bool:
         """Let one of those that are ready work; whom, is chance."""

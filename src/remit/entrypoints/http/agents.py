@@ -22,7 +22,7 @@ from remit.entrypoints.http.fields import (
 from remit.entrypoints.http.grants import Wish
 from remit.entrypoints.http.paging import LARGEST, Paged, View, by_id
 from remit.errors import RemitError
-from remit.services import agents, halts, overview, purging
+from remit.services import agents, halts, overview, purging, updating
 from remit.services.command import Verb
 from remit.services.identity import Caller
 
@@ -61,9 +61,25 @@ class GoBody(Body):
     subtree: StrictBool = False
 
 
+class TerminateBody(Body):
+    #: Everybody below it, too.
+    subtree: StrictBool = False
+    #: Only say who and what would end.
+    dry_run: StrictBool = False
+
+
+class UpdateBody(Body):
+    #: Only say what would change.
+    dry_run: StrictBool = False
+
+
 class StopBody(GoBody):
     #: Why, for everybody who looks; only with `subtree`.
     note: str | None = None
+
+
+#: What the end of an agent brings with it.
+_ENDED = ("agents_ended", "outcomes_closed", "outcomes_moved", "dry_run")
 
 
 def router(app: App) -> APIRouter:
@@ -108,8 +124,22 @@ def router(app: App) -> APIRouter:
         return await _controlled(request, agents.terminate, agent)
 
     @routes.post("/agents/{id}/terminate")
-    async def terminate_agent(request: Request, agent: Id) -> Response:
-        return await _controlled(request, agents.terminate, agent)
+    async def terminate_agent(
+        request: Request, agent: Id, body: TerminateBody | None = None
+    ) -> Response:
+        """End it for good, with `subtree` everybody below it as well, all or none."""
+        wanted, who = body or TerminateBody(), caller(request)
+        verb = agents.preview_terminate if wanted.dry_run else agents.terminate
+        done = await app.gate(who, verb, agent=agent, subtree=wanted.subtree)
+        # An answer that is given again may be older than what it says now.
+        ended = {key: done[key] for key in _ENDED if key in done}
+        return reply({**await whole(app, who, done), **ended})
+
+    @routes.post("/agents/{id}/update")
+    async def update_agent(request: Request, agent: Id, body: UpdateBody | None = None) -> Response:
+        """Have it take over its settings and its program as they are now, in a new session."""
+        verb = updating.preview if (body or UpdateBody()).dry_run else updating.update
+        return reply(await app.gate(caller(request), verb, agent=agent))
 
     @routes.post("/agents/{id}/purge")
     async def purge_agent(request: Request, agent: Id) -> Response:

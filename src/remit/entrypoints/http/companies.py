@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, StrictInt
 
 from remit.app import App
 from remit.entrypoints.http.caller import caller
@@ -13,7 +13,8 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
 from remit.entrypoints.http.paging import Paged, by_id
 from remit.errors import BadInput
-from remit.services import companies, halts
+from remit.model.permission import CAN_CREATE_AGENTS
+from remit.services import companies, halts, policies
 
 
 class CompanyBody(Body):
@@ -39,9 +40,29 @@ class ChangeBody(Body):
     limits: dict[str, int | str | None] | None = None
 
 
+class LevelBody(Body):
+    #: `restricted`, `standard`, `privileged` or `boss`.
+    level: str
+    #: Whether agents with the level hire: true, false, or null for the CEO alone.
+    can_create_agents: StrictBool | None = None
+    #: Actions that the level allows and denies.
+    allow: Annotated[list[str], Field(max_length=20)] | None = None
+    deny: Annotated[list[str], Field(max_length=20)] | None = None
+    #: Over whom they have a say: `nobody`, `below` or `company`; only of the level boss.
+    governs: str | None = None
+    #: Instead of all that: as Remit ships it.
+    shipped: StrictBool = False
+    #: The version that was looked at.
+    version: StrictInt | None = None
+
+
 class StopBody(Body):
     #: Why, for everybody who looks.
     note: str | None = None
+
+
+_SETTINGS = {"can_create_agents": CAN_CREATE_AGENTS}
+_KNOWN = (CAN_CREATE_AGENTS, "allow", "deny", "governs", "shipped")
 
 
 def router(app: App) -> APIRouter:
@@ -71,6 +92,31 @@ def router(app: App) -> APIRouter:
         if not given:
             raise BadInput("Nothing is to be changed.", "Give name, messaging or another setting.")
         return reply(await app.gate(caller(request), companies.change, company=company, **given))
+
+    @routes.get("/{companyId}/permission-policy")
+    async def show_policy(request: Request, company: CompanyId) -> Response:
+        """What each permission level bundles."""
+        return reply(await app.gate(caller(request), policies.show, company=company))
+
+    @routes.patch("/{companyId}/permission-policy")
+    async def change_policy(request: Request, company: CompanyId, body: LevelBody) -> Response:
+        """What is left out stays; whoever has the level gets what it gained and loses the rest."""
+        given = body.model_dump(include=body.model_fields_set - {"level", "shipped", "version"})
+        settings = {_SETTINGS.get(name, name): value for name, value in given.items()}
+        if not settings and not body.shipped:
+            raise BadInput("Nothing is to be changed.", f"Give one of {', '.join(_KNOWN)}.")
+        if settings and body.shipped:
+            raise BadInput("shipped stands alone.", "Leave the other settings out.")
+        return reply(
+            await app.gate(
+                caller(request),
+                policies.change,
+                company=company,
+                level=body.level,
+                settings=None if body.shipped else settings,
+                expected_version=body.version,
+            )
+        )
 
     @routes.post("/{companyId}/stop")
     async def stop_company(

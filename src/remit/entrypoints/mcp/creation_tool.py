@@ -21,7 +21,7 @@ from remit.entrypoints.mcp.arguments import Repeatable
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import AwaitsApproval, RemitError
 from remit.model.approval import OPEN, ApprovalStatus
-from remit.services import approvals, hiring, users
+from remit.services import approvals, creation, users
 from remit.services.identity import Caller
 
 #: How long a call waits for somebody who is looking. Clients give up after a minute.
@@ -75,7 +75,7 @@ def build(
         if given.next_agent is not None:
             asked["next_agent"] = given.next_agent
         try:
-            return _created(await app.gate(caller, hiring.create_agent, **asked))
+            return _created(await app.gate(caller, creation.create_agent, **asked))
         except AwaitsApproval as waits:
             approval = str(waits.details["approval_id"])
         except RemitError as error:

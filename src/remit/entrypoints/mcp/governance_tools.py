@@ -18,7 +18,7 @@ from remit.entrypoints.mcp import run_log
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput
-from remit.services import agents, approvals, configuration, halts, hiring
+from remit.services import agents, approvals, configuration, halts, hiring, updating
 from remit.services.identity import Caller
 
 Ref = Annotated[str, Field(min_length=1, max_length=80)]
@@ -125,8 +125,12 @@ class ProposeArguments(Repeatable):
 
 class ControlArguments(Repeatable):
     agent: Annotated[Ref, Field(description="Somebody below you")]
-    action: Literal["stop", "go", "start", "restart", "pause", "resume", "logs"]
-    subtree: Annotated[StrictBool, Field(description="stop, go: it and everybody below it")] = False
+    action: Literal[
+        "stop", "go", "start", "restart", "pause", "resume", "update", "terminate", "logs"
+    ]
+    subtree: Annotated[
+        StrictBool, Field(description="stop, go, terminate: it and everybody below it")
+    ] = False
     note: Annotated[str, Field(max_length=1000, description="Why a subtree is stopped")] = ""
 
 
@@ -229,20 +233,39 @@ def build(app: App) -> tuple[Tool, ...]:
             expected_revision=given.expected_revision,
         )
 
-    async def halt_control(who: Caller, given: ControlArguments) -> Object:
+    async def subtree_control(who: Caller, given: ControlArguments) -> Object:
         if given.action == "stop":
             return await gate(who, halts.stop, agent=given.agent, note=given.note)
         if given.action in ("go", "start"):
             return await gate(who, halts.go, agent=given.agent)
-        raise BadInput("A subtree is stopped or let go on.", "Use the action stop or go.")
+        raise BadInput(
+            "A subtree is stopped, let go on or terminated.",
+            "Use the action stop, go or terminate.",
+        )
+
+    async def terminate(who: Caller, given: ControlArguments) -> Object:
+        done = await gate(who, agents.terminate, agent=given.agent, subtree=given.subtree)
+        ended = ("agents_ended", "outcomes_closed", "outcomes_moved")
+        return {key: done[key] for key in ("id", "name", "status", *ended)}
+
+    async def update(who: Caller, given: ControlArguments) -> Object:
+        done = await gate(who, updating.update, agent=given.agent)
+        shown = ("changes", "revision", "run_told", "session_ended")
+        waits = {"approval_id": done["approval"]["id"]} if done["approval"] else {}
+        return {**{key: done[key] for key in ("id", "name", "status", *shown)}, **waits}
 
     async def agent_control(token: str, given: ControlArguments) -> Object:
         if given.action == "logs":
             return await run_log.latest(gate, Caller(token), given.agent)
+        who = Caller(token, given.idempotency_key)
+        if given.action == "terminate":
+            return await terminate(who, given)
         if given.subtree:
-            return await halt_control(Caller(token, given.idempotency_key), given)
+            return await subtree_control(who, given)
+        if given.action == "update":
+            return await update(who, given)
         verb = _CONTROLS[given.action]
-        done = await gate(Caller(token, given.idempotency_key), verb, agent=given.agent)
+        done = await gate(who, verb, agent=given.agent)
         return {key: done[key] for key in ("id", "name", "status")}
 
     return (
@@ -309,9 +332,9 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "agent_control",
-            "Stop (ends its run), let go on, restart, pause (lets its run end) or resume somebody "
-            "below you, or read what its runs printed. Stop and go reach everybody below it with "
-            "subtree.",
+            "Stop (ends its run), let go on, restart, pause (lets its run end), resume, update (to "
+            "its settings and program as they are now) or terminate somebody below you, or read "
+            "what its runs printed. Stop, go and terminate reach everybody below it with subtree.",
             ControlArguments,
             agent_control,
             mutates=True,

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from remit.clock import SECOND, from_iso
 from remit.entrypoints import budget_words
 from remit.entrypoints.http.document import camel
-from remit.entrypoints.web import agent_forms, asking
+from remit.entrypoints.web import agent_changes, agent_forms, asking
 from remit.entrypoints.web.site import Site, Visit
 from remit.entrypoints.web.words import with_readable_times
 from remit.errors import NotFound
@@ -46,7 +46,7 @@ def routes(site: Site) -> list[Route]:
         site.page("/agents/{agent}", show),
         site.page("/agents/{agent}/state", state),
     ]
-    return found + agent_forms.routes(site, show)
+    return found + agent_forms.routes(site, show) + agent_changes.routes(site)
 
 
 async def show(visit: Visit) -> Response:

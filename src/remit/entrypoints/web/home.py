@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from remit.entrypoints.asked import asks_for, asks_to
 from remit.entrypoints.web import asking
+from remit.entrypoints.web.outcome import ended_with_it
 from remit.entrypoints.web.site import Done, Site, Visit
 from remit.entrypoints.web.words import with_readable_times
 from remit.errors import BadInput, NotFound, RemitError
@@ -150,8 +151,7 @@ async def judge(visit: Visit) -> Done:
     outcome = visit.argument("outcome")
     if visit.form.text("verdict") == "accept":
         done = await visit.do(outcomes.complete, outcome=outcome)
-        ended = ", ".join(agent["name"] for agent in done["agents_ended"])
-        return Done("/", f"Accepted. {ended} ended with it." if ended else "Accepted.")
+        return Done("/", f"Accepted.{ended_with_it(done)}")
     await visit.do(submitting.send_back, outcome=outcome, note=visit.form.text("missing"))
     return Done("/", "Sent back to its owner.")
 

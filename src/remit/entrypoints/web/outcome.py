@@ -136,7 +136,16 @@ async def complete(visit: Visit) -> Done:
         evidence=_references(visit.form.text("evidence")),
         note=visit.form.text("note"),
     )
-    return Done(address(done["id"]), "Completed.")
+    return Done(address(done["id"]), f"Completed.{ended_with_it(done)}")
+
+
+def ended_with_it(done: Mapping[str, Any]) -> str:
+    """Who ended because an outcome was accepted, and the way back."""
+    names = [agent["name"] for agent in done["agents_ended"]]
+    if not names:
+        return ""
+    them = "them" if len(names) > 1 else "it"
+    return f" {', '.join(names)} ended with it; reopening brings {them} back."
 
 
 async def submit(visit: Visit) -> Done:
@@ -169,7 +178,10 @@ async def reopen(visit: Visit) -> Done:
     done = await visit.do(
         outcomes.reopen, outcome=visit.argument("outcome"), note=visit.form.text("reopen_note")
     )
-    return Done(address(done["id"]), "It is open again.")
+    back = ", ".join(agent["name"] for agent in done["agents_restored"])
+    gone = "".join(f" {one['name']} stays ended: {one['why']}." for one in done["not_restored"])
+    works = " works again." if len(done["agents_restored"]) == 1 else " work again."
+    return Done(address(done["id"]), f"It is open again.{f' {back}{works}' if back else ''}{gone}")
 
 
 async def delegate(visit: Visit) -> Done:

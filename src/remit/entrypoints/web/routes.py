@@ -11,6 +11,7 @@ from remit.entrypoints.web import (
     agent,
     approvals,
     company,
+    company_levels,
     company_settings,
     events,
     file,
@@ -32,6 +33,7 @@ from remit.entrypoints.web.site import Site
 _PAGES = (
     home,
     company,
+    company_levels,
     company_settings,
     account,
     org,

@@ -104,6 +104,7 @@ def company(value: Company, members: Sequence[Member], seats: Mapping[str, str])
         "review_hours": value.review_hours,
         # Only what was set: where there is no limit it is 0.
         "limits": {name: limit or 0 for name, limit in json.loads(value.limits).items()} or None,
+        "permission_policy": value.permission_policy,
         "created_at": to_iso(value.created_at),
         "people": [
             {

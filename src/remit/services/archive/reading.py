@@ -17,7 +17,7 @@ from remit.model.limit import changed as with_limits
 from remit.model.mail import Messaging
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
 from remit.model.permission import CAN_CREATE_AGENTS as _HIRING
-from remit.model.permission import PermissionLevel, permissions
+from remit.model.permission import PermissionLevel, permissions, policy
 from remit.model.text import clean_line, clean_text
 from remit.services.archive import governance, layout, mail
 from remit.services.archive.fields import Fields
@@ -77,6 +77,7 @@ def _company(fields: Fields) -> Company:
         chat_llm_provider=_default(fields, "chat_llm_provider"),
         chat_llm_model=_default(fields, "chat_llm_model"),
         review_hours=review_hours(_default(fields, "review_hours") or ""),
+        permission_policy=fields.maybe("permission_policy", _policy) or "{}",
         created_at=fields.time("created_at"),
         limits=_limits(fields),
     )
@@ -93,6 +94,13 @@ def _limits(fields: Fields) -> str:
         return "{}" if given is None else with_limits("{}", given)
     except BadInput as error:
         raise fields.wrong("limits", f"are refused: {error.sentence.rstrip('.')}") from None
+
+
+def _policy(text: object) -> str:
+    try:
+        return policy(str(text)).stored()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput("It is no permission policy.") from None
 
 
 def _default(fields: Fields, name: str) -> str | None:

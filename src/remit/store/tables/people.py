@@ -34,6 +34,8 @@ companies = Table(
     Column("review_hours", Text, nullable=False, server_default="1, 4, 24"),
     # JSON: the limits that somebody set; the others are as they come.
     Column("limits", Text, nullable=False, server_default="{}"),
+    # JSON: what the permission levels bundle, where the board changed it.
+    Column("permission_policy", Text, nullable=False, server_default="{}"),
     Column("created_at", Time, nullable=False),
     one_of("messaging", "chain", "team", "subtree", "open"),
 )

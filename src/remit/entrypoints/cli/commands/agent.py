@@ -87,12 +87,65 @@ def create(session: Session, /, **said: Any) -> None:
 
 @agent.command()
 @click.argument("name")
+@click.option("--subtree", is_flag=True, help="Everybody below it, too, all or none.")
+@click.option("--dry-run", is_flag=True, help="Only tell who and what would end.")
+@click.option("--yes", is_flag=True, help="Do not ask before, with --subtree.")
 @pass_session
-def terminate(session: Session, name: str) -> None:
+def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bool) -> None:
     """End an agent; its history stays."""
     target = path("agents", session.agent_id(name), "terminate")
-    answer = session.client.send("POST", target)
-    session.show(answer, lambda one: output.say(f"{one['name']} is terminated."))
+    body = {"subtree": subtree, "dryRun": dry_run}
+    if subtree and not dry_run and not yes:
+        if session.as_json:
+            raise click.UsageError("terminate --subtree with --json needs --yes.")
+        _draw_ended(session.client.send("POST", target, {**body, "dryRun": True}))
+        if not click.confirm("End all of them?", err=True):
+            raise BadInput("Nobody was terminated.", "Repeat it with --yes if you are sure.")
+    session.show(session.client.send("POST", target, body), _draw_ended)
+
+
+def _draw_ended(one: dict[str, Any]) -> None:
+    preview = one["dryRun"]
+    if len(one["agentsEnded"]) == 1:
+        would = "would be" if preview else "is"
+        output.say(f"{one['name']} {would} terminated.")
+    else:
+        names = ", ".join(agent["name"] for agent in one["agentsEnded"])
+        would = "would end" if preview else "ended"
+        output.say(f"{len(one['agentsEnded'])} agents {would}: {names}.")
+    for outcome in one["outcomesMoved"]:
+        output.say(f"  {outcome['title']} goes to {outcome['owner']}.")
+    if preview:
+        output.say(f"  {len(one['outcomesClosed'])} outcomes would be closed. Nothing was changed.")
+
+
+@agent.command()
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
+@pass_session
+def update(session: Session, name: str, dry_run: bool) -> None:
+    """Let an agent take over its settings and its program as they are now, in a new session."""
+    target = path("agents", session.agent_id(name), "update")
+    answer = session.client.send("POST", target, {"dryRun": dry_run})
+
+    def draw(one: dict[str, Any]) -> None:
+        if one["dryRun"]:
+            output.say("This would change (nothing was changed):")
+        for change in one["changes"]:
+            was, now = (output.as_json(change[key], one_line=True) for key in ("was", "now"))
+            output.say(f"  {change['path']}: {was} → {now}")
+        if not one["changes"]:
+            output.say("Its settings stay as they are.")
+        if one["approval"]:
+            output.say(f"That waits for approval {one['approval']['id']}.")
+            return
+        if one["runTold"]:
+            output.say("Its run is told to save its state and end; it is started again afterwards.")
+        if not one["dryRun"]:
+            session_ended = "; its conversation ended" if one["sessionEnded"] else ""
+            output.say(f"{one['name']} is at revision {one['revision']}{session_ended}.")
+
+    session.show(answer, draw)
 
 
 @agent.command()

@@ -1,4 +1,4 @@
-"""`remit company`: create, list, show, set."""
+"""`remit company`: create, list, show, set; and its permission policy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.archive import export, import_
 from remit.entrypoints.cli.commands.hiring import json_object
+from remit.entrypoints.cli.commands.policy import policy
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 from remit.model.limit import WORDS, Limit, amount_shown
 
@@ -164,5 +165,6 @@ def _waits(flag: bool | None) -> str | None:
     return None if flag is None else "wait for the board" if flag else "take effect at once"
 
 
+company.add_command(policy)
 company.add_command(export)
 company.add_command(import_)

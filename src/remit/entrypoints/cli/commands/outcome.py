@@ -300,7 +300,29 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
 
 def _finish(session: Session, id_: str, verb: str, body: dict[str, Any]) -> None:
     target = path("outcomes", view.outcome_id(session, id_), verb)
-    session.show(session.client.send("POST", target, body), lambda one: view.draw(session, one))
+    answer = session.client.send("POST", target, body)
+
+    def draw(one: dict[str, Any]) -> None:
+        view.draw(session, one)
+        for sentence in _consequences(one):
+            output.say(sentence)
+
+    session.show(answer, draw)
+
+
+def _consequences(one: dict[str, Any]) -> list[str]:
+    """Which agents ended, or came back."""
+    said = []
+    if one.get("agentsEnded"):
+        first, *below = (agent["name"] for agent in one["agentsEnded"])
+        more = f" and {len(below)} below" if below else ""
+        them = "them" if below else "it"
+        said.append(f"Ends {first}{more}; `remit outcome reopen {one['id']}` brings {them} back.")
+    if one.get("agentsRestored"):
+        names = ", ".join(agent["name"] for agent in one["agentsRestored"])
+        said.append(f"Back at work: {names}, with new credentials and a new session.")
+    said += [f"{gone['name']} stays ended: {gone['why']}." for gone in one.get("notRestored", ())]
+    return said
 
 
 outcome.add_command(graph)

@@ -1,0 +1,145 @@
+"""Taking an acceptance back: the agents that it ended work again, on what it closed along.
+
+They come back under their ids, in their places, paused if they were, with what they held; with new
+credentials and a new session. Links to channels, background jobs and letters that nobody took up
+stay ended. Whoever cannot come back is named with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from remit.errors import BadInput, Conflict
+from remit.model.agent import OPERATIONAL, Agent, AgentStatus
+from remit.model.outcome import Outcome, OutcomeStatus
+from remit.model.text import name_key
+from remit.services import finishing, grants, ledger, lookup, tree
+from remit.services.command import Context
+from remit.store import agents as agent_statements
+from remit.store import events as event_log
+from remit.store import grants as grant_statements
+from remit.store import outcomes as statements
+from remit.store import runs as run_statements
+
+
+@dataclass
+class Restored:
+    agents: list[Agent] = field(default_factory=list)
+    #: Who stays gone, by name, and why.
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def has(self, agent: str) -> bool:
+        return any(one.id == agent for one in self.agents)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "agents_restored": [{"id": one.id, "name": one.name} for one in self.agents],
+            "not_restored": [{"name": name, "why": why} for name, why in self.left_out.items()],
+        }
+
+
+def take_back(ctx: Context, outcome: Outcome) -> Restored:
+    """Open a finished outcome again, with everything that ended because it was accepted."""
+    restored = Restored()
+    was_accepted = outcome.status is OutcomeStatus.COMPLETED
+    verdict = _details(ctx, f"outcome:{outcome.id}", "outcome.complete") if was_accepted else {}
+    _bring_back_agents(ctx, verdict.get("agents_were", {}), restored)
+    finishing.reopen_outcome(ctx, outcome, keep_owner=restored.has(outcome.owner_id))
+    if restored.agents:
+        lost = [*verdict["revoked"], *_reopen_parts(ctx, outcome, verdict["closed"], restored)]
+        for agent in restored.agents:
+            _give_mandate_back(ctx, agent, outcome)
+            lost += _details(ctx, f"agent:{agent.id}", "agent.terminate")["revoked"]
+        _give_again(ctx, lost)
+    return restored
+
+
+def _details(ctx: Context, resource: str, action: str) -> dict[str, Any]:
+    """What the record says about the last time that something was done."""
+    found = ctx.tx.one(event_log.LAST_OF, company=ctx.company, resource=resource, action=action)
+    known: dict[str, Any] = {} if found is None else json.loads(found.details)
+    return known
+
+
+def _bring_back_agents(ctx: Context, were: Mapping[str, str], restored: Restored) -> None:
+    ended = [agent for one in were if (agent := lookup.agent_row(ctx, one)) is not None]
+    # Bosses come first: nobody is put below somebody who is gone.
+    for agent in sorted(ended, key=lambda one: len(ctx.place(one.id))):
+        was = AgentStatus(were[agent.id])
+        if agent.status is not AgentStatus.TERMINATED or was not in OPERATIONAL:
+            continue
+        why = _why_not(ctx, agent)
+        if why is not None:
+            restored.left_out[agent.name] = why
+            continue
+        ctx.tx.run(run_statements.FORGET_SESSION, agent=agent.id)
+        tree.reinstate(ctx, agent, paused=was is AgentStatus.PAUSED)
+        working = lookup.agent_row(ctx, agent.id)
+        assert working is not None
+        ledger.open_accounts(ctx, working)
+        restored.agents.append(working)
+
+
+def _why_not(ctx: Context, agent: Agent) -> str | None:
+    if tree.is_purged(ctx, agent):
+        return "it was purged since"
+    if ctx.tx.one(
+        agent_statements.LIVING_AGENT_BY_NAME, company=ctx.company, name_key=name_key(agent.name)
+    ):
+        return "another agent has its name by now"
+    if agent.boss_id is None:
+        return None
+    boss = lookup.agent_row(ctx, agent.boss_id)
+    assert boss is not None
+    try:
+        tree.check_boss(ctx, boss)
+    except (Conflict, BadInput) as error:
+        return error.sentence.rstrip(".")
+    return None
+
+
+def _reopen_parts(
+    ctx: Context, outcome: Outcome, closed: Sequence[str], restored: Restored
+) -> list[str]:
+    """What was closed along and not touched since; answers the grants that had ended with it."""
+    lost: list[str] = []
+    for one in closed:
+        part = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=one)
+        assert part is not None, "outcomes are never deleted"
+        if part.status is OutcomeStatus.CLOSED and part.finished_at == outcome.finished_at:
+            lost += _details(ctx, f"outcome:{part.id}", "outcome.close").get("revoked", ())
+            _reopen(ctx, part, outcome, keep_owner=restored.has(part.owner_id))
+    return lost
+
+
+def _give_mandate_back(ctx: Context, agent: Agent, accepted: Outcome) -> None:
+    """Whoever works has its mandate, also one that went to somebody above meanwhile."""
+    mandate = ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=agent.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.status is not OutcomeStatus.OPEN:
+        _reopen(ctx, mandate, accepted, keep_owner=True)
+    if mandate.owner_id != agent.id:
+        tree.hand_over(ctx, mandate.id, agent.id, delegated=True, delegator=agent.boss_id)
+
+
+def _reopen(ctx: Context, part: Outcome, accepted: Outcome, *, keep_owner: bool) -> None:
+    finishing.reopen_outcome(ctx, part, keep_owner=keep_owner)
+    ctx.record(
+        "outcome.reopen",
+        f"outcome:{part.id}",
+        {"note": f"reopened with {accepted.title}", "was": part.status.value},
+    )
+
+
+def _give_again(ctx: Context, lost: Sequence[str]) -> None:
+    """What was held and ended with the acceptance, as far as it could be given now."""
+    again: dict[str, str] = {}
+    for one in sorted(set(lost)):
+        was = ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=one)
+        assert was is not None, "grants are never deleted"
+        new = grants.give_again(ctx, was, again.get(was.parent_id or ""))
+        if new is not None:
+            again[was.id] = new.id
