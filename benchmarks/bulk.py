@@ -115,6 +115,7 @@ def make_programs(here: Office, command: str) -> None:
             ),
             {"config": config},
         )
+        connection.execute(text("UPDATE outcomes SET news = 1 WHERE title LIKE 'Mandate %'"))
 
 
 def fill_leases(here: Office, agents: Sequence[str], awake: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from remit.app import App
 from remit.entrypoints.serve import running
 from remit.runtime.worker import Worker
-from remit.services import agents, configuration, runs, threads
+from remit.services import accounts, agents, configuration, runs, threads
 from remit.services.identity import Caller
 from remit.settings import Settings, load
 
@@ -77,6 +77,19 @@ class Stage:
     async def log(self, run: Answer) -> str:
         found = await self.app.gate(self.board, runs.log, run=run["id"])
         return "".join(piece["text"] for piece in found["pieces"])
+
+    async def accounts(self) -> list[Answer]:
+        return await self.app.gate(self.board, accounts.listing, company=None)
+
+    async def deliveries(self) -> list[tuple[str, int]]:
+        """What became of the mail to agents: its state, and how many attempts count."""
+        found = await self.app.gate(self.board, threads.listing, company=None)
+        return [
+            (one["status"], one["attempt"])
+            for message in found
+            for one in message["deliveries"]
+            if one["to"].startswith("agent:")
+        ]
 
     async def mail(self) -> list[str]:
         """What the board has not read."""

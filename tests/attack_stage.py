@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.ids import Ids
-from remit.services import claiming
+from remit.services import claiming, runs
 from remit.services.identity import as_system
 from tests.http_client import Client
 from tests.test_mcp_tools import Site, serving
@@ -163,6 +163,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "repo": str(repo.get("id", "")) or f"{word}-site",
             "binding": binding["id"],
             "sent": sent["id"],
+            "account": closed_account(site, board, here, f"{word}-closed"),
         },
         {
             "agent name": f"{word}-boss",
@@ -177,6 +178,29 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
         chief,
         Client(site.url, binding["token"]),
     )
+
+
+def closed_account(site: Site, board: Client, here: str, name: str) -> str:
+    """An account that a provider has closed."""
+    about = {
+        "name": name,
+        "adapterType": "claude",
+        "adapterConfig": {"secretRef": "absent"},
+        "purpose": "Try it",
+        "perpetual": False,
+    }
+    agent = board.must("POST", f"{here}/agents", about)["id"]
+
+    async def work() -> None:
+        gate, run = site.app.gate, site.app.ids.new()
+        place = str(site.app.settings.workspaces / run)
+        claimed: Any = {"agent": agent, "run": run, "workspace": place, "worker": "w"}
+        await gate(as_system(), claiming.claim, **claimed)
+        report = {"fault": "rate", "error": "The limit is reached."}
+        await gate(as_system(), runs.end, run=run, status="failed", report=report)
+
+    site.wait(work())
+    return str(board.must("GET", f"{here}/accounts")[0]["id"])
 
 
 def ended_run(site: Site, agent: str, printed: str = "a line") -> str:

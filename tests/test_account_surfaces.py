@@ -48,7 +48,8 @@ def test_accounts_are_listed_and_tried_over_http(office: Office) -> None:
     needs = office.board.must("GET", f"/api/needs-you?company={office.company}")
     (row,) = [one for one in needs if one["id"] == account["id"]]
     assert (row["kind"], row["agentId"]) == ("held", None)
-    assert "1 agent waits for it." in row["title"]
+    assert row["title"] == "claude:over-http cannot be used"
+    assert "1 agent waits for it." in row["cause"]
     path = office.path(f"accounts/{account['id']}/retry")
     assert office.as_agent(agent)("POST", path).status == 403
     assert office.board.must("POST", path)["triedAt"] < account["triedAt"]
@@ -90,7 +91,8 @@ def test_the_command_line_says_what_is_closed_and_brings_letters_back(only: Home
         url,
         "INSERT INTO accounts (id, company_id, kind, name, adapter_type, endpoint, credential,"
         " state, fault, cause, since, until, probe_at, failures, started, created_at)"
-        " SELECT lower(hex(randomblob(16))), id, 'account', 'claude:key', 'claude', '', 'secret:key',"
+        " SELECT lower(hex(randomblob(16))), id, 'account', 'claude:key', 'claude', '',"
+        " 'secret:key',"
         " 'closed', 'rate', 'usage limit reached', 1, 2000000000000000, 2000000000000000, 1, 0, 1"
         " FROM companies",
     )

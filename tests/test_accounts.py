@@ -35,7 +35,7 @@ from tests.company import Answer, Company, Member, Run
 from tests.mailing import send, take
 from tests.working import NOWHERE, claim, end, held, told, why_idle
 
-MODEL = {"adapter_type": "claude", "adapter_config": {"secretRef": "key"}}
+MODEL: dict[str, Any] = {"adapter_type": "claude", "adapter_config": {"secretRef": "key"}}
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_one_fault_closes_an_account_for_everybody_and_one_good_answer_opens_it(
     assert why_idle(company, two) == "held"
     sentence = company.call(company.board, idleness.why_idle, agent=two.id)["sentence"]
     assert "claude:key" in sentence
-    assert account["until"] in sentence
+    assert f"until {account['until'][:19]}Z" in sentence
 
     clock.advance(5 * HOUR)
     assert len(ready(company)) == 1
@@ -149,7 +149,7 @@ def test_at_most_one_run_tries_a_closed_account_however_many_workers_want_to(
     start_all(company)
     clock.advance(PROBES[0])
 
-    async def at_once() -> list[Any]:
+    async def at_once() -> Any:
         return await asyncio.gather(
             *(
                 company.app.gate(
@@ -535,7 +535,7 @@ def test_200_agents_on_an_account_that_is_closed_for_five_hours(
     assert provider.most_trying == 1
     assert set(many.sql("SELECT status FROM deliveries WHERE agent_id IS NOT NULL")) == {("done",)}
     assert count_status(many, "error") == count_status(many, "paused") == 0
-    assert told(many) == ["claude:key cannot be used: rate"]
+    assert [one for one in told(many) if one] == ["claude:key cannot be used: rate"]
 
 
 def count_status(company: Company, status: str) -> int:

@@ -338,13 +338,33 @@ def test_an_agent_elsewhere_is_told_what_it_needs_and_no_redirect_is_followed(
             assert run["final_response"] == "done"
             assert (run["tokens_in"], run["tokens_out"]) == (7, 2)
             assert task["remit"]["token"] not in await at.log(run)
-            for status, reason in ((302, "redirected"), (500, "remote_error"), (403, "auth")):
-                remote.status = status
-                before = len(await at.runs())
-                await at.send(f"Please do it, {status}.")
-                found = await at.over(before + 1)
-                assert (found[before]["status"], found[before]["exit_reason"]) == ("failed", reason)
+            remote.status = 302
+            before = len(await at.runs())
+            await at.send("Please do it, 302.")
+            found = await at.over(before + 1)
+            ended = (found[before]["status"], found[before]["exit_reason"])
+            assert ended == ("failed", "redirected")
             assert "/elsewhere" not in remote.paths()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(404, "remote_error"), (500, "overloaded"), (403, "auth")]
+)
+def test_an_agent_elsewhere_that_answers_with_an_error_says_whose_fault_it_is(
+    status: int, reason: str, tmp_path: Path, stack: ExitStack
+) -> None:
+    """Each in a company of its own: trouble of the other side holds everybody who depends on it."""
+
+    async def story() -> None:
+        remote = stack.enter_context(Remote())
+        remote.status = status
+        async with stage(tmp_path) as at:
+            await at.cast("http", {"url": f"{remote.url}/run"})
+            await at.send("Please do it.")
+            (run, *_) = await at.over()
+            assert (run["status"], run["exit_reason"]) == ("failed", reason)
 
     asyncio.run(story())
 

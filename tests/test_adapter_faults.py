@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from remit.adapters import faults
+from remit.adapters import answers, claude_cli, codex_cli, faults
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso
-from remit.model.fault import Fault
+from remit.model.fault import Fault, fault_of
+from remit.runtime.processes import LONGEST_LINE, ChildProcess
+from tests.company import Company
+from tests.mailing import look, send
+from tests.working import at_work, listed, over, program
 
 NOW = from_iso("2026-03-02T10:00:00+00:00")
 
@@ -78,6 +86,12 @@ SAID: list[tuple[str, Fault | None, Micros | None]] = [
     ("API Error: Connection error.", Fault.NETWORK, None),
     ("API Error: Unable to connect to API (ECONNREFUSED)", Fault.NETWORK, None),
     ("getaddrinfo ENOTFOUND api.anthropic.com", Fault.NETWORK, None),
+    (
+        "API Error: Connection to the API was lost (ECONNRESET). This is usually temporary.",
+        Fault.NETWORK,
+        None,
+    ),
+    ("API Error: API returned an empty or malformed response (HTTP 200)", Fault.NETWORK, None),
     ("Prompt is too long", Fault.CONTEXT, None),
     ("error: unknown option '--exclude-dynamic-system-prompt-sections'", Fault.SETUP, None),
     # Codex
@@ -128,6 +142,7 @@ SAID: list[tuple[str, Fault | None, Micros | None]] = [
     ("Missing environment variable: `OPENAI_API_KEY`.", Fault.AUTH, None),
     # Libraries and servers
     ("status_code: 429, model_name: x, body: {'retry_after': 30}", Fault.RATE, NOW + 30 * SECOND),
+    ("Failed to decode response as JSON: Unterminated string", Fault.NETWORK, None),
     ("status_code: 503, model_name: x, body: None", Fault.OVERLOAD, None),
     ("HTTP/1.1 402 Payment Required", Fault.BILLING, None),
     ("Too many requests, retry after 2m 30s", Fault.RATE, NOW + 150 * SECOND),
@@ -191,3 +206,151 @@ def test_a_time_that_passed_and_one_that_is_none_are_no_times() -> None:
         assert seen is not None
         assert seen.fault is Fault.RATE
         assert seen.until is None or seen.until > NOW
+
+
+# ── as programs say it ──────────────────────────────────────────────────────────────────────────
+
+
+def heard(*events: dict[str, Any]) -> claude_cli.Events:
+    """What Claude printed, read."""
+    found = claude_cli.Events(with_tools=False)
+    for event in events:
+        found.read(json.dumps(event))
+    return found
+
+
+def streamed(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": "stream_event", "event": {"type": kind, **more}, "parent_tool_use_id": None}
+
+
+BEGUN = streamed("message_start", message={"id": "m", "usage": {"input_tokens": 5}})
+ENDED = streamed("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3})
+GOOD = {"type": "result", "subtype": "success", "is_error": False, "result": "I am going to"}
+
+
+@pytest.mark.requirement("FX-09")
+def test_an_answer_that_was_cut_off_in_the_middle_is_no_result() -> None:
+    torso = heard(BEGUN, streamed("content_block_delta"), GOOD).outcome(0)
+    assert (torso.ok, torso.reason, torso.text) == (False, "cut_off", "")
+    assert fault_of(torso.fault, torso.reason) is Fault.NETWORK
+    whole = heard(BEGUN, ENDED, GOOD).outcome(0)
+    assert (whole.ok, whole.text) == (True, "I am going to")
+    # It tried again, and that time the answer came, streamed or in one piece.
+    again = heard(BEGUN, BEGUN, ENDED, GOOD).outcome(0)
+    message = {"id": "n", "stop_reason": "end_turn", "usage": {}}
+    at_once = heard(BEGUN, {"type": "assistant", "message": message}, GOOD).outcome(0)
+    assert again.ok
+    assert at_once.ok
+    # What a helper of it says is not its own answer.
+    of_helper = {**BEGUN, "parent_tool_use_id": "t"}
+    assert heard(BEGUN, ENDED, of_helper, GOOD).outcome(0).ok
+
+
+@pytest.mark.requirement("FX-09")
+def test_what_claude_says_has_its_fault() -> None:
+    def failed(said: str, **more: Any) -> tuple[str | None, bool]:
+        event = {"type": "result", "is_error": True, "terminal_reason": "api_error", **more}
+        found = heard({**event, "result": said}).outcome(1)
+        assert not found.ok
+        return found.fault, found.until is not None
+
+    assert failed("API Error: 500 x", api_error_status=500) == ("overload", False)
+    assert failed("x", api_error_status=429) == ("rate", False)
+    limit = "You've hit your limit · resets 3pm (UTC)"
+    assert failed(limit, api_error_status=429) == ("rate", True)
+    assert failed("Credit balance is too low", api_error_status=400) == ("billing", False)
+    assert failed("Not logged in · Please run /login", terminal_reason=None) == ("auth", False)
+    assert failed("I met a rate limit in the text.", terminal_reason="error") == (None, False)
+    turns = heard({"type": "result", "subtype": "error_max_turns", "is_error": True}).outcome(1)
+    assert turns.reason == "max_turns"
+    retry = {"type": "system", "subtype": "api_retry", "error_status": 429}
+    waits = heard({**retry, "retry_delay_ms": 3_600_000, "error": "rate_limit"})
+    assert waits.hopeless is not None
+    assert (waits.outcome(143).fault, waits.outcome(143).until is not None) == ("rate", True)
+    unpaid = heard({**retry, "error_status": 402, "error": "x"}).outcome(143)
+    assert (unpaid.fault, unpaid.reason) == ("billing", "billing")
+
+
+@pytest.mark.requirement("FX-09")
+def test_a_flag_that_is_rejected_is_named_and_a_matter_of_the_set_up() -> None:
+    complaint = "(node) a warning\nerror: unknown option '--strict-mcp-config'"
+    found = heard().outcome(1, complaint)
+    assert found.error == (
+        "Claude ended with 1 and no result: error: unknown option '--strict-mcp-config'"
+    )
+    assert found.fault == "setup"
+    codex = codex_cli.Events().outcome(2, "error: unexpected argument '--ephemeral' found")
+    assert (codex.fault, codex.reason) == ("setup", "program")
+    assert heard().outcome(1).fault is None
+    # Once it talked to a model, what it printed at the end is no matter of how it was called.
+    assert heard(BEGUN).outcome(1, complaint).fault is None
+
+
+@pytest.mark.requirement("FX-09")
+def test_last_words_of_megabytes_are_cut_and_not_dropped() -> None:
+    def printed(**event: Any) -> str:
+        return json.dumps(event, separators=(",", ":"))
+
+    words = "long words " * 300_000
+    cut = claude_cli.Events(with_tools=False)
+    cut.read(printed(duration_api_ms=5, session_id="s", is_error=False, result=words)[:2_000_000])
+    found = cut.outcome(0)
+    assert found.ok
+    assert words.startswith(found.text)
+    assert len(found.text) >= 10_000
+    half = claude_cli.Events(with_tools=False)
+    half.read(printed(duration_api_ms=5, result='a "quoted"\nü' * 9)[:81])
+    assert half.outcome(0).text.startswith('a "quoted"\nü')
+
+
+def test_a_line_of_three_megabytes_comes_whole(tmp_path: Path) -> None:
+    async def lines() -> list[int]:
+        child = await ChildProcess.begin(
+            ["/bin/sh", "-c", r"head -c 3000000 /dev/zero | tr '\0' x; echo; echo end"],
+            env={"PATH": "/usr/bin:/bin"},
+            cwd=tmp_path,
+            stdin=b"",
+            log=lambda *_: None,
+        )
+        found = [len(line) async for line in child.lines()]
+        await child.wait()
+        return found
+
+    assert LONGEST_LINE > 3_000_000
+    assert asyncio.run(lines()) == [3_000_000, 3]
+
+
+def test_a_program_and_an_agent_elsewhere_name_the_fault_themselves() -> None:
+    def said(**more: Any) -> tuple[str | None, Micros | None]:
+        found = answers.result_of({"ok": False, **more})
+        return found.fault, found.until
+
+    assert said(fault="rate", until="2026-03-02T10:00:00Z") == ("rate", NOW)
+    assert said(fault="rate", until=NOW // SECOND) == ("rate", NOW)
+    assert said(fault="overload", until="soon") == ("overload", None)
+    assert said(fault="nonsense", until=5) == (None, None)
+    assert said(fault=5) == said(until=5) == (None, None)
+    assert answers.result_of({"ok": True, "fault": "rate"}).fault is None
+
+
+@pytest.mark.requirement("FX-08", "FX-09")
+def test_a_program_that_is_not_there_holds_its_set_up_and_its_letter_waits(small: Company) -> None:
+    dev = program(small, "dev", "true", config={"command": "/no/such/program", "args": []})
+    send(small, small.board, "agent:dev")
+    at_work(small, over(small, dev))
+    (run,) = listed(small, dev)
+    assert (run["fault"], run["status"]) == ("setup", "failed"), run
+    assert "/no/such/program" in run["error"]
+    (letter,) = look(small, dev)
+    assert (letter["attempt"], letter["may_have_been_handled"]) == (1, False)
+
+
+@pytest.mark.requirement("FX-08")
+def test_a_program_that_says_that_a_limit_is_reached_is_waited_for(small: Company) -> None:
+    script = """echo '{"ok": false, "fault": "rate", "until": 4102444800, "error": "Enough."}'"""
+    dev = program(small, "dev", script)
+    send(small, small.board, "agent:dev")
+    at_work(small, over(small, dev))
+    (run,) = listed(small, dev)
+    assert (run["fault"], run["error"]) == ("rate", "Enough.")
+    assert run["fault_until"].startswith("2100-01-01")

@@ -33,19 +33,19 @@ from remit.services import (
     policies,
     questions,
     reorganise,
-    runs,
     schedules,
     waiting,
 )
 from remit.services.archive import checking, folder, reading, tar
 from remit.services.archive.text import dump, load, split_prose, with_prose
-from remit.services.identity import Caller, as_system
+from remit.services.identity import Caller
 from remit.services.redaction import REMOVED, without_secrets
 from remit.settings import load as load_settings
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
 from tests.http_client import serving
 from tests.test_cli import Home, refused, remit
+from tests.working import end
 
 __all__ = ["remit"]  # the instance that the command line talks to
 
@@ -259,7 +259,7 @@ def write_mail(company: Company, engineer: Member, writer: Member, file: str) ->
         if not number:
             send(company, ceo, writer, "Too hard")
         assert len(company.call(run.caller, inbox.take)["messages"]) == 1
-        company.call(as_system(), runs.end, run=run.id, status="failed")
+        end(company, run, "failed", fault="message")
     asked = send(company, board, company.ceo, "", body="From a person, é ☃\n---\nfrom-board: no\n")
     company.call(ceo, inbox.acknowledge, ids=[asked["id"]])
     answer = send(company, ceo, "board", "For the board", reply_to=asked["id"])
@@ -666,7 +666,7 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
     assert letters["For one of them"]["to"] == "person"
     # What a run had taken up is as it is without that run.
     (reached,) = letters["Attached"]["deliveries"]
-    assert (reached["status"], reached["attempt"]) == ("queued", 2)
+    assert (reached["status"], reached["attempt"], reached["begun"]) == ("queued", 1, True)
     (reached,) = letters["Only once"]["deliveries"]
     assert (reached["status"], reached["ended_why"]) == ("done", "tried once, as asked")
 
@@ -690,7 +690,8 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
     ]
     run = other.run(Member(built.engineer.id, "engineer", ceo))
     taken = other.call(run.caller, inbox.take)["messages"]
-    assert [(one["subject"], one["attempt"]) for one in taken] == [("Attached", 2)]
+    found = [(one["subject"], one["may_have_been_handled"]) for one in taken]
+    assert found == [("Attached", True)]
     assert other.read(run.caller, built.file)[1].startswith(b"# See")
     other.call(run.caller, inbox.acknowledge, ids=[taken[0]["id"]])
     # New mail comes after all that was there.

@@ -96,7 +96,9 @@ def test_an_observer_changes_nothing_by_any_route(stage: Stage) -> None:
     here = f"/api/companies/{seen.company}"
     stage.operator.must("POST", f"{here}/users", {"name": "watcher", "role": "observer"})
     token = stage.operator.must("POST", f"{here}/users/watcher/tokens")["token"]
-    check_powerless(stage, seen, Client(stage.site.url, token), {"POST /api/login-links"})
+    # How they are told outside is their own affair.
+    own = {"POST /api/login-links", "PATCH /api/companies/{companyId}/notify"}
+    check_powerless(stage, seen, Client(stage.site.url, token), own)
 
 
 def test_an_agent_without_rights_changes_nothing_of_others_by_any_route(stage: Stage) -> None:
@@ -111,6 +113,8 @@ def test_an_agent_without_rights_changes_nothing_of_others_by_any_route(stage: S
         "POST /api/companies/{companyId}/files",
         "POST /api/companies/{companyId}/approvals",
         "POST /api/companies/{companyId}/questions",
+        # Of what is below it, which is nothing.
+        "POST /api/companies/{companyId}/dead-letters/revive",
     }
     check_powerless(stage, seen, Client(stage.site.url, token), own)
 

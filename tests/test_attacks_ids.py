@@ -48,7 +48,17 @@ FREE = frozenset(
             "expires_at",
             "deferred_until",
         ),
-        *("deliver_at", "adapter"),
+        *(
+            "deliver_at",
+            "adapter",
+            "webhook",
+            "reviewHours",
+            "fault",
+            "allow",
+            "deny",
+            "governs",
+            "until",
+        ),
         "cursor",  # a place in an order, not a thing
     }
 )
@@ -101,6 +111,8 @@ def like(reference: str) -> str:
     if not re.fullmatch(r"[0-9a-f-]{20,36}", rest):
         rest = rest.replace("their", "absent").replace("Theirs", "Absent")
         return f"{head}{colon}{rest}"
+    if "-" not in rest:
+        return f"{head}{colon}{'0123456789abcdef' * 2}"
     return f"{head}{colon}{_NOBODY[: len(rest)]}"
 
 
@@ -194,6 +206,7 @@ def bodies(ours: Estate) -> dict[str, Any]:
         "POST /api/companies/{companyId}/secrets": {"name": "s", "source": "env", "place": "X"},
         "POST /api/companies/{companyId}/mcp-servers": {"name": "m", "command": ["true"]},
         "POST /api/companies/{companyId}/repos": {"name": "more", "url": "/srv/more.git"},
+        "PATCH /api/companies/{companyId}/notify": {"webhook": "https://n.example/in"},
         "PATCH /api/outcomes/{id}": {"version": 1},
         "POST /api/outcomes/{id}/complete": {"evidence": [ids["file"]], "note": "done"},
         "POST /api/outcomes/{id}/submit": {"note": "done"},
@@ -269,6 +282,7 @@ OWN = {
     "secrets": "secret name",
     "mcp-servers": "server name",
     "bindings": "binding",
+    "accounts": "account",
 }
 
 
@@ -380,8 +394,13 @@ def test_no_route_tells_what_is_foreign_from_what_is_not_there(stage: Stage) -> 
 
 
 #: Places that nothing of one's own opens here: whoever calls would have to be the run itself.
-#: Or it would have to know how often an outcome was changed by then.
-UNTRIED = {"POST /api/runs/{id}/report {}.id", "PATCH /api/outcomes/{id} blockedBy.[]"}
+#: Or it would have to know how often an outcome was changed by then. Or to have something that can
+#: be handed in.
+UNTRIED = {
+    "POST /api/runs/{id}/report {}.id",
+    "PATCH /api/outcomes/{id} blockedBy.[]",
+    "POST /api/outcomes/{id}/submit evidence.[]",
+}
 
 
 def test_whatever_was_tried_is_looked_at(stage: Stage) -> None:
@@ -486,7 +505,7 @@ def given_to(tool: str, place: tuple[str, ...], ours: Estate) -> dict[str, Any]:
     given = arguments(ours).get(tool, {})
     if place[0] == "file_id":
         return {name: value for name, value in given.items() if name != "body"}
-    if place[0] == "request":
+    if place[0] == "request" and tool == "capability_grant":
         return {}
     if place[0] == "grants":
         grant = {"resource": f"kb_file:{ours.ids['file']}", "level": "read"}
@@ -533,6 +552,8 @@ UNTRIED_TOOLS = {
     "hire_agent grants.[].scope",
     # By then it would have to know how often the outcome was changed.
     "outcome_update blocked_by.[]",
+    # Nobody delegated anything to it that it could hand in.
+    "outcome_submit evidence.[]",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.clock import SystemClock
-from remit.services import approvals, configuration, run_reports, runs
+from remit.services import approvals, configuration, idleness, run_reports, runs
 from remit.services.identity import as_system
 from remit.testing import ToolRefused
 from tests.budgeting import set_budget
@@ -29,7 +29,9 @@ def test_a_budget_is_set_handed_over_and_seen_over_http(world: World) -> None:
     board.must("PATCH", f"/agents/{ceo}", {"budgetMonthlyCents": 500, "budgetMonthlyTokens": 900})
     board.must("PATCH", f"/agents/{world.manager_id}", {"budgetMonthlyTokens": 400})
     seen = board.must("GET", f"/agents/{ceo}/budget")
-    assert {"agentId", "name", "month", "until", "money", "tokens", "stoppedAt"} == set(seen)
+    assert set(seen) == {
+        *("agentId", "name", "month", "until", "money", "tokens", "stoppedAt", "limits")
+    }
     assert seen["tokens"] == {
         "limit": 900,
         "reserved": 400,
@@ -130,6 +132,8 @@ def test_budgets_are_set_and_seen_on_the_command_line(only: Home) -> None:
         "  money: $35.00 left of $50.00 a month",
         "    $15.00 reserved for those below",
         "  tokens: 1,000 left of 1,000 a month",
+        "  limits: 60 runs an hour, 20,000,000 tokens a day (0 today)",
+        "    the company has spent $0.00 of $50.00 today",
     ]
     lived = only("agent", "budget", "helper").out
     assert "tokens: lives on chief's budget, 1,000 left" in lived
@@ -215,7 +219,11 @@ def test_why_somebody_is_idle_says_that_its_adapter_cannot_be_used(
     dev = company.agent("dev", adapter_type="claude", perpetual=True)
     send(company, company.board, "agent:dev", "Please do it.")
     at_work(company, over(company, dev))
-    assert why_idle(company, dev) == "no_adapter"
+    # Its set-up is closed for everybody who needs it, and it says what is missing.
+    assert why_idle(company, dev) == "held"
+    told = company.call(company.board, idleness.why_idle, agent="dev")["sentence"]
+    assert "setup" in told, told
+    assert "`remit adapter test claude` says what is missing" in told, told
     # Another adapter is another story, and so is a run that ended otherwise.
     company.call(
         company.board,

@@ -20,7 +20,10 @@ from tests.cli_forks import Forks
 SOURCE = Path(__file__).parent.parent / "src"
 MODULE = "remit.entrypoints.cli.main"
 NOWHERE = "http://127.0.0.1:1"
-WELCOME = {"url", "pid", "login_url", "token_file", "agent", "can_work", "sentence", "restored"}
+WELCOME = {
+    *("url", "pid", "login_url", "token_file", "agent", "can_work", "sentence"),
+    *("spending", "restored"),
+}
 
 
 class Result(NamedTuple):
@@ -108,17 +111,21 @@ def remit(
         stderr=subprocess.DEVNULL,
         env=home.environment,
     ) as instance:
-        assert instance.stdout is not None
-        text = ""
-        while not text.endswith("}\n"):
-            line = instance.stdout.readline().decode()
-            assert line, f"the instance did not start; it said {text!r}"
-            text += line
-        welcome = json.loads(text)
-        assert set(welcome) == WELCOME
-        yield home
-        instance.send_signal(signal.SIGTERM)
-        assert instance.wait(30) == 0
+        try:
+            assert instance.stdout is not None
+            text = ""
+            while not text.endswith("}\n"):
+                line = instance.stdout.readline().decode()
+                assert line, f"the instance did not start; it said {text!r}"
+                text += line
+            welcome = json.loads(text)
+            assert set(welcome) == WELCOME
+            yield home
+            instance.send_signal(signal.SIGTERM)
+            assert instance.wait(30) == 0
+        finally:
+            # Else a failed check above waits forever for an instance that nobody ends.
+            instance.kill()
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_a_letter_that_breaks_whoever_reads_it_is_found_and_set_aside(
         for one in company.call(company.board, waiting.needs_you, company=company.id)
         if one["kind"] == "dead_letter"
     ]
-    assert inbox.BROKE in dead["title"]
+    assert inbox.BROKE in dead["cause"]
     assert why_idle(company, dev) == "no_work"
 
 
@@ -337,7 +337,7 @@ def test_an_agent_elsewhere_names_the_fault_itself(small: Company, clock: Virtua
     with pytest.raises(Exception, match="is not a fault"):
         small.call(run.caller, run_reports.submit, **said, fault="nonsense")
     small.call(run.caller, run_reports.submit, **said, fault="rate", until="2030-01-01T00:00:00Z")
-    found = small.call(as_system(), run_reports.read, run=run.id)
+    found: Any = small.call(as_system(), run_reports.read, run=run.id)
     assert found["fault"] == "rate"
     assert found["fault_until"] == 1893456000 * SECOND
 

@@ -388,7 +388,8 @@ def test_a_hire_is_withdrawn_when_its_outcome_is_finished(company: Company, who:
     assert seen(company, made["approval"])["status"] == "cancelled"
     assert status(company, part) == "terminated"
     told = [one["subject"] for one in letters(company, company.ceo)]
-    assert told == (["Cancelled: hire taker as general"] if who == "board" else [])
+    by_board = ["Closed: Goal", "Cancelled: hire taker as general"]
+    assert told == (by_board if who == "board" else [])
 
 
 def test_a_hire_is_withdrawn_when_its_outcome_is_reclaimed(company: Company) -> None:

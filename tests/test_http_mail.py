@@ -255,10 +255,41 @@ def test_mail_is_held_until_its_time_and_can_be_taken_back(world: World) -> None
     assert world.boss_client("POST", path).status == 404
     assert world.board.must("POST", path)["status"] == "cancelled"
     assert world.board("POST", path).status == 409
-    assert (
-        world.board("POST", f"/api/messages/{world.send(world.board, 'boss')['id']}/cancel").status
-        == 409
-    )
+    delivered = world.send(world.boss_client, "worker")
+    assert world.board("POST", f"/api/messages/{delivered['id']}/cancel").status == 409
+
+
+@pytest.mark.requirement("FX-51", "FX-19")
+def test_a_letter_of_a_person_is_followed_and_taken_back(world: World) -> None:
+    wish = world.send(world.board, "boss", "Build it")
+    trace = world.board.must("GET", f"/api/messages/{wish['id']}/trace")
+    assert (trace["messageId"], trace["state"]) == (wish["id"], "queued")
+    for who, status in ((world.boss_client, 404), (world.stranger, 404)):
+        assert who("GET", f"/api/messages/{wish['id']}/trace").status == status
+    path = f"/api/messages/{wish['id']}/cancel"
+    shown = world.board.must("POST", path, {"dryRun": True})
+    assert (shown["dryRun"], shown["letters"][0]["id"]) == (True, wish["id"])
+    assert len(inbox(world.boss_client)) == 1
+    assert world.board("POST", path, {"dryRun": "yes"}).status == 422
+    for who, status in ((world.boss_client, 404), (world.observer, 403), (world.stranger, 404)):
+        assert who("POST", path).status == status
+    assert world.board.must("POST", path)["dryRun"] is False
+    assert inbox(world.boss_client) == []
+    sent = world.board.must("GET", f"{world.here}/messages?sent=1")
+    assert [(one["id"], one["state"]) for one in sent] == [(wish["id"], "taken_back")]
+
+
+@pytest.mark.requirement("FX-52")
+def test_no_route_sets_a_command(world: World) -> None:
+    path = f"{world.here}/notify"
+    world.board.must("PATCH", path, {"command": "true", "webhook": None})
+    assert not (world.running.app.settings.home / "notify.json").exists()
+    made = world.board.must("PATCH", path, {"webhook": "https://chat.example.org/me"})
+    assert made["key"]
+    shown = world.board.must("GET", path)
+    assert (shown["webhook"], shown["command"]) == ("https://chat.example.org/me", False)
+    assert "key" not in shown
+    assert world.boss_client("PATCH", path, {"webhook": None}).status == 422
 
 
 def test_mail_is_in_the_stream_of_events(world: World) -> None:

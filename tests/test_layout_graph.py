@@ -77,14 +77,14 @@ def test_the_same_graph_is_drawn_the_same_way() -> None:
 
 def test_five_hundred_outcomes_are_placed_in_a_moment() -> None:
     nodes, edges = acyclic(500, 800, 1)
-    best = min(_seconds(nodes, edges) for _ in range(3))
+    best = min(_seconds(nodes, edges) for _ in range(5))  # of the processor, whoever else is busy
     assert best < 0.2, f"{best * 1000:.0f} ms"
 
 
 def _seconds(nodes: list[str], edges: list[tuple[str, str]]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     assert_clear(arrange(nodes, edges))
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_two_thousand_outcomes_are_drawn_in_seconds() -> None:
     nodes, edges = acyclic(2000, 3200, 2)
     graph = graph_of([f"Outcome {n}" for n in range(2000)])
     graph["parts"] = [[a.replace("n", "id"), b.replace("n", "id")] for a, b in edges]
-    start = time.perf_counter()
+    start = time.process_time()
     assert svg.draw(graph).count('class="box') == len(nodes)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 # Who sees what

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from remit.entrypoints.cli.commands import top
 from remit.model.limit import DEFAULTS, Limit
 from remit.services import limits
 from remit.services.identity import as_system
@@ -84,6 +85,7 @@ def test_the_command_line_shows_and_sets_limits(only: Home, tmp_path: Path) -> N
     assert "limits: 120 runs an hour, 20,000,000 tokens a day (0 today)" in said
     assert "the company has spent $0.00 of $50.00 today" in said
     assert only.json("top")["limits"] == []
+    assert only.json("needs-you") == []
     # A file says the same, and changes nothing the second time.
     file = tmp_path / "company.toml"
     file.write_text("[company]\nlimits = { agentRunsPerHour = 90, turnsPerRun = 0 }\n")
@@ -112,3 +114,16 @@ def test_a_limit_that_was_reached_is_raised_with_one_button(
     expect(page.get_by_role("status").filter(has_text="The limit is raised.")).to_be_visible()
     expect(page.get_by_role("heading", name="Limits reached")).to_have_count(0)
     assert limited.board.must("GET", here)["limits"]["agentRunsPerHour"] == 2
+
+
+def test_top_says_which_limit_is_reached_and_what_raises_it() -> None:
+    reached = {
+        "title": "dev has had 60 runs within an hour. It goes on at 12:00.",
+        "command": "remit company set --limit agentRunsPerHour=120",
+        "agentId": None,
+    }
+    (line,) = top._notices({"halts": [], "held": [], "limits": [reached]})
+    assert line == (
+        "LIMIT: dev has had 60 runs within an hour. It goes on at 12:00. "
+        "`remit company set --limit agentRunsPerHour=120` raises it."
+    )

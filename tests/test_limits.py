@@ -31,7 +31,17 @@ from tests.budgeting import budget_of, set_budget, spend, work_off
 from tests.company import Answer, Company, Member, Run, opened
 from tests.mailing import send
 from tests.test_archive import export, import_, packed, unpacked
-from tests.working import claim, end, ready, shown, why_idle
+from tests.working import (
+    at_work,
+    claim,
+    end,
+    listed,
+    over,
+    program,
+    ready,
+    shown,
+    why_idle,
+)
 
 Clock = VirtualClock
 
@@ -266,6 +276,21 @@ def test_of_two_workers_that_want_the_last_run_of_the_hour_one_gets_it(company: 
     assert len(won) == 1
     reasons = {one.reason for one in found if isinstance(one, RemitError)}
     assert reasons == {"limit"}
+
+
+def test_a_worker_waits_for_the_limit_and_goes_on_when_it_is_raised(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
+        dev = program(company, "dev", "exit 0")
+        set_limits(company, agentRunsPerHour=1)
+        send(company, company.board, "agent:dev", "One.")
+        at_work(company, over(company, dev))
+        send(company, company.board, "agent:dev", "Two.")
+        at_work(company, lambda: company.sql("SELECT 1 FROM limits_reached"))
+        assert len(listed(company, dev)) == 1
+        assert why_idle(company, dev) == "limit"
+        set_limits(company, agentRunsPerHour=2)
+        at_work(company, over(company, dev, 2))
+        assert [run["status"] for run in listed(company, dev)] == ["completed"] * 2
 
 
 def test_without_a_limit_nobody_counts(company: Company) -> None:

@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from remit.clock import from_iso
-from remit.model.run import pause_after
+from remit.clock import SECOND, from_iso
+from remit.model import account
+from remit.model.account import PROBES
 from remit.runtime import sandbox
-from remit.services import run_endings, threads
+from remit.services import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
@@ -186,23 +187,25 @@ def test_a_lost_conversation_is_begun_anew(kind: str, tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-FAULTS: list[tuple[int | str, str]] = [
-    (401, "auth"),
-    (403, "auth"),
-    (429, "rate_limited"),
-    (500, "api_error"),
-    ("cut", "api_error"),
+FAULTS: list[tuple[int | str, set[str]]] = [
+    (401, {"auth"}),
+    (402, {"billing"}),
+    (403, {"auth"}),
+    (429, {"rate"}),
+    (500, {"overload"}),
+    ("cut", {"network"}),
 ]
 
 
-@pytest.mark.parametrize(("fault", "reason"), FAULTS)
+@pytest.mark.requirement("FX-09")
+@pytest.mark.parametrize(("fault", "named"), FAULTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
-    kind: str, fault: Any, reason: str, tmp_path: Path
+    kind: str, fault: Any, named: set[str], tmp_path: Path
 ) -> None:
     async def story() -> None:
         command(kind)
-        with model(kind, [Say("never heard")], fault=fault) as fake:
+        with model(kind, [Say("never heard " * 50)], fault=fault) as fake:
             async with stage(tmp_path) as at:
                 await at.cast(kind, config(kind, fake, maxRetries=1))
                 await at.send("Please do it.")
@@ -210,11 +213,14 @@ def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
                 (run, *_) = await at.over(seconds=30)
                 asked, begun = len(fake.requests), len(await at.runs())
                 assert run["status"] == "failed"
-                expected = {reason, "overloaded"} if fault == 500 else {reason}
-                assert run["exit_reason"] in expected, run["error"]
+                assert run["fault"] in named, (run["exit_reason"], run["error"])
                 assert run["error"]
-                most = 1 if fault in (401, 403) else 12
+                most = 1 if fault in (401, 402, 403) else 12
                 assert 1 <= asked <= most * begun
+                (account,) = await at.accounts()
+                assert (account["state"] == "open", account["fault"]) == (False, run["fault"])
+                letters = await at.deliveries()
+                assert letters == [("queued", 1)]
 
     asyncio.run(story())
 
@@ -226,12 +232,9 @@ def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
 def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
     kind: str, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its boss reads one message for the cause, however often it is tried."""
-
-    def shorter(failures: int) -> int:
-        return pause_after(failures) // 5
-
-    monkeypatch.setattr(run_endings, "pause_after", shorter)
+    """The board reads one message, however often it is tried."""
+    shorter = tuple(pause // 10 for pause in PROBES)
+    monkeypatch.setattr(account, "PROBES", shorter)
 
     async def story() -> None:
         command(kind)
@@ -249,11 +252,34 @@ def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
                 ends = [from_iso(run["completed_at"]) for run in mine]
                 begins = [from_iso(run["started_at"]) for run in mine]
                 pauses = [later - sooner for sooner, later in zip(ends, begins[1:], strict=False)]
-                assert pauses[0] >= shorter(1)
-                assert pauses[1] >= shorter(2)
+                assert pauses[0] >= shorter[0]
+                assert pauses[1] >= shorter[0 if fault == 429 else 1]
                 told = await at.app.gate(at.board, threads.listing, company=None)
-                subjects = [one["subject"] for one in told if "failed" in one["subject"]]
-                assert subjects == ["A run failed"], [run["error"] for run in mine]
+                subjects = [one["subject"] for one in told if one["subject"]]
+                assert len(subjects) == 1, [run["error"] for run in mine]
+                assert subjects[0].endswith(f" cannot be used: {mine[-1]['fault']}")
+                assert await at.deliveries() == [("queued", 1)]
+
+
+@pytest.mark.requirement("FX-09", "FX-10")
+@pytest.mark.parametrize("kind", ["claude", "llm"])
+def test_a_provider_that_says_when_to_come_back_is_believed(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        command(kind)
+        with model(kind, [Say("never heard")], fault=429) as fake:
+            fake.retry_after = 2
+            async with stage(tmp_path) as at:
+                await at.cast(kind, config(kind, fake, maxRetries=1))
+                await at.send("Please do it.")
+                await at.begun()
+                (run, *_) = await at.over(seconds=30)
+                assert run["fault"] == "rate"
+                left = from_iso(run["fault_until"]) - from_iso(run["completed_at"])
+                assert SECOND < left <= 2 * SECOND, left
+                fake.fault = None
+                found = await at.over(2, seconds=30)
+                assert found[1]["status"] == "completed"
+                assert (await at.accounts())[0]["state"] == "open"
 
     asyncio.run(story())
 

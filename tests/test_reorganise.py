@@ -480,7 +480,8 @@ def test_an_undo_is_refused_when_something_it_touched_was_changed_since(company:
     layer = company.call(company.board, agents.show, agent="layer")["id"]
     part = work(company, company.board, layer, "For the layer")
     stays(layered)
-    company.call(company.board, outcomes.close, outcome=part, rationale="No.")
+    its_own = Caller(company.call(company.board, agents.create_key, agent=layer)["token"])
+    company.call(its_own, outcomes.close, outcome=part, rationale="No.")
     extra = company.agent("extra", "layer")
     stays(layered)
     company.call(company.board, agents.terminate, agent=extra.id)

@@ -57,7 +57,7 @@ def test_a_signal_ends_open_streams_and_then_the_process(
         assert next(server_sent(stream))["id"] == "1"
         began = time.monotonic()
         assert child.stop(number) == 0
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 10  # what is promised, also on a busy machine
         stream.read()  # ends, and does not break off
         assert (tmp_path / "run" / "instance.lock").read_text() == ""
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from remit.clock import HOUR
 from remit.errors import BadInput
-from remit.services import idleness, inbox, run_endings
+from remit.services import idleness, inbox, run_endings, waiting
 from remit.services import reorganise as reorganising
 from remit.services.identity import Caller
 from remit.store.statement import change
@@ -137,16 +137,54 @@ def test_time_is_nothing_and_crashes_at_every_commit_lose_nothing() -> None:
                 check_record(sim)
 
 
-def test_an_agent_that_dies_gets_its_mail_again_until_it_is_given_up() -> None:
+def test_an_agent_that_dies_keeps_its_mail_and_reads_it_when_it_is_well_again() -> None:
+    """What befalls everything that an agent reads is no fault of a letter: none is given up."""
+
     def dies(_: Turn) -> None:
         raise AgentDied("out of memory")
+
+    def answers(turn: Turn) -> None:
+        for letter in turn.mail:
+            turn.reply(letter, f"Done: {letter.body}")
 
     with Simulation() as sim:
         ada = sim.agent("Ada", dies)
         sim.send(ada, "Try this")
         sim.run(patience=2 * HOUR)
-        assert ada.turns == 3
+        assert ada.turns > 3
+        assert not [one for one in sim.mail() if one.sender == ada.address]
         check(sim)
+        ada.script = answers
+        sim.run(patience=24 * HOUR)
+        (answer,) = [one.body for one in sim.mail() if one.sender == ada.address]
+        assert answer == "Done: Try this"
+        check(sim)
+        check_quiet(sim)
+
+
+def test_a_letter_that_kills_its_reader_is_given_up_when_others_are_read() -> None:
+    """It fails alone, others are read, and it fails alone again: then a person decides on it."""
+    read: list[str] = []
+
+    def chokes(turn: Turn) -> None:
+        if any(letter.body == "Try this" for letter in turn.mail):
+            raise AgentDied("out of memory")
+        read.extend(letter.body for letter in turn.mail)
+
+    with Simulation() as sim:
+        ada = sim.agent("Ada", chokes)
+        sim.send(ada, "Try this")
+        sim.run(patience=2 * HOUR)
+        sim.send(ada, "Hello")
+        sim.run(patience=24 * HOUR)
+        assert read == ["Hello"]
+        turns = ada.turns
+        (given_up,) = [one for one in sim.ask(waiting.needs_you) if one["kind"] == "dead_letter"]
+        assert given_up["agent_id"] == ada.id
+        sim.run(patience=24 * HOUR)
+        assert ada.turns == turns
+        check(sim)
+        check_quiet(sim)
 
 
 # ── what breaks is noticed ──────────────────────────────────────────────────────────────────────

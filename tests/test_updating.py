@@ -145,6 +145,8 @@ def test_a_changed_set_up_waits_for_a_person_when_an_agent_asks_for_it(company: 
     )
     asked = update(company, dev, lead.caller)
     assert asked["approval"]["status"] == "pending"
+    # Who may not read configurations sees what comes, and not what it replaces.
+    assert {"path": "adapterType", "now": "claude"} in asked["changes"]
     now = company.call(company.board, configuration.show, agent=dev.id)
     assert (now["adapter_type"], now["revision"]) == (WITHOUT_MODEL, 1)
     company.call(company.board, approvals.approve, approval=asked["approval"]["id"])

@@ -9,6 +9,7 @@ from remit.model.wait import REMINDERS_TO_AGENT
 from remit.services import (
     agents,
     capability_requests,
+    companies,
     delegation,
     grants,
     idleness,
@@ -21,7 +22,7 @@ from remit.services import (
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
-from tests.governance import approve, ask, reject, resubmit, send_back
+from tests.governance import approve, ask, hire, reject, resubmit, send_back
 from tests.mailing import look, messaging, send, take
 from tests.organisation import hire as hire_for
 from tests.organisation import refusal, work
@@ -122,6 +123,22 @@ def test_what_is_named_waits_and_what_is_not_goes_on(company: Company) -> None:
         "invalid",
         "not_found",
     )
+
+
+@pytest.mark.requirement("FX-01")
+def test_a_hire_for_one_outcome_holds_up_no_other(company: Company) -> None:
+    changed: Any = {"require_board_approval_for_new_agents": True}
+    company.call(company.board, companies.change, company=company.id, **changed)
+    run = company.run(company.ceo)
+    one, other = (
+        company.call(run.caller, outcomes.create, parent=run.agent_id, title=title)["id"]
+        for title in ("one", "other")
+    )
+    hire(company, run.caller, "helper", outcome=one)
+    listed = company.call(run.caller, outcomes.listing)
+    stands = {each["id"]: (each["actionable"], each["waiting"]) for each in listed}
+    assert stands[one] == (False, True)
+    assert stands[other] == (True, False)
 
 
 @pytest.mark.requirement("FX-01")

@@ -435,8 +435,9 @@ def test_of_each_company_those_come_first_that_wait_longest(
 
 def test_who_is_ready_is_found_by_an_index(tmp_path: Path) -> None:
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
+        from remit.store.accounts import BROKEN_ELSEWHERE, NEXT_PROBE, TO_CHECK, TO_PROBE
         from remit.store.due import NEXT_LOOK
-        from remit.store.leases import FORGOTTEN, NEXT_READY, READY
+        from remit.store.leases import FIRST_HELD_BY, FORGOTTEN, IN_ERROR, NEXT_READY, READY
         from remit.store.statement import SQLITE
 
         for statement, index in (
@@ -445,9 +446,17 @@ def test_who_is_ready_is_found_by_an_index(tmp_path: Path) -> None:
             (NEXT_LOOK, "ix_outcomes_look_at"),
             (FORGOTTEN, "ix_outcomes_news"),
             (FORGOTTEN, "ix_outcomes_look_at"),
+            # Those who wait for something closed are kept apart.
+            (READY, "due_at<?"),
+            (FIRST_HELD_BY, "ix_agent_leases_held_by"),
+            (TO_PROBE, "ix_accounts_held"),
+            (TO_CHECK, "ix_accounts_held"),
+            (BROKEN_ELSEWHERE, "ix_accounts_held"),
+            (NEXT_PROBE, "ix_accounts_held"),
+            (IN_ERROR, "ix_agents_error"),
         ):
             sql, constants = statement.compiled(SQLITE)
-            given = {**constants, "now": 1, "each": 1, "limit": 1}
+            given = {**constants, "now": 1, "each": 1, "limit": 1, "account": "a", "worker": "w"}
             for name, value in given.items():
                 literal = f"'{value}'" if isinstance(value, str) else str(value)
                 sql = sql.replace(f":{name}", literal)

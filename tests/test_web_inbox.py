@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from remit.runtime.runs import LiveRun
-from remit.services import inbox
-from remit.services.identity import Caller
+from remit.services import inbox, runs
+from remit.services.identity import Caller, as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 
 HOSTILE = (
@@ -78,13 +79,20 @@ def test_a_dead_letter_is_tried_again_from_its_page(office: Office, visitor: Vis
     for _ in range(3):
         run = office.begin(worker)
         office.do(_take_mail(office, run))
-        office.end(run, "failed")
+        office.do(_cannot_read(office, run))
     page = visitor.goto("/")
     page.get_by_role("region", name="Dead letters").get_by_role("link", name="Hard").click()
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("status").filter(has_text="back in line")).to_be_visible()
     seen = office.board.must("GET", f"/api/messages/{sent['id']}")
     assert [one["status"] for one in seen["deliveries"]] == ["queued"]
+
+
+async def _cannot_read(office: Office, run: LiveRun) -> None:
+    """A run that says that the letter is at fault."""
+    report = {"fault": "message", "error": "It cannot be read."}
+    ended: Any = {"run": run.id, "status": "failed", "report": report}
+    await office.running.app.gate(as_system(), runs.end, **ended)
 
 
 async def _take_mail(office: Office, run: LiveRun) -> None:
@@ -201,7 +209,7 @@ def test_a_hidden_page_tells_through_the_browser_once(
     visitor = visit()
     visitor.page.add_init_script(_NOTIFICATIONS)
     page = visitor.live(visitor.goto("/"))
-    button = page.get_by_role("button", name="Notify me in this browser")
+    button = page.get_by_role("button", name="Turn on notifications")
     button.click()
     expect(button).to_be_hidden()
     page.evaluate("window.hide()")

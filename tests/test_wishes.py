@@ -381,14 +381,38 @@ def test_what_a_later_run_makes_of_it_belongs_to_it_too(company: Company) -> Non
     assert why["wish"]["message_id"] == letter["id"]
 
 
-@pytest.mark.requirement("FX-19")
-def test_with_two_letters_nobody_can_tell(company: Company) -> None:
-    for text in ("One", "Two"):
-        send(company, company.board, "agent:ceo", text)
+@pytest.mark.requirement("FX-07", "FX-19", "FX-51")
+def test_letters_that_one_run_reads_share_what_it_makes(
+    company: Company, clock: VirtualClock
+) -> None:
+    first, second = (
+        send(company, company.board, "agent:ceo", text, subject=text) for text in ("One", "Two")
+    )
     run = company.run(company.ceo)
     take(company, run)
     made = work(company, run.caller, company.ceo.id, "Which?")
-    assert company.call(company.board, outcomes.show, outcome=made)["wish"] is None
+    company.call(run.caller, questions.ask, question="Is a question an answer?", to="board")
+    end(company, run, final_response="I began.")
+    for letter in (first, second):
+        trace = company.call(company.board, threads.show, message=letter["id"])["trace"]
+        assert [one["id"] for one in trace["outcomes"]] == [made]
+        assert trace["state"] != "answered"
+        kept = company.call(company.board, taking_back.preview_cancel, message=letter["id"])
+        assert (kept["outcomes"], [one["id"] for one in kept["kept"]]) in (
+            ([], [made]),
+            ([], []),
+        )
+    (asked,) = company.call(company.board, questions.listing, company=company.id)
+    company.call(company.board, questions.answer, question=asked["id"], answer="No.")
+    run = company.run(company.ceo)
+    take(company, run)
+    company.call(run.caller, outcomes.complete, outcome=made, note="Both, as it turned out.")
+    end(company, run)
+    clock.advance(10 * MINUTE)
+    tick(company)
+    told = {one["reply_to"]: one["body"] for one in unread(company, company.board)}
+    for letter in (first, second):
+        assert "Both, as it turned out." in told[letter["id"]]
 
 
 @pytest.mark.requirement("FX-19")
@@ -445,7 +469,7 @@ def test_a_dead_letter_is_one_row_with_its_cause(company: Company) -> None:
     for _ in range(3):
         run = company.run(dev)
         take(company, run)
-        end(company, run, "failed", error="The model said no..")
+        end(company, run, "failed", error="The model said no..", fault="message")
     rows = [one for one in needs(company) if one["kind"] != "mail"]
     (row,) = rows
     assert (row["kind"], row["id"], row["title"]) == (
@@ -453,7 +477,7 @@ def test_a_dead_letter_is_one_row_with_its_cause(company: Company) -> None:
         letter["id"],
         "Break it, please",
     )
-    assert row["cause"] == "failed 3 times; last: The model said no."
+    assert row["cause"] == "it could not be read 3 times; last: The model said no."
     assert trace(company, letter)["state"] == "dead"
     company.call(company.board, waiting.discard, message=letter["id"])
     assert [one for one in needs(company) if one["kind"] != "mail"] == []

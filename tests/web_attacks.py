@@ -28,6 +28,8 @@ OWN = {
     "user": "user",
     "token": "token",
     "session": "token",
+    "account": "account",
+    "company": "company",
 }
 
 

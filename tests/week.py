@@ -41,8 +41,15 @@ from remit.testing import AgentDied, Letter, Member, Simulation, ToolRefused, Tu
 SLOTS = 24
 #: How often the clock is looked at when nothing is known to come.
 LOOK_EVERY = 2 * MINUTE
+#: No wish comes so late that people who take a day, and bosses who never judge, could not be done
+#: with it by the end.
+LAST_WISH = 44 * HOUR
 _WISH = re.compile(r"wish (\d{1,6})")
 _OUTCOME = re.compile(r"outcome:([0-9a-f-]{36})")
+#: Who is not told when a provider opens again finds out after so long, and then not everybody
+#: begins at once.
+LONGEST_PROBE = 15 * MINUTE
+RAMP = 10 * SECOND
 #: A letter that breaks whoever reads it.
 POISON = "This letter breaks whoever reads it."
 #: How long each person takes to decide; None never does.
@@ -124,6 +131,8 @@ class Brain:
         found = _WISH.search(letter.body)
         if letter.sender.startswith("user:") and found and letter.body.startswith("wish"):
             number = int(found[1])
+            if number in self.to_answer:
+                return  # it comes again, because a run did not get to its end
             self.to_answer[number] = letter
             with contextlib.suppress(ToolRefused):
                 turn.call("outcome_create", parent_id=turn.agent.id, title=letter.body)
@@ -226,7 +235,11 @@ class Brain:
         return False
 
     def _hand_down(self, turn: Turn, outcome: dict[str, Any], number: int) -> bool:
-        below = [one for one in self.reports if self.week.is_at_work(one)]
+        below = [
+            one
+            for one in self.reports
+            if self.week.is_at_work(one) and one.quirk != "answers in text"
+        ]
         twins = [one for one in below if one.quirk == "waits for its twin"]
         chosen = twins or ([self.week.chance.choice(below)] if below else [])
         for one in chosen:
@@ -269,6 +282,8 @@ class Week:
         #: From when to when everybody was held up.
         self.holds: list[tuple[Micros, Micros]] = []
         self.provider_closed: tuple[Micros, Micros] = (0, 0)
+        #: Otherwise Remit has to find out.
+        self.says_until_when = seed % 2 == 0
         self.touched: set[int] = set()
         self.latencies: list[Micros] = []
         self.runs = 0
@@ -350,7 +365,7 @@ class Week:
 
     def _wish_through_the_week(self, count: int) -> None:
         for number in range(1, count + 1):
-            when = self.begin + int(self.chance.uniform(0.01, 0.75) * (self.end - self.begin))
+            when = self.begin + int(self.chance.uniform(HOUR, self.end - self.begin - LAST_WISH))
             person = self.chance.choice(["chair", "chair", "hours", "day", "never"])
             leads = {"chair": "ceo", "hours": "lead-1", "day": "lead-2", "never": "lead-3"}
             name = leads[person]
@@ -372,20 +387,25 @@ class Week:
     def troubles(self, *, closed: Micros, asleep: Micros, halted: Micros) -> None:
         """What goes wrong on top of people and models, each once."""
         length = self.end - self.begin
-        self.close_provider(self.begin + int(0.2 * length), closed)
-        self.at(self.begin + int(0.35 * length), lambda: self.stop_for(halted))
-        self.at(self.begin + int(0.5 * length), lambda: self.sleep(asleep))
-        self.at(self.begin + int(0.1 * length), self.send_poison)
+        self.close_provider(self.begin + int(0.1 * length), closed)
+        self.at(self.begin + int(0.22 * length), lambda: self.stop_for(halted))
+        self.at(self.begin + int(0.3 * length), lambda: self.sleep(asleep))
+        self.at(self.begin + int(0.05 * length), self.send_poison)
         number = max([*self.wishes, 1000]) + 1
         for name in ("manager-8", "worker-9", "worker-0", "worker-1", "worker-2", "manager-4"):
             # Whoever has a quirk gets something to do at least once.
-            when = self.begin + int(self.chance.uniform(0.02, 0.18) * length)
+            when = self.begin + int(self.chance.uniform(0.01, 0.09) * length)
+            self.at(when, lambda n=number, to=name: self.wish(n, "chair", to))  # type: ignore[misc]
+            number += 1
+        for name in ("ceo", "lead-0", "lead-1", "lead-2", "lead-3", "manager-0"):
+            when = self.provider_closed[0] + int(self.chance.uniform(0, closed))
             self.at(when, lambda n=number, to=name: self.wish(n, "chair", to))  # type: ignore[misc]
             number += 1
 
     def close_provider(self, when: Micros, how_long: Micros) -> None:
         self.provider_closed = (when, when + how_long)
-        self.holds.append(self.provider_closed)
+        unknown = 0 if self.says_until_when else LONGEST_PROBE
+        self.holds.append((when, when + how_long + unknown + RAMP))
 
     def stop_for(self, how_long: Micros) -> None:
         self.sim.do(halts.stop, company=self.sim.company, note="Lunch")
@@ -432,6 +452,9 @@ class Week:
                 pass
             self._people()
             self.clock.advance(max(self._next() - self.clock.now(), SECOND // 10))
+        self.look_for_answers()
+        self._held_up_by_judges()
+        self._held_up_together()
 
     def _events_now(self) -> None:
         while self._events and self._events[0][0] <= self.clock.now():
@@ -475,7 +498,7 @@ class Week:
             self.sim.refused(agent, refusal)
             return
         self.runs += 1
-        self.latencies.append(self.clock.now() - due)
+        self.latencies.append(self._waited(due))
         self.started_while_stopped += self._stopped
         now = self.clock.now()
         how_long = int(self.chance.uniform(20, 120) * SECOND)
@@ -488,8 +511,9 @@ class Week:
                 self.most_probes = max(self.most_probes, self._probes)
                 self.at(now + how_long, self._probe_ended)
             self.at(now + how_long, self._learn_of_closing)
-            until = self.provider_closed[1]
-            report = {"fault": "rate", "fault_until": until, "error": "The limit is reached."}
+            report = {"fault": "rate", "error": "The limit is reached."}
+            if self.says_until_when:
+                report["fault_until"] = self.provider_closed[1]
         else:
             status, report = self._carry_out(agent, run, claimed["token"])
         for number in self.touched & self.wishes.keys():
@@ -539,13 +563,19 @@ class Week:
             self.running.pop(agent)
             self._ended[agent] = self.clock.now()
             self._end(run, status, report, seen)
-            self._look_for_answers()
 
     def _end(self, run: str, status: str, report: dict[str, Any], seen: int | None) -> None:
         with contextlib.suppress(Conflict, NotFound):
             self.sim.do(
                 runs.end, caller=as_system(), run=run, status=status, seen=seen, report=report
             )
+
+    def _waited(self, since: Micros) -> Micros:
+        """How long somebody waited whom nothing held up."""
+        for begin, end in sorted(self.holds):
+            if begin <= since < end:
+                since = end
+        return max(0, self.clock.now() - since)
 
     def _due_since(self, agent: str) -> Micros:
         (due,) = self.sql("SELECT due_at FROM agent_leases WHERE agent_id = :agent", agent=agent)
@@ -588,7 +618,7 @@ class Week:
                     self.sim.do(approvals.approve, caller, approval=item["id"], note="Yes")
                 case "mail":
                     self.sim.do(inbox.acknowledge, caller, ids=[item["id"]])
-        for number in _WISH.findall(item["title"]):
+        for number in re.findall(r"(?:wish |temp-)(\d{1,6})", item["title"]):
             if int(number) in self.wishes and item["kind"] != "mail":
                 self.wishes[int(number)].held_up.append((since, self.clock.now()))
 
@@ -596,20 +626,44 @@ class Week:
         found = self.sql("SELECT since FROM waits WHERE subject_id = :id", id=item["id"])
         return int(found[0][0]) if found else self.clock.now()
 
-    def _look_for_answers(self) -> None:
+    def look_for_answers(self) -> None:
+        """When each wish was answered: the first letter of its thread that went to a person."""
         for wish in self.wishes.values():
-            if wish.answered_at is None and self.is_answered(wish):
-                wish.answered_at = self.clock.now()
-
-    def is_answered(self, wish: Wish) -> bool:
-        found = self.sql(
-            "SELECT 1 FROM messages WHERE thread_id = :thread AND sender_user_id IS NULL"
-            " AND address NOT LIKE 'agent:%' LIMIT 1",
-            thread=wish.message,
-        )
-        return bool(found)
+            found = self.sql(
+                "SELECT min(created_at) FROM messages WHERE thread_id = :thread"
+                " AND sender_user_id IS NULL AND address NOT LIKE 'agent:%'",
+                thread=wish.message,
+            )
+            wish.answered_at = found[0][0]
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────
+
+    def _held_up_by_judges(self) -> None:
+        """Who never judges takes their time, too: until somebody above did it."""
+        found = self.sql(
+            "SELECT o.title, s.created_at, s.ended_at FROM submissions s"
+            " JOIN outcomes o ON o.id = s.outcome_id WHERE o.delegator_id = :judge",
+            judge=next(
+                one for one in self.brains.values() if one.quirk == "never judges"
+            ).member.id,
+        )
+        for title, begin, end in found:
+            number = int((_WISH.search(title) or ["", "0"])[1])
+            if number in self.wishes:
+                self.wishes[number].held_up.append((begin, end or self.end))
+
+    def _held_up_together(self) -> None:
+        """Letters that one run read share what it made, and so what held that up."""
+        together: dict[str, list[Wish]] = {}
+        found = self.sql("SELECT message_id, coalesce(shared_with, message_id) FROM wishes")
+        by_message = {wish.message: wish for wish in self.wishes.values()}
+        for message, first in found:
+            if message in by_message:
+                together.setdefault(first, []).append(by_message[message])
+        for wishes in together.values():
+            held_up = [span for wish in wishes for span in wish.held_up]
+            for wish in wishes:
+                wish.held_up = held_up
 
     def dead(self) -> list[str]:
         """The letters that nobody reads any more."""

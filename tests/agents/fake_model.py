@@ -74,11 +74,14 @@ class FakeModel(ABC):
     cut_off = 300
 
     def __init__(
-        self, script: Sequence[Step], *, fault: int | Literal["cut"] | None = None
+        self, script: Sequence[Step], *, fault: int | Literal["cut", "torso"] | None = None
     ) -> None:
         self.script = list(script)
-        #: Answer everything with this status, or cut each answer in the middle.
+        #: Answer everything with this status, or cut each answer in the middle: as a connection
+        #: that breaks does, or as a server that takes the torso for all of it.
         self.fault = fault
+        #: What a refusal says about when to come back, in seconds.
+        self.retry_after: int | None = None
         #: So long an answer takes, at most until the fake is left.
         self.delay_seconds = 0.0
         self.left = threading.Event()
@@ -163,6 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
             number = len(self.owner.requests)
             # As providers do, no two refusals are alike.
             told = f"as the test wants it (request req_{number:012x}, try again in {number}.5s)"
+            if self.owner.retry_after is not None:
+                told = "as the test wants it"
             return self._refuse(self.owner.fault, told)
         try:
             found = self.owner.answered(path, request, self.owner.due(request))
@@ -170,11 +175,25 @@ class _Handler(BaseHTTPRequestHandler):
             self.owner.failures.append(repr(error))
             return self._refuse(400, "the script failed")
         sent = found.data
+        if self.owner.fault == "torso":
+            return self._break_off(sent[: -min(self.owner.cut_off, len(sent) // 2)], found.kind)
         if self.owner.fault == "cut":
             # Whether streamed or whole: the connection ends before the answer does.
             self.close_connection = True
             sent = sent[: -min(self.owner.cut_off, len(sent) // 2)]
         return self._send(200, sent, found.kind, len(found.data))
+
+    def _break_off(self, sent: bytes, kind: str) -> None:
+        """A stream whose chunks end too early, piece by piece as a model writes."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for piece in sent.split(b"\n\n"):
+            whole = piece + b"\n\n"
+            self.wfile.write(f"{len(whole):x}\r\n".encode() + whole + b"\r\n")
+            self.wfile.flush()
 
     def do_HEAD(self) -> None:
         self._send(200, b"", "application/json", 0)
@@ -187,6 +206,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(length))
+        if status == 429 and self.owner.retry_after is not None:
+            self.send_header("Retry-After", str(self.owner.retry_after))
         self.end_headers()
         self.wfile.write(body)
 

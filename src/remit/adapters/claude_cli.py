@@ -133,8 +133,9 @@ class Events:
         self.result: Mapping[str, Any] | None = None
         #: Why it makes no sense to wait for a result: a reason and a sentence.
         self.hopeless: tuple[str, str] | None = None
-        #: What the model's server said when it was last asked in vain, and until when to wait.
+        #: What the model's server said when it was last asked in vain, and how long it then waited.
         self._seen: faults.Seen | None = None
+        self._delay_ms = 0.0
         #: Whether the model is in the middle of an answer.
         self._answering = False
         self.context_tokens = 0
@@ -216,19 +217,19 @@ class Events:
         """It asks the model again after a while; how long says until when the limit lasts."""
         status, delay = event.get("error_status"), event.get("retry_delay_ms")
         said = str(event.get("error") or "")
-        wait = {} if not isinstance(delay, (int, float)) else {"retry-after-ms": str(int(delay))}
-        seen = None
-        if isinstance(status, int):
-            # It waits a little longer each time; only what the server itself wants is a time.
-            seen = faults.by_status(status, said, wait if status == 429 else None)
+        seen = faults.by_status(status, said) if isinstance(status, int) else None
         self._seen = seen or faults.in_words(said) or self._seen
+        # It waits a little longer each time; only what the server itself wants is a time.
+        wants = status == 429 and isinstance(delay, int | float)
+        self._delay_ms = float(delay) if wants and isinstance(delay, int | float) else 0.0
         if status in _HOPELESS:
             sentence = f"The model's server refuses the key ({status})."
             if status == 402:
                 sentence = "The model's server wants to be paid first (402)."
             self.hopeless = (seen.reason if seen else "auth", sentence)
-        elif status == 429 and isinstance(delay, (int, float)) and delay > _LONGEST_WAIT_MS:
-            sentence = f"The model's server wants to be asked again in {delay / 1000:.0f} s (429)."
+        elif self._delay_ms > _LONGEST_WAIT_MS:
+            seconds = self._delay_ms / 1000
+            sentence = f"The model's server wants to be asked again in {seconds:.0f} s (429)."
             self.hopeless = ("rate_limited", sentence)
 
     def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
@@ -267,7 +268,7 @@ class Events:
             text = str(self.result.get("result") or "")
             return self._ended(True, text, "completed", None)
         if self.hopeless:
-            return self._ended(False, "", *self.hopeless, seen=self._seen)
+            return self._ended(False, "", *self.hopeless, seen=self._dated(self._seen))
         if self.result is None:
             return self._without_result(code, complaint)
         said = str(self.result.get("result") or "; ".join(self._errors()))
@@ -294,12 +295,15 @@ class Events:
         if seen is None and (status is not None or result.get("terminal_reason") == "api_error"):
             seen = faults.in_words(said)
         seen = seen or (faults.in_words(said) if said.startswith(_NOT_LOGGED_IN) else None)
-        before = self._seen
-        if seen is not None and seen.until is None and before and before.fault is seen.fault:
-            seen = before  # how long it was told to wait says until when
         if seen is None:
             return str(result.get("terminal_reason") or "failed"), None
-        return seen.reason, seen
+        return seen.reason, self._dated(seen)
+
+    def _dated(self, seen: faults.Seen | None) -> faults.Seen | None:
+        """How long it was told to wait says until when the limit lasts."""
+        if seen is None or seen.until is not None or not self._delay_ms:
+            return seen
+        return faults.by_status(429, headers={"retry-after-ms": str(int(self._delay_ms))})
 
     def _ended(
         self,
@@ -327,13 +331,13 @@ class Events:
 
 def _cut_result(line: str) -> dict[str, Any] | None:
     """The result in a line that was so long that its end is missing; the run did end."""
-    if not line.startswith('{"type":"result"'):
-        return None
     head, _, text = line.partition('"result":"')
+    if not text or '"duration_api_ms"' not in head:
+        return None
     said = _TEXT.match(text)
     return {
         "type": "result",
-        "is_error": '"is_error":true' in head,
+        "is_error": '"is_error":true' in line,
         "result": json.loads(f'"{said[0]}"', strict=False) if said else "",
     }
 

@@ -95,7 +95,8 @@ _WORDS: tuple[tuple[re.Pattern[str], Fault], ...] = (
             r"|network error|stream (?:disconnected|closed|ended)|error sending request"
             r"|unable to connect|name or service not known|temporary failure in name resolution"
             r"|request timed out|incomplete (?:chunked )?read|peer closed connection"
-            r"|server disconnected",
+            r"|server disconnected|connection to the api was lost|malformed response"
+            r"|failed to decode response|response ended prematurely",
             re.IGNORECASE,
         ),
         Fault.NETWORK,

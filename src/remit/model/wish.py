@@ -33,6 +33,8 @@ class Wish:
     ended_at: Micros | None
     #: `answered`, `result`, `judged`, `taken back`, or `discarded`.
     ended_why: str | None
+    #: Read in the same run as this letter, of which everything was made that the run made.
+    shared_with: MessageId | None = None
 
 
 class Way(StrEnum):

@@ -19,6 +19,7 @@ from remit.clock import Clock
 from remit.errors import BadInput, Conflict, Refused, RemitError, Unavailable, Unsupported
 from remit.ids import Ids
 from remit.model.fault import Fault
+from remit.model.limit import RUNAWAY
 from remit.model.secret import filled, named_in
 from remit.runtime import cgroups, homes, prompt, sandbox
 from remit.runtime.journal import Journal
@@ -466,6 +467,6 @@ def report(result: RunResult) -> dict[str, Any]:
         "cost_micros": result.usage.cost_micros,
         "exit_reason": result.reason,
         "error": result.error,
-        "fault": result.fault,
+        "fault": result.fault or RUNAWAY.get(result.reason),
         "fault_until": result.until,
     }

@@ -15,6 +15,7 @@ from typing import Any
 
 from remit.adapters import registry
 from remit.authority import Action
+from remit.clock import Micros, to_iso
 from remit.errors import Conflict, NotFound
 from remit.model.account import (
     PROBES,
@@ -435,16 +436,23 @@ def holding(ctx: Context, agent: Agent, held_by: str | None) -> Account | None:
 
 def sentence(account: Account) -> str:
     """What is closed, since when, why, and when it is tried again."""
-    cause = f": {account.cause}" if account.cause else ""
+    said = (account.cause or "").rstrip(".")
+    cause = f": {said}" if said else ""
     what = "The set-up" if account.kind is Holds.SETUP else "The account"
-    until = f" until {views.time(account.until)}" if account.until else ""
+    until = f" until {_moment(account.until)}" if account.until else ""
     again = (
-        "" if account.probe_at is None else f" It is tried again at {views.time(account.probe_at)}."
+        "" if account.probe_at is None else f" It is tried again at {_moment(account.probe_at)}."
     )
+    since = _moment(account.since or account.created_at)
     return (
-        f"{what} {account.name} is {account.state.value} since {views.time(account.since)}{until} "
+        f"{what} {account.name} is {account.state.value} since {since}{until} "
         f"({account.fault}{cause}).{again}"
     )
+
+
+def _moment(at: Micros) -> str:
+    """A time for people, who do not look at less than seconds."""
+    return f"{to_iso(at)[:19]}Z"
 
 
 def step(account: Account) -> str:
@@ -455,9 +463,9 @@ def step(account: Account) -> str:
             test = f"remit adapter test {account.adapter_type}"
             return f"`{test}` says what is missing; mend it, {again}."
         case Fault.AUTH:
-            secret = account.credential.removeprefix("secret:")
-            if secret != account.credential:
-                return f"`remit secret set {secret}` gives it another key, {again}."
+            kind, _, name = account.credential.partition(":")
+            if kind == "secret":
+                return f"`remit secret set {name}` gives it another key, {again}."
             return f"Give {account.adapter_type} a key that is accepted, {again}."
         case Fault.BILLING:
             return f"See to what the provider wants to be paid, {again}."

@@ -43,6 +43,7 @@ from remit.model.wait import WaitKind
 from remit.services import lookup, mail, origins, waits
 from remit.services.command import Context
 from remit.store import governance as statements
+from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store.statement import row
 
@@ -237,8 +238,18 @@ def _have_requester_wait(
             approval.id,
             approval.requested_by_agent_id,
             to_agent=approval.routed_to_agent_id,
-            about=about,
+            about=about or _hired_for(ctx, approval),
         )
+
+
+def _hired_for(ctx: Context, approval: Approval) -> list[Outcome] | None:
+    """The outcome that whoever is hired is to take over from who asked."""
+    mandate = ctx.tx.one(
+        outcome_statements.OUTCOME, company=ctx.company, outcome=approval.agent_id or ""
+    )
+    if mandate is None or mandate.owner_id != approval.requested_by_agent_id:
+        return None
+    return [mandate]
 
 
 def withdraw(ctx: Context, agent: Agent) -> list[Approval]:

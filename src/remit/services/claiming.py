@@ -23,6 +23,7 @@ from remit.services import accounts, budgets, halts, ledger, limits, lookup, too
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
+from remit.services.verbs import Added
 from remit.store import accounts as account_statements
 from remit.store import due, leases, people
 from remit.store import runs as statements
@@ -37,7 +38,7 @@ NOTHING_TO_DO = "nothing_to_do"
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
 
 
-@query("claiming.ready")
+@query("claiming.ready", Added("worker", ""))
 def ready(
     ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE, worker: str = ""
 ) -> list[dict[str, Any]]:

@@ -159,9 +159,14 @@ def propose(
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
     lends = lends_secret(wanted, configuration_of(found))
-    if (not company.require_approval_for_config_changes and not lends) or ctx.decide(
-        Action.CONFIG_CHANGE, home=found.id, for_people=_is_for_people(ctx, found, changes)
-    ).allowed:
+    # An agent has one tool for both; a person who may change it and proposes wants a decision.
+    may_change = (
+        ctx.actor.kind is ActorKind.AGENT
+        and ctx.decide(
+            Action.CONFIG_CHANGE, home=found.id, for_people=_is_for_people(ctx, found, changes)
+        ).allowed
+    )
+    if may_change or (not company.require_approval_for_config_changes and not lends):
         new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(found, wanted, why)
@@ -241,8 +246,15 @@ def as_seen(ctx: Context, view: dict[str, Any]) -> dict[str, Any]:
     payload = view["payload"]
     if "difference" not in payload or _readable(ctx):
         return view
-    now = [{key: one[key] for key in ("path", "now")} for one in payload["difference"]]
+    now = changes_seen(ctx, payload["difference"])
     return {**view, "payload": {**payload, "difference": now}}
+
+
+def changes_seen(ctx: Context, changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Changes without what they replace, for whoever may not read that."""
+    if _readable(ctx):
+        return changes
+    return [{key: one[key] for key in ("path", "now")} for one in changes]
 
 
 def take_effect(ctx: Context, approval: Approval) -> None:

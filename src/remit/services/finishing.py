@@ -91,7 +91,10 @@ def finish_tree(
 
 
 def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str) -> None:
-    """Nobody is started for a perpetual outcome, so what happens to its parts comes as mail."""
+    """Nobody is started for a perpetual outcome, so what happens to its parts comes as mail; that
+    somebody who works below it is let go does not."""
+    if status is OutcomeStatus.CLOSED and part.delegated:
+        return
     for whole in ctx.tx.all(statements.PARENTS, outcome=part.id):
         if (
             whole.perpetual

@@ -71,6 +71,7 @@ def deliver(
         run_id=None,
         ended_at=None,
         ended_why=None,
+        begun=False,
     )
     if agent is not None and not later:
         for file in files:

@@ -1,8 +1,9 @@
 """Where things come from: the letter of a person that an outcome or a message was made of.
 
-What a run makes comes of the one letter of a person that it took up, or of the letter behind what
-it was started for. With several nobody can tell, and then nothing is said. Parts of an outcome
-have the letter from what they are parts of: nothing is copied, so moving them moves it along.
+What a run makes comes of the letter of a person that it took up, or of the letter behind what it
+was started for. Of several that a run took up nobody can tell which, so they share what it makes:
+it is kept with the first, and the others know that one. Parts of an outcome have the letter from
+what they are parts of: nothing is copied, so moving them moves it along.
 """
 
 from __future__ import annotations
@@ -38,11 +39,27 @@ def of_outcome(ctx: Context, outcome: str) -> MessageId | None:
 
 def of_run(ctx: Context, run: Run) -> MessageId | None:
     """The letter behind what a run makes."""
+    letters = from_people(ctx, run)
+    if letters:
+        return letters[0]
     taken = of_letters(ctx, run)
     if taken:
         return _only(taken)
     behind = [of_outcome(ctx, outcome) for outcome in json.loads(run.outcome_ids)]
     return _only(behind)
+
+
+def from_people(ctx: Context, run: Run) -> list[MessageId]:
+    """The letters of people that a run took up itself."""
+    found = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
+        for one in json.loads(run.message_ids)
+    ]
+    return [
+        one.id
+        for one in found
+        if one is not None and one.sender_kind is ActorKind.USER and one.origin_id is None
+    ]
 
 
 def of_letters(ctx: Context, run: Run) -> list[MessageId]:
@@ -66,8 +83,11 @@ def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
     made_of = of_caller(ctx)
     inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
     run = _run(ctx, ctx.actor.run_id)
-    if run is not None and inherited and not of_letters(ctx, run):
-        return None
+    if run is not None and inherited:
+        started_for = set(json.loads(run.outcome_ids))
+        # What it was started for brings its own letter along, whatever else it read.
+        if not of_letters(ctx, run) or any(parent.id in started_for for parent in parents):
+            return None
     return None if inherited == {made_of} else made_of
 
 
@@ -82,7 +102,8 @@ def for_letter(
         asked = answered is not None and answered.question_id is not None
         return answered.origin_id if answered is not None and asked else None
     if ctx.actor.kind is ActorKind.AGENT:
-        return of_caller(ctx)
+        behind = of_message(answered) if answered is not None else None
+        return behind or of_caller(ctx)
     return of_message(answered) if answered is not None else None
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict
-from remit.model.agent import AgentStatus
+from remit.ids import AgentId
+from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import (
     LONGEST_DESCRIPTION,
     LONGEST_TITLE,
@@ -40,6 +41,8 @@ from remit.services import (
 )
 from remit.services.command import Answer, Context, command, query
 from remit.services.opening import open_outcome, write_document
+from remit.services.verbs import Added
+from remit.store import agents as agent_statements
 from remit.store import due
 from remit.store import events as event_log
 from remit.store import outcomes as statements
@@ -274,13 +277,9 @@ def show(ctx: Context, *, outcome: str) -> dict[str, Any]:
         resource=f"outcome:{found.id}",
         limit=MOST_HISTORY_SHOWN,
     )
-    view = views.outcome(found, ctx.now)
     hired = lookup.agent_row(ctx, found.id)
-    if view["actionable"] and hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
-        why = f"it waits for the approval of {hired.name}, who is to do it"
-        view |= {"actionable": False, "why_not_actionable": why}
     return {
-        **view,
+        **_view(ctx, found, hired),
         "submissions": submissions.shown(ctx, found),
         "waits": [waits.view(ctx, one) for one in waits.of_outcome(ctx, found.id)],
         "would_end": _would_end(ctx, found),
@@ -325,7 +324,7 @@ def history(ctx: Context, *, outcome: str, before: int, limit: int = 100) -> lis
     return [{**views.happening(event), "seq": event.seq} for event in happened]
 
 
-@query("outcomes.listing")
+@query("outcomes.listing", Added("stale", False))
 def listing(
     ctx: Context,
     *,
@@ -380,7 +379,20 @@ def listing(
             parts_too=not roots,
             limit=limit,
         )
-    return [views.outcome(one, ctx.now) for one in found]
+    hired = {
+        agent.id: agent
+        for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL, company=ctx.company)
+    }
+    return [_view(ctx, one, hired.get(AgentId(one.id))) for one in found]
+
+
+def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> dict[str, Any]:
+    """An outcome for which somebody is to be hired waits for that decision."""
+    view = views.outcome(outcome, ctx.now)
+    if view["actionable"] and hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
+        why = f"it waits for the approval of {hired.name}, who is to do it"
+        view |= {"actionable": False, "why_not_actionable": why}
+    return view
 
 
 def _open_parent(ctx: Context, text: str) -> Outcome:

@@ -12,6 +12,7 @@ from remit.model.principal import ActorKind
 from remit.model.text import clean_text, name_key
 from remit.services import going_on, lookup, views
 from remit.services.command import Context, query
+from remit.services.verbs import Added
 from remit.store import events as log
 from remit.store import looking, people
 
@@ -24,7 +25,7 @@ _NEWEST = 1 << 62
 _REMIT = frozenset({"remit", "system"})
 
 
-@query("searching.outcomes")
+@query("searching.outcomes", Added("stale", False))
 def outcomes(
     ctx: Context,
     *,

@@ -170,6 +170,8 @@ def _other_reason(
 ) -> str | None:
     if outcome.origin_id not in (None, letter.id):
         return "another letter led to it"
+    if outcome.origin_id is not None and ctx.tx.one(statements.IS_SHARED, message=letter.id):
+        return "a run that also read another letter made it, and it may be about that one"
     own = outcome.origin_id == letter.id
     ending = found.keys() - why.keys()
     others = [

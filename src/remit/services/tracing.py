@@ -60,7 +60,8 @@ def _after_reading(ctx: Context, message: Message, wish: Wish | None, name: str)
                 "waiting",
                 f"{asker} waits for an answer: remit question answer {question.id} …",
             )
-    if wishes.is_under_way(ctx, message.id):
+    behind = wishes.behind(wish) if wish is not None else [message.id]
+    if any(wishes.is_under_way(ctx, one) for one in behind):
         return _said("in_work", _in_work(ctx, message))
     user = message.sender_user_id
     if wish is not None and wish.status is WishStatus.ENDED:
@@ -212,10 +213,12 @@ def _runs(ctx: Context, message: Message) -> list[Run]:
 def _parts(ctx: Context, letter: str) -> list[Outcome]:
     """What was made of a letter, and the parts of that which were not made of another."""
     found: dict[str, Outcome] = {}
-    pending = ctx.tx.all(statements.OUTCOMES_OF, message=letter)
+    wish = ctx.tx.one(statements.WISH, message=letter)
+    behind = wishes.behind(wish) if wish is not None else [letter]
+    pending = [one for each in behind for one in ctx.tx.all(statements.OUTCOMES_OF, message=each)]
     while pending and len(found) < MOST:
         outcome = pending.pop(0)
-        mine = outcome.origin_id in (None, letter) and outcome.kind is OutcomeKind.WORK
+        mine = outcome.origin_id in (None, *behind) and outcome.kind is OutcomeKind.WORK
         if outcome.id not in found and mine:
             found[outcome.id] = outcome
             pending += ctx.tx.all(outcome_statements.CHILDREN, outcome=outcome.id, limit=MOST)

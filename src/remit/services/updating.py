@@ -70,7 +70,7 @@ def _update(ctx: Context, text: str) -> Answer:
         )
     before = configuration_of(agent)
     wanted = _read_anew(ctx, agent)
-    difference = configuration.difference(before, wanted)
+    difference = configuration.changes_seen(ctx, configuration.difference(before, wanted))
     if changed(before, wanted) and _asks(ctx, agent, wanted):
         payload = configuration.proposal(agent, wanted, "Its set-up as it is now.")
         asked = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=agent.id)

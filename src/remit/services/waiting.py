@@ -21,7 +21,6 @@ from remit.model.principal import ActorKind
 from remit.model.run import Run
 from remit.model.text import plural
 from remit.model.user import UserRole
-from remit.model.wait import WaitKind
 from remit.model.wish import UNREAD_SHOWN
 from remit.services import (
     accounts,
@@ -56,6 +55,8 @@ from remit.store import wishes as wish_statements
 from remit.store.statement import Statement
 
 MOST = 500
+#: Of the letters that a person wrote; each takes a few questions to the database.
+MOST_WISHES = 100
 
 
 @query("waiting.needs_you")
@@ -106,6 +107,8 @@ def here(ctx: Context) -> list[dict[str, Any]]:
 def _of_company(ctx: Context) -> list[dict[str, Any]]:
     membership = ctx.membership
     assert membership is not None
+    # What a row of its own tells is not told by the letter about it as well.
+    told = {account.told_at for account in accounts.held(ctx)}
     items: list[dict[str, Any]] = [
         {
             "kind": "mail",
@@ -119,12 +122,14 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
         for letter in ctx.tx.all(
             looking.LETTERS_OF_USER, company=ctx.company, user=ctx.actor.id, limit=MOST
         )
+        if letter.sender_name is not None or letter.deliver_at not in told
     ]
     items += _mail_of_seats(ctx)
     items += _handed_in(ctx)
     if membership.role is not UserRole.BOARD:
         return items + _unanswered(ctx, set())
     items += _mail_of_vacant_seats(ctx)
+    held_up = _held_up(ctx)
     items += [
         _about_agent(
             ctx,
@@ -133,7 +138,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             approval_engine.summary(asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
-            _waiting_for(ctx, WaitKind.APPROVAL, asked_for.id),
+            held_up.get(asked_for.id, ""),
         )
         for asked_for in _to_decide(ctx)
     ]
@@ -145,7 +150,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             asked.text.splitlines()[0],
             asked.agent_id,
             asked.created_at,
-            _waiting_for(ctx, WaitKind.QUESTION, asked.id),
+            held_up.get(asked.id, ""),
         )
         for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, company=ctx.company, limit=MOST)
         if _in_reach(ctx, asked.agent_id)
@@ -178,10 +183,11 @@ def _held(ctx: Context) -> list[dict[str, Any]]:
     items = []
     for account in accounts.held(ctx):
         waiting = ctx.tx.one(lease_statements.COUNT_HELD_BY, account=account.id) or 0
-        title = accounts.sentence(account)
+        cause = accounts.sentence(account)
         if waiting:
-            title += f" {plural(waiting, 'agent')} {'wait' if waiting > 1 else 'waits'} for it."
-        item = _about_agent(ctx, "held", account.id, title, "", account.since)
+            cause += f" {plural(waiting, 'agent')} {'wait' if waiting > 1 else 'waits'} for it."
+        title = f"{account.name} cannot be used"
+        item = _about_agent(ctx, "held", account.id, title, "", account.since, cause)
         items.append({**item, "agent_id": None})
     return items
 
@@ -219,6 +225,10 @@ def _failed_runs(ctx: Context, held: set[AgentId], dead: set[str]) -> list[dict[
     for run in ctx.tx.all(run_statements.FAILED_RUNS, company=ctx.company, limit=MOST):
         if not _in_reach(ctx, run.agent_id) or run.agent_id in held:
             continue
+        too_much = runaway.runaway_item(ctx, run)
+        if too_much is not None:
+            found.append(too_much)
+            continue
         agent = lookup.agent_row(ctx, run.agent_id)
         by_mail = agent is not None and agent.boss_user_id == ctx.actor.id
         if _is_told_of(ctx, run, dead) or (by_mail and _was_told(ctx, run.agent_id, told)):
@@ -226,8 +236,7 @@ def _failed_runs(ctx: Context, held: set[AgentId], dead: set[str]) -> list[dict[
         cause = _sentence(run.error or run.status.value)
         title = f"A run {run.status.value}"
         found.append(
-            runaway.runaway_item(ctx, run)
-            or _about_agent(ctx, "failed_run", run.id, title, run.agent_id, run.ended_at, cause)
+            _about_agent(ctx, "failed_run", run.id, title, run.agent_id, run.ended_at, cause)
         )
     return found
 
@@ -270,7 +279,7 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[dict[str, Any]]:
     """What the acting person wrote and nobody will answer by themselves; `dead` is told of."""
     found = []
     for wish in ctx.tx.all(
-        wish_statements.OPEN_OF_USER, company=ctx.company, user=ctx.actor.id, limit=MOST
+        wish_statements.OPEN_OF_USER, company=ctx.company, user=ctx.actor.id, limit=MOST_WISHES
     ):
         if wish.message_id in dead:
             continue
@@ -289,17 +298,17 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _waiting_for(ctx: Context, kind: WaitKind, subject: str) -> str:
-    """Who waits for it, and with what."""
-    wait = ctx.tx.one(wait_statements.WAIT, kind=kind.value, subject=subject)
-    if wait is None:
-        return ""
-    held_up = ctx.tx.all(wait_statements.OUTCOMES_OF_WAIT, wait=wait.id)
-    agent = lookup.agent_row(ctx, wait.agent_id)
-    if not held_up or agent is None:
-        return ""
-    titles = ", ".join(repr(outcome.title) for outcome in held_up[:3])
-    return f"{agent.name} waits for it with {titles}."
+def _held_up(ctx: Context) -> dict[str, str]:
+    """By question or approval, who waits for it and with what."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for subject, name, title in ctx.tx.all(
+        wait_statements.HELD_UP, company=ctx.company, limit=10 * MOST
+    ):
+        found.setdefault(subject, (name, []))[1].append(title)
+    return {
+        subject: f"{name} waits for it with {', '.join(repr(title) for title in titles[:3])}."
+        for subject, (name, titles) in found.items()
+    }
 
 
 def _sentence(text: str) -> str:
@@ -585,7 +594,11 @@ def revivable(ctx: Context, *, company: str | None = None) -> list[dict[str, Any
 def revive_all(ctx: Context, *, company: str | None = None) -> Answer:
     """Put all these letters back in line, as far as the caller has a say over their receivers."""
     lookup.company_of_caller(ctx, company)
-    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
+    if ctx.actor.kind is ActorKind.USER:
+        scope = ctx.membership.scope_agent_id if ctx.membership else None
+        ctx.require(Action.AGENT_CONTROL, on=f"company:{ctx.company}", home=scope)
+    else:
+        ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
     found = _revivable(ctx)
     for delivery in found:
         inbox.revive(ctx, delivery)

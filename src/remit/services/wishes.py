@@ -30,6 +30,7 @@ from remit.model.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
 from remit.services import letters, lookup, mail, origins
 from remit.services.command import Context, logged, query
 from remit.services.running import system_only
+from remit.store import files as file_statements
 from remit.store import mail as mail_statements
 from remit.store import people
 from remit.store import runs as run_statements
@@ -68,6 +69,7 @@ def after_run(ctx: Context, run: Run) -> None:
     """A run ended well: what it made of people's letters, and what it did not."""
     ended = ctx.tx.one(run_statements.RUN, run=run.id)
     assert ended is not None
+    _share(ctx, ended)
     for letter in origins.of_letters(ctx, ended):
         wish = ctx.tx.one(statements.WISH, message=letter)
         if wish is None or wish.status is not WishStatus.OPEN:
@@ -77,6 +79,14 @@ def after_run(ctx: Context, run: Run) -> None:
         else:
             # Whoever the letter was for hears of it first.
             origins.look_soon(ctx, letter)
+
+
+def _share(ctx: Context, run: Run) -> None:
+    """What a run that read several letters made is for each of them, for all that is known."""
+    letters = origins.from_people(ctx, run)
+    if ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=run.agent_id):
+        for letter in letters[1:]:
+            ctx.tx.run(statements.SHARE, message=letter, new_with=letters[0])
 
 
 def end(ctx: Context, letter: str, why: str) -> None:
@@ -119,14 +129,14 @@ def _settle(ctx: Context, wish: Wish) -> None:
     """Find out whether a wish is answered; answer it when nobody will."""
     letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
     assert letter is not None, "a wish is a letter"
-    if is_under_way(ctx, letter.id):
+    if any(is_under_way(ctx, one) for one in behind(wish)):
         return _later(ctx, wish, LOOK_AGAIN)
     reached = ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id)
     if any(one.status is DeliveryStatus.DEAD for one in reached):
         return _later(ctx, wish, LOOK_AGAIN)
     if all(one.status is DeliveryStatus.CANCELLED for one in reached):
         return end(ctx, letter.id, "taken back")
-    made = _made(ctx, letter.id)
+    made = [outcome for one in behind(wish) for outcome in _made(ctx, one)]
     last = max(made, key=lambda one: one.finished_at or 0, default=None)
     said = ctx.tx.one(statements.LAST_SAID, message=letter.id)
     if answers(ctx, letter, wish.user_id, after=said, since=_since(ctx, last)):
@@ -143,6 +153,11 @@ def _settle(ctx: Context, wish: Wish) -> None:
 
 def _later(ctx: Context, wish: Wish, pause: Micros) -> None:
     ctx.tx.run(statements.LOOK_AT, message=wish.message_id, at=ctx.now + pause)
+
+
+def behind(wish: Wish) -> list[MessageId]:
+    """The letter, and the one with which it shares what was made."""
+    return [wish.message_id, *([wish.shared_with] if wish.shared_with else [])]
 
 
 def _made(ctx: Context, letter: str) -> list[Outcome]:
@@ -278,6 +293,10 @@ def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome])
         "Nobody wrote to you about it.",
         "",
     ]
+    if ctx.tx.one(statements.IS_SHARED, message=letter.id):
+        lines.insert(
+            2, "Another letter was read along with it, and some of this may be about that."
+        )
     for outcome in made:
         verdict = _verdict(outcome)
         note = f": {verdict['note']}" if verdict.get("note") else "."
@@ -290,7 +309,11 @@ def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome])
             evidence.append(file["id"])
         if not verdict.get("evidence"):
             lines.append("  without evidence")
-    attached = list(dict.fromkeys(evidence))[:MOST_ATTACHMENTS]
+    attached = [
+        file
+        for file in dict.fromkeys(evidence)
+        if ctx.tx.one(file_statements.FILE, company=ctx.company, file=file) is not None
+    ][:MOST_ATTACHMENTS]
     _say(ctx, wish, letter, "\n".join(lines), Mark.RESULT, attached)
     end(ctx, letter.id, "result")
 

@@ -136,7 +136,7 @@ INSERT_DELIVERY = change(
         {
             column.name: bind(column.name)
             for column in deliveries.c
-            if column.name not in ("id", "begun", "faults", "alone_run_id")
+            if column.name not in ("id", "faults", "alone_run_id")
         }
     )
 )

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam as bind
 from remit.model.outcome import Outcome
 from remit.model.wait import Submission, Wait
 from remit.store.statement import Statement, change, columns, into, scalar
-from remit.store.tables import outcomes, submissions, wait_outcomes, waits
+from remit.store.tables import agents, outcomes, submissions, wait_outcomes, waits
 
 _wait = columns(waits, Wait)
 _outcome = columns(outcomes, Outcome)
@@ -68,6 +68,20 @@ REPLIES_AWAITED = Statement(
         ),
     ),
     into(Wait),
+)
+#: What agents wait with, by what they wait for: the subject, the agent's name and a title.
+HELD_UP = Statement(
+    select(waits.c.subject_id, agents.c.name, outcomes.c.title)
+    .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
+    .join(outcomes, outcomes.c.id == wait_outcomes.c.outcome_id)
+    .join(agents, agents.c.id == waits.c.agent_id)
+    .where(
+        waits.c.company_id == bind("company"),
+        waits.c.kind.in_([literal("question"), literal("approval")]),
+    )
+    .order_by(waits.c.id, outcomes.c.id)
+    .limit(bind("limit")),
+    lambda subject, name, title: (str(subject), str(name), str(title)),
 )
 DELETE_WAIT = change(delete(waits).where(waits.c.id == bind("wait")))
 DELETE_WAIT_OUTCOMES = change(delete(wait_outcomes).where(wait_outcomes.c.wait_id == bind("wait")))

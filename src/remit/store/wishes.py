@@ -48,7 +48,26 @@ WISH = Statement(select(*_wish).where(_one), into(Wish))
 LOOK_AT = change(update(wishes).where(_one, _open).values(look_at=bind("at")))
 #: Not later than this; what is looked at sooner stays so.
 LOOK_BY = change(
-    update(wishes).where(_one, _open, wishes.c.look_at > bind("at")).values(look_at=bind("at"))
+    update(wishes)
+    .where(
+        or_(_one, wishes.c.shared_with == bind("message")),
+        _open,
+        wishes.c.look_at > bind("at"),
+    )
+    .values(look_at=bind("at"))
+)
+SHARE = change(update(wishes).where(_one, _open).values(shared_with=bind("new_with")))
+#: Whether what was made of a letter may be for another as well.
+IS_SHARED = Statement(
+    select(wishes.c.message_id)
+    .where(
+        or_(
+            and_(_one, wishes.c.shared_with.is_not(None)),
+            wishes.c.shared_with == bind("message"),
+        )
+    )
+    .limit(1),
+    scalar,
 )
 END_WISH = change(
     update(wishes)
@@ -165,6 +184,9 @@ ANSWERS_TO = Statement(
             and_(messages.c.sender_run_id == bind("run"), messages.c.reply_to.is_(None)),
         ),
         messages.c.company_id == bind("company"),
+        # Who asks has not answered.
+        messages.c.question_id.is_(None),
+        messages.c.request.is_(None),
         _from_agent,
         _to_person,
     )

@@ -11,6 +11,7 @@ from remit.services.identity import Caller
 from remit.testing import ScriptedAgent
 
 WISH = "Please make the launch known. Nothing but facts."
+PROMISE = "I see to it; you hear from me when it is written."
 PROCESS_INBOX = "Process inbox"
 PRICE = "May the announcement name the price?"
 NOT_YET = "Not before Friday."
@@ -37,9 +38,14 @@ class Correspondence:
         stage.expect(f"| {WISH}" in lines)
         for line in lines[3:]:
             self.narrator.line(f"          │ {line}")
+        await call(
+            editor, "mail_send", to="board", body=PROMISE, reply_to=only(turn["ids"], "letter")
+        )
         await call(editor, "mail_ack", ids=turn["ids"])
         stage.expect(PROCESS_INBOX not in await self._ready(run))
-        say("editor", "acknowledges it; it will not come again")
+        say("editor", f"answers: “{PROMISE}”, and acknowledges it; it will not come again")
+        found = await stage.app.gate(stage.board, threads.own_inbox, company=stage.company)
+        await stage.app.gate(stage.board, inbox.acknowledge, ids=[only(found, "answer")["id"]])
 
     async def brief(self, editor: ScriptedAgent, name: str, scribe: ScriptedAgent) -> None:
         await call(

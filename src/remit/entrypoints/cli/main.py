@@ -69,7 +69,9 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "cancel": Entry("mail", "Take back what you wrote, with what was made of it."),
         "inbox": Entry("mail", "List your mail, or an agent's."),
         "read": Entry("mail", "Read a message and its thread."),
-        "revive": Entry("mail", "List dead letters that can be tried again, or put them back."),
+        "revive": Entry(
+            "mail", "Put a dead letter back in line, or all that died through no fault of theirs."
+        ),
         "needs-you": Entry("mail", "List everything that awaits you."),
         "notify": Entry("notify", "How you are told outside that something needs you."),
         "bind": Entry("bind", "Channels that agents are bound to."),
@@ -78,7 +80,10 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Record": {
         "event": Entry("event", "What happened, in a record that shows changes to it."),
-        "why": Entry("event", "Walk from an event back to the person who authorised it."),
+        "why": Entry(
+            "event",
+            "Walk from an event or an outcome back to the person who wanted it.",
+        ),
         "as-of": Entry("as_of", "Show the tree, the grants or a file as they were at a time."),
     },
     "Keeping": {

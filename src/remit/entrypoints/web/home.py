@@ -116,7 +116,7 @@ async def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
         asked |= {one["id"]: one for one in found}
     for item in shown:
         if item["kind"] == "held":
-            item["title"] = with_readable_times(item["title"])
+            item["cause"] = with_readable_times(item["cause"])
         item["more"] = letters.get(item["id"]) or asked.get(item["id"])
         if item["kind"] == "approval":
             try:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, Conflict, NotFound
-from remit.ids import FileId, UserId
+from remit.ids import AgentId, FileId, UserId
+from remit.model.approval import ApprovalStatus
 from remit.model.company import company_name
 from remit.model.configuration import RevisionSource
 from remit.model.event import GENESIS
 from remit.model.file import FileKind
 from remit.model.principal import ActorKind
+from remit.model.question import QuestionStatus
 from remit.model.text import name_key
 from remit.model.user import UserRole
-from remit.services import configuration, files, ledger, roots, users, views
+from remit.model.wait import WaitKind
+from remit.services import configuration, files, ledger, roots, users, views, waits, waking
 from remit.services.archive import checking, checking_mail, layout
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Answer, Context, command, query
@@ -76,6 +80,7 @@ def create(
     _insert_grants(ctx, plan)
     _insert_mail(ctx, plan)
     _insert_governance(ctx, plan)
+    _go_on(ctx, plan)
     counted = {
         "agents": len(plan.agents),
         "outcomes": len(plan.outcomes),
@@ -201,6 +206,39 @@ def _insert_governance(ctx: Context, plan: Plan) -> None:
     for agent in plan.agents.values():
         if agent.id not in known:  # from before there were revisions
             configuration.keep(ctx, agent, RevisionSource.CREATE)
+
+
+def _go_on(ctx: Context, plan: Plan) -> None:
+    """Agents wait for what is undecided; what they handed in is to be handed in again. Whatever
+    else they could work on they look at once."""
+    for agent in plan.agents.values():
+        waking.look_now(ctx, agent.id)
+    for question in plan.questions.values():
+        if question.status is QuestionStatus.OPEN:
+            waits.begin(
+                ctx,
+                WaitKind.QUESTION,
+                question.id,
+                question.agent_id,
+                to_agent=question.to_agent_id,
+            )
+    for approval in plan.approvals.values():
+        asked = approval.requested_by_agent_id
+        if approval.status is ApprovalStatus.PENDING and asked is not None:
+            to = approval.routed_to_agent_id
+            waits.begin(ctx, WaitKind.APPROVAL, approval.id, asked, to_agent=to)
+    for message in plan.messages.values():
+        request = json.loads(message.request or "{}")
+        if request and not request.keys() & {"grant", "refused"}:
+            asking = plan.agents[AgentId(request["agent"])]
+            waits.begin(
+                ctx,
+                WaitKind.CAPABILITY,
+                message.id,
+                asking.id,
+                to_agent=asking.boss_id,
+                to_user=asking.boss_user_id,
+            )
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:

@@ -109,19 +109,20 @@ def _one_for_people(deliveries: Sequence[Delivery]) -> Iterator[Delivery]:
 
 def _delivery(message: Message, value: Delivery) -> dict[str, Any]:
     """As it is without the run that took it up, which stays where it runs."""
-    status, attempt = value.status, value.attempt
+    status, begun = value.status, value.begun
     ended_at, why = value.ended_at, value.ended_why
     if status is DeliveryStatus.LEASED and message.at_most_once:
         status, ended_at, why = DeliveryStatus.DONE, value.deliver_at, "tried once, as asked"
     elif status is DeliveryStatus.LEASED:
         # The run may have handled it, so the next one is told.
-        status, attempt = DeliveryStatus.QUEUED, min(attempt + 1, MOST_ATTEMPTS)
+        status, begun = DeliveryStatus.QUEUED, True
     return {
         "to": layout.by_whom(value.agent_id, value.user_id, {}),
         "status": status.value,
         "deliver_at": to_iso(value.deliver_at),
         "position": value.position,
-        "attempt": attempt,
+        "attempt": value.attempt,
+        **({"begun": True} if begun else {}),
         "ended_at": layout.time(ended_at),
         "ended_why": why,
     }
@@ -201,6 +202,7 @@ def _read_delivery(plan: Plan, message: Message, fields: Fields) -> Delivery:
         run_id=None,
         ended_at=ended_at,
         ended_why=why,
+        begun=fields.flag("begun"),
     )
     fields.done()
     return read

@@ -15,7 +15,7 @@ from remit.model.file import LONGEST_DESCRIPTION, File, FileKind, Version
 from remit.model.grant import Grant, parse_level, parse_mode, parse_resource
 from remit.model.limit import changed as with_limits
 from remit.model.mail import Messaging
-from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeKind, OutcomeStatus
+from remit.model.outcome import LONGEST_TITLE, Look, Outcome, OutcomeKind, OutcomeStatus
 from remit.model.permission import CAN_CREATE_AGENTS as _HIRING
 from remit.model.permission import PermissionLevel, permissions, policy
 from remit.model.text import clean_line, clean_text
@@ -212,6 +212,7 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
     if not is_id(outcome_id) or path != layout.outcome_path(outcome_id):
         raise BadInput(f"{path}: must be named by the outcome's id.")
     fields.get("mandate")  # a remark for readers
+    deferred = fields.maybe_time("deferred_until")
     outcome = Outcome(
         id=outcome_id,
         company_id=plan.company.id,
@@ -224,7 +225,9 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
         delegator_id=_as(AgentId, fields.maybe_id("delegator")),
         urgent=fields.flag("urgent"),
         important=fields.flag("important"),
-        deferred_until=fields.maybe_time("deferred_until"),
+        deferred_until=deferred,
+        look_at=deferred,
+        look_for=None if deferred is None else Look.DEFERRAL,
         open_prereqs=0,
         verdict=_verdict(plan, fields),
         version=fields.number("version"),

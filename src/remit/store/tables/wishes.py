@@ -34,10 +34,18 @@ wishes = Table(
     Column("created_at", Time, nullable=False),
     Column("ended_at", Time),
     Column("ended_why", Text),
+    # The letter that was read in the same run, with which it shares what was made.
+    Column("shared_with", Id),
     within_company("message_id", "messages"),
     within_company("agent_id", "agents"),
     one_of("status", "open", "ended"),
     CheckConstraint("(status = 'open') = (ended_at IS NULL)", name="ended"),
+    Index(
+        "ix_wishes_shared_with",
+        "shared_with",
+        sqlite_where=text("shared_with IS NOT NULL"),
+        postgresql_where=text("shared_with IS NOT NULL"),
+    ),
     Index(
         "ix_wishes_open",
         "user_id",

@@ -132,8 +132,9 @@ def update(session: Session, name: str, dry_run: bool) -> None:
         if one["dryRun"]:
             output.say("This would change (nothing was changed):")
         for change in one["changes"]:
-            was, now = (output.as_json(change[key], one_line=True) for key in ("was", "now"))
-            output.say(f"  {change['path']}: {was} → {now}")
+            was, now = (output.as_json(change.get(key), one_line=True) for key in ("was", "now"))
+            before = f"{was} → " if "was" in change else ""
+            output.say(f"  {change['path']}: {before}{now}")
         if not one["changes"]:
             output.say("Its settings stay as they are.")
         if one["approval"]:

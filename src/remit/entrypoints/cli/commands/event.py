@@ -131,7 +131,9 @@ def verify(session: Session, expect: str | None) -> int:
 @click.argument("id_", metavar="ID")
 @pass_session
 def why(session: Session, id_: str) -> None:
-    """Walk from an event or an outcome back to the person who authorised it, or wished for it."""
+    """Walk from an event or an outcome back to the person who wanted it.
+
+    That is who authorised it, or wished for it."""
     answer = session.client.get(path("events", id_.removeprefix("event:"), "why"))
     session.show(answer, _draw_chain)
 

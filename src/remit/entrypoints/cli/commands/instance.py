@@ -184,6 +184,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
         "agent": first.name,
         "can_work": first.can_work,
         "sentence": first.sentence,
+        "spending": spending[0] if spending else None,
         "restored": restored,
     }
 

@@ -90,7 +90,9 @@ def send(
 )
 @pass_session
 def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...]) -> None:
-    """Answer a message: to who wrote it or, if that was you, to who it went to."""
+    """Answer a message.
+
+    The answer goes to who wrote it or, if that was you, to who it went to."""
     found = session.client.get(path("messages", letters.message_id(session, id_)))
     mine = f"user:{session.client.get(path('me'))['id']}"
     away = found["sender"] == mine or found["sender"].startswith("channel:")
@@ -136,7 +138,9 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_session
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
-    """Take back a letter to an agent, with everything made of it that has no other reason.
+    """Take back what you wrote, with what was made of it.
+
+    Of what a letter to an agent led to, everything goes that has no other reason.
 
     What would end is shown first.
     """

@@ -65,6 +65,7 @@ def _wishes() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("ended_at", TIME, nullable=True),
         sa.Column("ended_why", sa.Text(), nullable=True),
+        sa.Column("shared_with", ID, nullable=True),
         sa.CheckConstraint("status IN ('open', 'ended')", name=op.f("ck_wishes_status")),
         sa.CheckConstraint("(status = 'open') = (ended_at IS NULL)", name=op.f("ck_wishes_ended")),
         sa.ForeignKeyConstraint(
@@ -90,6 +91,14 @@ def _wishes() -> None:
         ["user_id", "company_id", "message_id"],
         sqlite_where=is_open,
         postgresql_where=is_open,
+    )
+    is_shared = sa.text("shared_with IS NOT NULL")
+    op.create_index(
+        "ix_wishes_shared_with",
+        "wishes",
+        ["shared_with"],
+        sqlite_where=is_shared,
+        postgresql_where=is_shared,
     )
     op.create_index(
         "ix_wishes_look_at", "wishes", ["look_at"], sqlite_where=is_open, postgresql_where=is_open
