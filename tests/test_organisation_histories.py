@@ -744,11 +744,17 @@ class Organisations(RuleBasedStateMachine):
         related: dict[str, tuple[set[str], set[str]]] = {
             one: (set(), set()) for one in self.model.work
         }
+        inboxes = {one for (one,) in sql("SELECT id FROM outcomes WHERE kind = 'inbox'")}
         for child, parent in sql("SELECT child_id, parent_id FROM outcome_edges"):
-            related[child][0].add(parent)
+            if child not in inboxes:
+                related[child][0].add(parent)
         for outcome, blocker in sql("SELECT outcome_id, blocker_id FROM outcome_blockers"):
             related[outcome][1].add(blocker)
-        rows = sql("SELECT id, owner_id, delegated, delegator_id, status, perpetual FROM outcomes")
+        # The mail that tells a boss what was judged opens "Process inbox", which is no work.
+        rows = sql(
+            "SELECT id, owner_id, delegated, delegator_id, status, perpetual FROM outcomes"
+            " WHERE kind = 'work'"
+        )
         for one, owner, delegated, delegator, status, perpetual in rows:
             real = Work(owner, bool(delegated), delegator, status, bool(perpetual), *related[one])
             if real != self.model.work.get(one):
