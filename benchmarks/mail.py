@@ -20,7 +20,7 @@ from benchmarks.wire import EARLIER, Put, Script, Wire, http, load, tool_call
 from remit.clock import SECOND, Clock, to_iso
 from remit.runtime import runs
 from remit.runtime.clockwork import LONGEST_SLEEP
-from remit.services import agents, inbox, users, waiting
+from remit.services import agents, inbox, needs_you, users, waiting
 from remit.services.identity import Caller
 from remit.store.migrate import sqlite_path
 
@@ -250,15 +250,15 @@ def _waiting_works(here: Office, elsewhere: int) -> dict[str, Callable[[], objec
     fill_mail(here, others, EACH, body)
     fill_deferred(here, [mine, *others], EACH, body)
 
-    def needs_you() -> None:
-        found = here.call(here.board, waiting.needs_you)
+    def what_needs_a_person() -> None:
+        found = here.call(here.board, needs_you.listing)
         assert len(found) == EACH, len(found)
 
     def loose_ends() -> None:
         found = here.call(key, waiting.loose_ends)["loose_ends"]
         assert len(found) == EACH, len(found)
 
-    return {"needs-you": needs_you, "loose ends": loose_ends}
+    return {"needs-you": what_needs_a_person, "loose ends": loose_ends}
 
 
 # At its time

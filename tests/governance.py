@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from remit.services import approvals, configuration, grants, hiring, inbox, waiting
+from remit.services import approvals, configuration, grants, hiring, inbox, needs_you
 from remit.services.identity import Caller
 from remit.store.migrate import is_sqlite, sqlite_path
 from remit.store.postgres import PostgresTransaction
@@ -93,7 +93,7 @@ def letters(company: Company, who: Member) -> list[Answer]:
 
 def waiting_for(company: Company, caller: Caller) -> list[str]:
     """The ids of the approvals among what awaits a person."""
-    found = company.call(caller, waiting.needs_you, company=company.id)
+    found = company.call(caller, needs_you.listing, company=company.id)
     return [item["id"] for item in found if item["kind"] == "approval"]
 
 

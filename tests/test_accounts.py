@@ -24,9 +24,9 @@ from remit.services import (
     idleness,
     inbox,
     mending,
+    needs_you,
     runs,
     secrets,
-    waiting,
 )
 from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
@@ -89,7 +89,7 @@ def the_account(company: Company) -> Answer:
 
 
 def needs(company: Company, *kinds: str) -> list[Answer]:
-    found = company.call(company.board, waiting.needs_you, company=company.id)
+    found = company.call(company.board, needs_you.listing, company=company.id)
     return [one for one in found if one["kind"] in kinds]
 
 

@@ -28,6 +28,7 @@ from remit.services import (
     grants,
     hiring,
     inbox,
+    needs_you,
     outcomes,
     permissions,
     policies,
@@ -673,7 +674,7 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
     company_id = import_(other, archive)["id"]
     waits = {
         (one["kind"], one["title"])
-        for one in other.call(other.board, waiting.needs_you, company=company_id)
+        for one in other.call(other.board, needs_you.listing, company=company_id)
     }
     assert waits == {
         ("approval", "hire hopeful as general"),

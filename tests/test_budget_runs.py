@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from remit.clock import day_of
-from remit.services import agents, budgets, companies, configuration, idleness, waiting
+from remit.services import agents, budgets, companies, configuration, idleness, needs_you
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents.fake_anthropic import FakeAnthropic, Step, Use
 from tests.http_client import Child
@@ -170,7 +170,7 @@ def test_a_model_that_repeats_itself_is_ended_after_ten_calls(kind: str, tmp_pat
                 assert 11 <= turns <= 12
                 taken = run["tokens_in"] + run["tokens_out"]
                 assert 10 * TURN[kind] <= taken <= turns * TURN[kind]
-                found = await at.app.gate(at.board, waiting.needs_you)
+                found = await at.app.gate(at.board, needs_you.listing)
                 (item,) = [one for one in found if one["kind"] == "runaway"]
                 assert item["next"] == "remit company set --limit identicalCalls=20"
                 if kind == "claude":

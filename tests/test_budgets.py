@@ -20,11 +20,11 @@ from remit.services import (
     events,
     hiring,
     inbox,
+    needs_you,
     outcomes,
     permissions,
     reorganise,
     runs,
-    waiting,
 )
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
@@ -79,7 +79,7 @@ def actions(company: Company) -> list[str]:
 
 
 def waiting_stops(company: Company) -> list[Answer]:
-    found = company.call(company.board, waiting.needs_you, company=company.id)
+    found = company.call(company.board, needs_you.listing, company=company.id)
     return [one for one in found if one["kind"] == "budget_stop"]
 
 
@@ -458,7 +458,7 @@ def test_who_has_nothing_left_stands_still_until_the_month_is_over(
     assert attempt == (1, "queued")
     (item,) = waiting_stops(company)
     assert (item["title"], item["agent_id"]) == ("The budget of lead is used up (tokens)", lead.id)
-    kinds = {one["kind"] for one in company.call(company.board, waiting.needs_you)}
+    kinds = {one["kind"] for one in company.call(company.board, needs_you.listing)}
     assert "failed_run" not in kinds
     assert [one["subject"] for one in letters(company, company.ceo)] == [
         "The budget of lead is used up"

@@ -27,9 +27,11 @@ from remit.services import (
     agents,
     bindings,
     channels,
+    dead_letters,
     events,
     grants,
     inbox,
+    needs_you,
     outbox,
     purging,
     runs,
@@ -64,7 +66,7 @@ def actions(company: Company, prefix: str) -> list[str]:
 
 
 def needs(company: Company) -> list[tuple[str, str, str]]:
-    found = company.call(company.board, waiting.needs_you)
+    found = company.call(company.board, needs_you.listing)
     return [(one["kind"], one["id"], one["title"]) for one in found]
 
 
@@ -325,12 +327,12 @@ def test_what_is_not_taken_is_tried_three_times_and_then_awaits_a_person(
     assert len(outside.got) == 3
     assert len({one.body for one in outside.got}) == 1
     assert ("dead_letter", sent["id"], "Ready") in needs(company)
-    (row,) = company.call(company.board, waiting.needs_you)
+    (row,) = company.call(company.board, needs_you.listing)
     assert row["cause"] == f"It did not get to {ROOM}: it was answered with 404."
     ends = company.call(company.ceo.caller, waiting.loose_ends)["loose_ends"]
     assert [one["id"] for one in ends if one["kind"] == "dead_letter"] == [sent["id"]]
-    assert refusal(company, company.ceo.caller, waiting.revive, message=sent["id"]) != ""
-    company.call(company.board, waiting.revive, message=sent["id"])
+    assert refusal(company, company.ceo.caller, dead_letters.revive, message=sent["id"]) != ""
+    company.call(company.board, dead_letters.revive, message=sent["id"])
     assert deliver(company) == 1
     assert status(company, sent)[0] == "done"
     assert needs(company) == []
@@ -345,10 +347,10 @@ def test_a_dead_letter_is_discarded_or_waits_for_a_new_binding(
     company.call(company.board, bindings.remove, company=company.id, binding=made["id"])
     assert deliver(company) == 0
     assert {found[1] for found in needs(company)} == {one["id"], other["id"]}
-    assert refusal(company, company.board, waiting.revive, message=one["id"]) == "conflict"
-    company.call(company.board, waiting.discard, message=other["id"])
+    assert refusal(company, company.board, dead_letters.revive, message=one["id"]) == "conflict"
+    company.call(company.board, dead_letters.discard, message=other["id"])
     bind(company, company.ceo, outside.url)
-    company.call(company.board, waiting.revive, message=one["id"])
+    company.call(company.board, dead_letters.revive, message=one["id"])
     deliver(company)
     assert outside.bodies == ["one"]
     assert needs(company) == []
@@ -514,7 +516,7 @@ def test_private_networks_are_the_operators_to_allow(small: Company, outside: Re
     assert (state, attempt) == ("dead", 1)
     assert "lies in a private network" in str(why)
     assert outside.got == []
-    small.call(small.board, waiting.revive, message=sent["id"])
+    small.call(small.board, dead_letters.revive, message=sent["id"])
     assert deliver(small, private=True) == 1
     assert len(outside.got) == 1
 

@@ -14,10 +14,10 @@ from remit.services import (
     grants,
     hiring,
     idleness,
+    needs_you,
     outcomes,
     reorganise,
     users,
-    waiting,
 )
 from remit.services.identity import Caller
 from tests.company import Answer, Company, Member, opened
@@ -186,7 +186,7 @@ def test_the_first_agent_of_the_readme_works_for_mail_and_stays_well(real: Compa
 
 
 def titles(company: Company, caller: Any) -> list[str]:
-    found = company.call(caller, waiting.needs_you, company=company.id)
+    found = company.call(caller, needs_you.listing, company=company.id)
     return [one["title"] for one in found if one["kind"] == "mail"]
 
 

@@ -23,12 +23,13 @@ from remit.services import (
     agents,
     claiming,
     configuration,
+    dead_letters,
     idleness,
     inbox,
     mending,
+    needs_you,
     outcomes,
     run_reports,
-    waiting,
 )
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
@@ -169,7 +170,7 @@ def test_a_letter_that_breaks_whoever_reads_it_is_found_and_set_aside(
     assert [one[0] for one in deliveries(company, dev)] == ["done", "dead", "done"]
     (dead,) = [
         one
-        for one in company.call(company.board, waiting.needs_you, company=company.id)
+        for one in company.call(company.board, needs_you.listing, company=company.id)
         if one["kind"] == "dead_letter"
     ]
     assert inbox.BROKE in dead["cause"]
@@ -290,15 +291,17 @@ def test_letters_that_died_of_others_faults_come_back_with_one_command(
     numbers = [one for (one,) in company.sql(_IDS, dev.id)]
     for number, why in zip(numbers, ("failed 3 times", inbox.BROKE), strict=False):
         company.sql(died, why, number)
-    listed = company.call(company.board, waiting.revivable, company=company.id)
+    listed = company.call(company.board, dead_letters.revivable, company=company.id)
     assert [(one["agent_id"], one["why"]) for one in listed] == [(dev.id, "failed 3 times")]
-    answer = company.call(company.board, waiting.revive_all, company=company.id)
+    answer = company.call(company.board, dead_letters.revive_all, company=company.id)
     assert answer["revived"] == [listed[0]["id"]]
     assert [one[0] for one in deliveries(company, dev)] == ["queued", "dead", "queued"]
-    assert company.call(company.board, waiting.revive_all, company=company.id) == {"revived": []}
+    assert company.call(company.board, dead_letters.revive_all, company=company.id) == {
+        "revived": []
+    }
     # An agent brings back what is for itself and those below it, and nobody else's.
     company.sql(died, "failed 3 times", numbers[0])
-    assert company.call(gone_sibling(company), waiting.revive_all) == {"revived": []}
+    assert company.call(gone_sibling(company), dead_letters.revive_all) == {"revived": []}
     run = claim(company, dev)
     assert bodies(take(company, run)) == ["mine"]
 
@@ -346,7 +349,7 @@ def test_an_agent_elsewhere_names_the_fault_itself(small: Company, clock: Virtua
 
 
 def in_error(company: Company) -> list[Answer]:
-    found = company.call(company.board, waiting.needs_you, company=company.id)
+    found = company.call(company.board, needs_you.listing, company=company.id)
     return [one for one in found if one["kind"] == "agent_error"]
 
 

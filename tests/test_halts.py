@@ -17,11 +17,11 @@ from remit.services import (
     halts,
     idleness,
     job_work,
+    needs_you,
     outbox,
     reorganise,
     runs,
     schedules,
-    waiting,
 )
 from remit.services.identity import Caller, as_system
 from remit.store import leases
@@ -187,7 +187,7 @@ def test_live_runs_end_as_stopped_and_lose_nothing(
     assert (same["id"], same["attempt"], same["may_have_been_handled"]) == (letter["id"], 1, True)
     # Neither its boss nor the board is told of a failure.
     assert look(company, team["lead"]) == []
-    assert company.call(company.board, waiting.needs_you) == []
+    assert company.call(company.board, needs_you.listing) == []
     assert company.call(company.board, glance.newest_runs, company=company.id, failed=True) == []
 
 

@@ -17,9 +17,9 @@ from remit.services import (
     idleness,
     inbox,
     limits,
+    needs_you,
     runaway,
     runs,
-    waiting,
 )
 from remit.services.identity import as_system
 from remit.store import leases
@@ -55,7 +55,7 @@ def set_limits(company: Company, **given: object) -> Answer:
 
 
 def needs(company: Company, *kinds: str, caller: Any = None) -> list[Answer]:
-    found = company.call(caller or company.board, waiting.needs_you, company=company.id)
+    found = company.call(caller or company.board, needs_you.listing, company=company.id)
     return [one for one in found if one["kind"] in kinds]
 
 

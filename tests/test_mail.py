@@ -17,16 +17,17 @@ from remit.services import (
     agents,
     capability_requests,
     companies,
+    dead_letters,
     delegation,
     files,
     grants,
     inbox,
+    needs_you,
     outcomes,
     reorganise,
     runs,
     threads,
     users,
-    waiting,
 )
 from remit.services.identity import Caller, as_system
 from remit.store.migrate import is_sqlite
@@ -366,18 +367,18 @@ def test_after_three_faults_of_a_letter_a_person_must_look(company: Company) -> 
     assert statuses(company, sent) == [("dead", 3)]
     assert look(company, company.ceo) == []
     assert to_do(company, company.ceo) == []
-    items = company.call(company.board, waiting.needs_you)
+    items = company.call(company.board, needs_you.listing)
     assert [(one["kind"], one["id"]) for one in items if one["kind"] == "dead_letter"] == [
         ("dead_letter", sent["id"])
     ]
     # It is not the agent's any more, whatever it says.
     assert ack(company, company.ceo.caller, sent) == []
-    company.call(company.board, waiting.revive, message=sent["id"])
+    company.call(company.board, dead_letters.revive, message=sent["id"])
     run = company.run(company.ceo)
     (again,) = take(company, run)
     assert (again["body"], again["attempt"]) == ("poison", 1)
     end(company, run)
-    assert refusal(company, company.board, waiting.revive, message=sent["id"]) == "conflict"
+    assert refusal(company, company.board, dead_letters.revive, message=sent["id"]) == "conflict"
 
 
 @pytest.mark.requirement("HB-34")
@@ -621,7 +622,7 @@ def test_a_removed_layer_leaves_its_inbox_to_the_dead_letters(company: Company) 
     assert owners == [(lead.id, "completed"), (company.ceo.id, "open")]
     assert company.sql("SELECT owner_id FROM outcomes WHERE id = ?", task) == [(company.ceo.id,)]
     company.call(company.board, reorganise.undo, company=company.id, event=done["event_id"])
-    company.call(company.board, waiting.revive, message=sent["id"])
+    company.call(company.board, dead_letters.revive, message=sent["id"])
     back = with_key(company, company.call(company.board, agents.show, agent="lead"))
     assert bodies(look(company, back)) == ["to the layer"]
 
@@ -836,11 +837,11 @@ def test_mail_to_somebody_who_is_gone_awaits_a_person(
     tick(company)
     assert statuses(company, held) == [("dead", 1)]
     assert statuses(company, taken) == [("done", 1)]
-    dead = company.call(company.board, waiting.needs_you)
+    dead = company.call(company.board, needs_you.listing)
     assert {one["id"] for one in dead if one["kind"] == "dead_letter"} == {waits["id"], held["id"]}
-    assert refusal(company, company.board, waiting.revive, message=waits["id"]) == "conflict"
-    company.call(company.board, waiting.discard, message=waits["id"])
-    dead = company.call(company.board, waiting.needs_you)
+    assert refusal(company, company.board, dead_letters.revive, message=waits["id"]) == "conflict"
+    company.call(company.board, dead_letters.discard, message=waits["id"])
+    dead = company.call(company.board, needs_you.listing)
     assert {one["id"] for one in dead if one["kind"] == "dead_letter"} == {held["id"]}
     for to in ("agent:worker", f"agent:{worker.id}"):
         with pytest.raises(RemitError) as caught:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from remit.services import events, waiting
+from remit.services import dead_letters, events, needs_you
 from tests.company import Company, opened, run_sql
 from tests.mail_stage import MOMENTS, VERBS, Life, Stage, body_of, is_deferred
 from tests.postgres import Cluster
@@ -102,10 +102,10 @@ def check(office: Office, stage: Stage) -> None:
 
 def revive_dead(company: Company) -> set[str]:
     """What was interrupted too often awaits the board, who puts it back in line."""
-    found = company.call(company.board, waiting.needs_you)
+    found = company.call(company.board, needs_you.listing)
     dead = [one for one in found if one["kind"] == "dead_letter"]
     for one in dead:
-        company.call(company.board, waiting.revive, message=one["id"])
+        company.call(company.board, dead_letters.revive, message=one["id"])
     return {one["title"].partition(" ")[0] for one in dead}
 
 

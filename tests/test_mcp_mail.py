@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from remit.clock import DAY, SystemClock, to_iso
-from remit.services import inbox, questions, waiting
+from remit.services import inbox, needs_you, questions
 from remit.services import runs as run_verbs
 from remit.services.identity import Caller, as_system
 from remit.testing import ScriptedAgent, ToolRefused
@@ -121,7 +121,7 @@ def test_what_a_failed_run_had_comes_again_and_ends_with_a_person(
     with site.at_work(report) as (_, agent):
         assert messages(agent) == []
         assert agent.call("mail_ack", ids=[sent["id"]])["acknowledged"] == []
-    awaits = site.call(site.board, waiting.needs_you, company=site.company)
+    awaits = site.call(site.board, needs_you.listing, company=site.company)
     assert ("dead_letter", sent["id"]) in [(item["kind"], item["id"]) for item in awaits]
 
 

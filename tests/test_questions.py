@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.errors import RemitError
-from remit.services import agents, inbox, questions, reorganise, waiting
+from remit.services import agents, inbox, needs_you, questions, reorganise, waiting
 from remit.services.identity import Caller
 from tests.company import Answer, Company
 from tests.mailing import bodies, look, refused, send, to_do, unread
@@ -121,12 +121,12 @@ def test_a_question_to_the_board_is_on_the_list_of_everybody_over_the_asker(
     question = ask(company, worker.caller, "May I?\nReally?", to="board")
     assert question["to"] == "board"
     for person in (company.board, chief):
-        (item,) = company.call(person, waiting.needs_you)
+        (item,) = company.call(person, needs_you.listing)
         assert (item["kind"], item["id"], item["title"]) == ("question", question["id"], "May I?")
     (letter,) = unread(company, chief)
     send(company, chief, "agent:worker", "You may.", reply_to=letter["id"])
     for person in (company.board, chief):
-        assert company.call(person, waiting.needs_you) == []
+        assert company.call(person, needs_you.listing) == []
         assert unread(company, person) == []
     # The boss is not who was asked.
     other = ask(company, worker.caller, to="board")
@@ -252,7 +252,7 @@ def test_when_the_boss_is_gone_the_board_is_asked(company: Company) -> None:
         company=company.id,
         operations=[{"op": "remove_layer", "agent": "old"}],
     )
-    items = company.call(company.board, waiting.needs_you)
+    items = company.call(company.board, needs_you.listing)
     assert ("question", question["id"]) in [(one["kind"], one["id"]) for one in items]
     answer(company, company.board, question, "yes")
     assert asked(company, worker.caller) == [("answered", "yes")]
@@ -264,7 +264,7 @@ def test_the_questions_of_an_agent_that_is_gone_are_over(company: Company) -> No
     question = ask(company, worker.caller, to="board")
     company.call(company.board, agents.terminate, agent="worker")
     assert [
-        one for one in company.call(company.board, waiting.needs_you) if one["kind"] == "question"
+        one for one in company.call(company.board, needs_you.listing) if one["kind"] == "question"
     ] == []
     kept = company.call(company.board, questions.listing, ended_too=True)
     assert [(one["id"], one["status"]) for one in kept] == [(question["id"], "cancelled")]

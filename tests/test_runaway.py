@@ -16,7 +16,7 @@ from remit.model.fault import Fault
 from remit.model.limit import MAX_TURNS, REPETITION, RUNAWAY
 from remit.runtime.execution import report
 from remit.runtime.streaks import Streaks
-from remit.services import companies, waiting
+from remit.services import companies, needs_you
 from tests.agent_stage import Stage, stage
 
 # ── counting ────────────────────────────────────────────────────────────────────────────────────
@@ -164,7 +164,7 @@ def calls(number: int, **arguments: Any) -> list[dict[str, Any]]:
 
 
 async def needs(at: Stage, kind: str) -> list[dict[str, Any]]:
-    found = await at.app.gate(at.board, waiting.needs_you)
+    found = await at.app.gate(at.board, needs_you.listing)
     return [one for one in found if one["kind"] == kind]
 
 

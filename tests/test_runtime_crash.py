@@ -18,7 +18,7 @@ from remit.app import App
 from remit.clock import SystemClock
 from remit.errors import Unauthenticated
 from remit.runtime import runs as local_runs
-from remit.services import claiming, runs, users, waiting
+from remit.services import claiming, dead_letters, needs_you, runs, users
 from remit.services.identity import Caller, as_system
 from tests import runtime_stage
 from tests.company import Company, Member, opened, run_sql, settings
@@ -216,9 +216,9 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
 
     def settled() -> bool:
         with Beside(url, home) as company:
-            for one in company.call(company.board, waiting.needs_you):
+            for one in company.call(company.board, needs_you.listing):
                 if one["kind"] == "dead_letter":
-                    company.call(company.board, waiting.revive, message=one["id"])
+                    company.call(company.board, dead_letters.revive, message=one["id"])
         left = [status for status in letters_to(url, team) if status != "done"]
         running = run_sql(url, "SELECT count(*) FROM runs WHERE status = 'running'")
         return not left and running == [(0,)]

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from remit.clock import HOUR
 from remit.errors import BadInput
-from remit.services import idleness, inbox, run_endings, waiting
+from remit.services import idleness, inbox, needs_you, run_endings
 from remit.services import reorganise as reorganising
 from remit.services.identity import Caller
 from remit.store.statement import change
@@ -179,7 +179,7 @@ def test_a_letter_that_kills_its_reader_is_given_up_when_others_are_read() -> No
         sim.run(patience=24 * HOUR)
         assert read == ["Hello"]
         turns = ada.turns
-        (given_up,) = [one for one in sim.ask(waiting.needs_you) if one["kind"] == "dead_letter"]
+        (given_up,) = [one for one in sim.ask(needs_you.listing) if one["kind"] == "dead_letter"]
         assert given_up["agent_id"] == ada.id
         sim.run(patience=24 * HOUR)
         assert ada.turns == turns

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit.services import agents, outcomes, waiting
+from remit.services import agents, dead_letters, outcomes
 from remit.store import migrate
 from tests import backup_stage, governance, mailing, older, runtime_stage
 from tests.backup_stage import Attempt, spread, steps_of
@@ -102,11 +102,11 @@ def test_letters_that_died_before_an_upgrade_stay_dead_until_one_command_revives
         " WHERE agent_id IS NOT NULL AND status = 'queued'",
     )
     with opened(empty_database_url, ages.home) as company:
-        listed = company.call(company.board, waiting.revivable, company=company.id)
+        listed = company.call(company.board, dead_letters.revivable, company=company.id)
         assert listed
-        answer = company.call(company.board, waiting.revive_all, company=company.id)
+        answer = company.call(company.board, dead_letters.revive_all, company=company.id)
         assert answer["revived"] == [one["id"] for one in listed]
-        assert company.call(company.board, waiting.revivable, company=company.id) == []
+        assert company.call(company.board, dead_letters.revivable, company=company.id) == []
         check_whole(company)
 
 

@@ -5,7 +5,18 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, MINUTE, to_iso
-from remit.services import agents, events, history, outcomes, questions, schedules, users, waiting
+from remit.services import (
+    agents,
+    dead_letters,
+    events,
+    history,
+    needs_you,
+    outcomes,
+    questions,
+    schedules,
+    users,
+    waiting,
+)
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
@@ -17,7 +28,7 @@ rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
 
 
 def needs(at: Company, caller: Caller, /, **more: Any) -> list[tuple[str, str]]:
-    found = at.call(caller, waiting.needs_you, **more)
+    found = at.call(caller, needs_you.listing, **more)
     return [(one["kind"], one["title"]) for one in found]
 
 
@@ -49,13 +60,13 @@ def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
         ("dead_letter", "Poison"),
         ("mail", "Letter from worker"),
     ]
-    ids = {one["title"]: one for one in company.call(company.board, waiting.needs_you)}
+    ids = {one["title"]: one for one in company.call(company.board, needs_you.listing)}
     assert ids["May I?"]["agent_id"] == worker.id
     assert ids["Weather"]["since"] == to_iso(clock.now() - 2 * MINUTE)
     # Each goes when it is dealt with.
     company.call(company.board, questions.answer, question=ids["May I?"]["id"], answer="Yes.")
     ack(company, company.board, *unread(company, company.board))
-    company.call(company.board, waiting.discard, message=ids["Poison"]["id"])
+    company.call(company.board, dead_letters.discard, message=ids["Poison"]["id"])
     assert needs(company, company.board) == []
 
 
@@ -88,7 +99,7 @@ def test_each_person_sees_their_part(company: Company) -> None:
     assert set(needs(company, over_a)) == expected("a", "below")
     assert set(needs(company, over_b)) == expected("b")
     assert needs(company, watcher) == [("mail", "Hello")]
-    assert refusal(company, a.caller, waiting.needs_you) == "invalid"
+    assert refusal(company, a.caller, needs_you.listing) == "invalid"
 
 
 @pytest.mark.requirement("BX-18")
@@ -100,7 +111,7 @@ def test_the_list_covers_all_companies_of_a_person(company: Company) -> None:
     auditor = company.user("auditor-2")
     send(company, company.ceo.caller, "board", "here", subject="Here")
     send(company, neighbour.agent.caller, "board", "there", subject="There")
-    both = company.call(company.board, waiting.needs_you)
+    both = company.call(company.board, needs_you.listing)
     assert {(one["title"], one["company_id"]) for one in both} == {
         ("Here", company.id),
         ("There", neighbour.id),
@@ -109,7 +120,7 @@ def test_the_list_covers_all_companies_of_a_person(company: Company) -> None:
     assert needs(company, company.board, company=neighbour.id) == [("mail", "There")]
     assert needs(company, auditor) == [("mail", "Here")]
     assert needs(company, neighbour.board) == [("mail", "There")]
-    assert refusal(company, neighbour.board, waiting.needs_you, company=company.id) == "not_found"
+    assert refusal(company, neighbour.board, needs_you.listing, company=company.id) == "not_found"
 
 
 @pytest.mark.requirement("HH-38")
@@ -160,12 +171,14 @@ def test_a_dead_letter_is_revived_from_above_and_not_by_its_receiver(company: Co
     peer = company.agent("peer")
     sent = send(company, company.board, "agent:worker", "poison")
     fail(company, worker, 3)
-    assert refusal(company, worker.caller, waiting.revive, message=sent["id"]) == "not_below_you"
-    assert refusal(company, peer.caller, waiting.revive, message=sent["id"]) == "not_found"
-    company.call(company.ceo.caller, waiting.revive, message=sent["id"])
+    assert (
+        refusal(company, worker.caller, dead_letters.revive, message=sent["id"]) == "not_below_you"
+    )
+    assert refusal(company, peer.caller, dead_letters.revive, message=sent["id"]) == "not_found"
+    company.call(company.ceo.caller, dead_letters.revive, message=sent["id"])
     assert [one["attempt"] for one in look(company, worker)] == [1]
     fine = send(company, company.board, "agent:worker", "fine")
-    assert refusal(company, company.board, waiting.discard, message=fine["id"]) == "conflict"
+    assert refusal(company, company.board, dead_letters.discard, message=fine["id"]) == "conflict"
 
 
 def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: VirtualClock) -> None:

@@ -13,6 +13,7 @@ from remit.services import (
     delegation,
     grants,
     idleness,
+    needs_you,
     outcomes,
     questions,
     reminding,
@@ -46,7 +47,7 @@ def waits(company: Company) -> int:
 
 
 def needs(company: Company, kind: str) -> list[Answer]:
-    found = company.call(company.board, waiting.needs_you, company=company.id)
+    found = company.call(company.board, needs_you.listing, company=company.id)
     return [item for item in found if item["kind"] == kind]
 
 

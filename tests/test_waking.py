@@ -12,12 +12,12 @@ from remit.services import (
     agents,
     claiming,
     configuration,
+    dead_letters,
     delegation,
     outcomes,
     questions,
     reorganise,
     runs,
-    waiting,
 )
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
@@ -248,7 +248,7 @@ def a_dead_letter_put_back(
         run = company.run(dev)
         take(company, run)
         end(company, run, "failed", fault="message")
-    return dev, lambda: company.call(company.board, waiting.revive, message=sent["id"])
+    return dev, lambda: company.call(company.board, dead_letters.revive, message=sent["id"])
 
 
 def a_program_in_a_persons_seat(

@@ -8,13 +8,14 @@ from remit.clock import HOUR, MINUTE
 from remit.model.mail import MARKS, MOST_HOPS, Mark
 from remit.services import (
     agents,
+    dead_letters,
     events,
+    needs_you,
     outcomes,
     questions,
     runs,
     taking_back,
     threads,
-    waiting,
 )
 from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
@@ -427,7 +428,7 @@ def test_agents_are_not_shown_what_people_see_of_a_letter(company: Company) -> N
 
 
 def needs(company: Company) -> list[Answer]:
-    found: list[Answer] = company.call(company.board, waiting.needs_you, company=company.id)
+    found: list[Answer] = company.call(company.board, needs_you.listing, company=company.id)
     return found
 
 
@@ -479,7 +480,7 @@ def test_a_dead_letter_is_one_row_with_its_cause(company: Company) -> None:
     )
     assert row["cause"] == "it could not be read 3 times; last: The model said no."
     assert trace(company, letter)["state"] == "dead"
-    company.call(company.board, waiting.discard, message=letter["id"])
+    company.call(company.board, dead_letters.discard, message=letter["id"])
     assert [one for one in needs(company) if one["kind"] != "mail"] == []
     assert states(company)[letter["id"]] == ("ended", "discarded")
 

@@ -29,11 +29,11 @@ from remit.services import (
     halts,
     inbox,
     mail,
+    needs_you,
     questions,
     runs,
     schedules,
     users,
-    waiting,
 )
 from remit.services.identity import Caller, as_system
 from remit.testing import AgentDied, Letter, Member, Simulation, ToolRefused, Turn
@@ -591,7 +591,7 @@ class Week:
         for name in ("hours", "day", "never", "chair"):
             patience = PATIENCE[name]
             for item in self.sim.ask(
-                waiting.needs_you, self.people[name], company=self.sim.company
+                needs_you.listing, self.people[name], company=self.sim.company
             ):
                 key = f"{item['kind']} {item['id']}"
                 if name != "chair":

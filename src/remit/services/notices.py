@@ -18,7 +18,7 @@ from remit.model.decision import Decision, Effect
 from remit.model.mail import MOST_ATTEMPTS
 from remit.model.principal import ActorKind, Principal
 from remit.model.wish import Hook, Notice, NoticeStatus, Way
-from remit.services import lookup, views, waiting
+from remit.services import lookup, needs_you, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.running import system_only
 from remit.store import notices as statements
@@ -146,7 +146,7 @@ def _needs(ctx: Context, user: str) -> list[dict[str, Any]]:
     if found is None or ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user) is None:
         return []
     with ctx.acting_as(Principal(ActorKind.USER, found.id, found.name)):
-        return waiting.here(ctx)
+        return needs_you.here(ctx)
 
 
 @query("notices.ready")

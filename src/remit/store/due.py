@@ -140,7 +140,7 @@ LOOK_NOW = change(
 NEXT_LOOK = Statement(
     select(outcomes.c.look_at)
     .where(_open, outcomes.c.look_at.is_not(None), outcomes.c.look_at > bind("now"))
-    .order_by(outcomes.c.look_at)
+    .order_by(outcomes.c.look_at, outcomes.c.id)
     .limit(1),
     scalar,
 )

@@ -177,7 +177,7 @@ COLLECT_RESULT = change(
 DUE = Statement(
     select(approvals.c.id)
     .where(_undecided, approvals.c.expires_at <= bind("now"))
-    .order_by(approvals.c.expires_at)
+    .order_by(approvals.c.expires_at, approvals.c.id)
     .limit(bind("limit")),
     scalar,
 )

@@ -120,7 +120,7 @@ REMINDED = change(
 TO_REMIND = Statement(
     select(*_wait)
     .where(waits.c.remind_at.is_not(None), waits.c.remind_at <= bind("now"))
-    .order_by(waits.c.remind_at)
+    .order_by(waits.c.remind_at, waits.c.id)
     .limit(bind("limit")),
     into(Wait),
 )

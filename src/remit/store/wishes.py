@@ -82,7 +82,7 @@ REOPEN_WISH = change(
 DUE = Statement(
     select(*_wish)
     .where(_open, wishes.c.look_at <= bind("now"))
-    .order_by(wishes.c.look_at)
+    .order_by(wishes.c.look_at, wishes.c.message_id)
     .limit(bind("limit")),
     into(Wish),
 )

@@ -20,13 +20,14 @@ from remit.services import (
     approvals,
     bindings,
     companies,
+    dead_letters,
     delegation,
     grants,
+    needs_you,
     outbox,
     outcomes,
     questions,
     reorganise,
-    waiting,
 )
 from remit.services.command import Verb
 from remit.services.identity import Caller, as_system
@@ -345,10 +346,10 @@ class World:
         )
 
     def op_cancel(self, op: Op) -> None:
-        ends = self.sim.ask(waiting.needs_you, company=self.sim.company)
+        ends = self.sim.ask(needs_you.listing, company=self.sim.company)
         dead = [one for one in ends if one["kind"] == "dead_letter"]
         if dead:
-            verb = (waiting.revive, waiting.discard)[op.b % 2]
+            verb = (dead_letters.revive, dead_letters.discard)[op.b % 2]
             self._board(verb, message=dead[op.a % len(dead)]["id"])
 
     def op_setting(self, op: Op) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from remit.entrypoints.cli.demo_stage import Stage, call, only
 from remit.runtime.runs import LiveRun
-from remit.services import inbox, outcomes, questions, threads, waiting
+from remit.services import inbox, needs_you, outcomes, questions, threads
 from remit.services.identity import Caller
 from remit.testing import ScriptedAgent
 
@@ -149,5 +149,5 @@ class Correspondence:
 
     async def _awaits_board(self) -> list[dict[str, Any]]:
         return await self.stage.app.gate(
-            self.stage.board, waiting.needs_you, company=self.stage.company
+            self.stage.board, needs_you.listing, company=self.stage.company
         )

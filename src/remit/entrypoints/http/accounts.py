@@ -9,7 +9,7 @@ from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import CompanyId, Id, new_router
 from remit.entrypoints.http.paging import Paged
-from remit.services import accounts, waiting
+from remit.services import accounts, dead_letters
 
 
 def router(app: App) -> APIRouter:
@@ -30,11 +30,11 @@ def router(app: App) -> APIRouter:
     @routes.get("/companies/{companyId}/dead-letters")
     async def list_dead_letters(request: Request, company: CompanyId, page: Paged) -> Response:
         """Dead letters that died through no fault of theirs."""
-        return page.cut(await app.gate(caller(request), waiting.revivable, company=company))
+        return page.cut(await app.gate(caller(request), dead_letters.revivable, company=company))
 
     @routes.post("/companies/{companyId}/dead-letters/revive")
     async def revive_dead_letters(request: Request, company: CompanyId) -> Response:
         """Put all of them back in line."""
-        return reply(await app.gate(caller(request), waiting.revive_all, company=company))
+        return reply(await app.gate(caller(request), dead_letters.revive_all, company=company))
 
     return routes

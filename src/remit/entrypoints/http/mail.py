@@ -15,7 +15,15 @@ from remit.entrypoints.http.paging import LARGEST, Page, Paged, by_id
 from remit.errors import BadInput
 from remit.ids import is_id
 from remit.model.mail import MOST_ATTACHMENTS
-from remit.services import capability_requests, inbox, taking_back, threads, waiting
+from remit.services import (
+    capability_requests,
+    dead_letters,
+    inbox,
+    needs_you,
+    taking_back,
+    threads,
+    waiting,
+)
 
 #: Sorts after every id.
 _NEWEST = "g"
@@ -158,12 +166,12 @@ def router(app: App) -> APIRouter:
     @routes.post("/messages/{id}/revive")
     async def revive_message(request: Request, message: Id) -> Response:
         """Put a dead letter back in line."""
-        return reply(await app.gate(caller(request), waiting.revive, message=message))
+        return reply(await app.gate(caller(request), dead_letters.revive, message=message))
 
     @routes.post("/messages/{id}/discard")
     async def discard_message(request: Request, message: Id) -> Response:
         """Let a dead letter rest."""
-        return reply(await app.gate(caller(request), waiting.discard, message=message))
+        return reply(await app.gate(caller(request), dead_letters.discard, message=message))
 
     @routes.post("/messages/{id}/grant")
     async def grant_request(request: Request, message: Id) -> Response:
@@ -184,7 +192,7 @@ def router(app: App) -> APIRouter:
         request: Request, page: Paged, company: Annotated[Reference | None, Query()] = None
     ) -> Response:
         """Everything that awaits the calling person, oldest first."""
-        rows = await app.gate(caller(request), waiting.needs_you, company=company)
+        rows = await app.gate(caller(request), needs_you.listing, company=company)
         return page.after(rows, lambda row: f"{row['since']} {row['kind']} {row['id']}")
 
     return routes

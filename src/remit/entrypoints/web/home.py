@@ -19,13 +19,13 @@ from remit.services import (
     approvals,
     capability_requests,
     companies,
+    dead_letters,
     inbox,
     outcomes,
     overview,
     questions,
     submitting,
     threads,
-    waiting,
 )
 
 #: What can be decided without opening it; the rest is counted.
@@ -191,10 +191,10 @@ async def deal_with(visit: Visit) -> Done:
             await visit.do(inbox.acknowledge, ids=[message])
             return Done("/", "Marked as read.")
         case "revive":
-            await visit.do(waiting.revive, message=message)
+            await visit.do(dead_letters.revive, message=message)
             return Done("/", "It is back in line.")
         case "discard":
-            await visit.do(waiting.discard, message=message)
+            await visit.do(dead_letters.discard, message=message)
             return Done("/", "It is put away.")
         case "grant":
             await visit.do(capability_requests.grant_request, request=message)

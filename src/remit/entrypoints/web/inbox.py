@@ -13,6 +13,7 @@ from remit.errors import NotFound
 from remit.services import (
     agents,
     capability_requests,
+    dead_letters,
     inbox,
     lookup,
     mail,
@@ -196,10 +197,10 @@ async def deal(visit: Visit) -> Done:
             await visit.do(capability_requests.refuse_request, request=about, why=why)
             return Done(f"/inbox/{message}", "Refused; who asked is told why.")
         case "revive":
-            await visit.do(waiting.revive, message=about)
+            await visit.do(dead_letters.revive, message=about)
             return Done(f"/inbox/{message}", "It is back in line.")
         case "discard":
-            await visit.do(waiting.discard, message=about)
+            await visit.do(dead_letters.discard, message=about)
             return Done(f"/inbox/{message}", "It is put away.")
         case "cancel":
             await visit.do(waiting.cancel_message, message=about)

@@ -29,7 +29,7 @@ from remit.entrypoints.web.forms import Form, read_form
 from remit.errors import NotFound, RemitError, Unauthenticated
 from remit.ids import random_name
 from remit.model.text import plural
-from remit.services import companies, halts, users, waiting
+from remit.services import companies, halts, needs_you, users
 from remit.services.command import Verb
 from remit.services.identity import Caller
 
@@ -117,7 +117,7 @@ class Visit:
     async def awaits(self) -> list[dict[str, Any]]:
         """Everything that awaits the visitor; looked for once."""
         if self._awaits is None:
-            self._awaits = await self.ask(waiting.needs_you) if self.companies else []
+            self._awaits = await self.ask(needs_you.listing) if self.companies else []
         return self._awaits
 
     async def halted(self) -> list[dict[str, Any]]:
