@@ -10,14 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from remit.app import App
+from remit.clock import Clock, Micros, SystemClock
 from remit.entrypoints.serve import running
 from remit.runtime.worker import Worker
-from remit.services import accounts, agents, configuration, runs, threads
-from remit.services.identity import Caller
+from remit.services import accounts, agents, claiming, configuration, runs, threads
+from remit.services.identity import Caller, as_system
 from remit.settings import Settings, load
 
 Answer = dict[str, Any]
 SECONDS = 60.0
+#: Everybody rests when nobody runs or is about to at so many looks in a row.
+QUIET_LOOKS = 3
+
+
+class LeapingClock(SystemClock):
+    """The clock of this machine, and as much ahead of it as a story has leapt over."""
+
+    ahead: Micros = 0
+
+    def now(self) -> Micros:
+        return super().now() + self.ahead
 
 
 @dataclass
@@ -66,6 +78,19 @@ class Stage:
                     return found
                 await asyncio.sleep(0.05)
 
+    async def rest(self, seconds: float = SECONDS) -> None:
+        """Until nobody runs or is about to."""
+        quiet = 0
+        async with asyncio.timeout(seconds):
+            while quiet < QUIET_LOOKS:
+                quiet = 0 if await self.is_busy() else quiet + 1
+                await asyncio.sleep(0.1)
+
+    async def is_busy(self) -> bool:
+        """Whether somebody runs, or is about to."""
+        ready = await self.app.gate(as_system(), claiming.ready)
+        return bool(ready or await self.app.gate(as_system(), claiming.live))
+
     async def begun(self) -> Answer:
         async with asyncio.timeout(SECONDS):
             while True:
@@ -104,9 +129,11 @@ async def until(condition: Callable[[], object], seconds: float = 15) -> None:
 
 
 @asynccontextmanager
-async def stage(home: Path, *, working: bool = True) -> AsyncIterator[Stage]:
+async def stage(
+    home: Path, *, working: bool = True, clock: Clock | None = None
+) -> AsyncIterator[Stage]:
     settings = load({"REMIT_HOME": str(home)})
-    async with running(settings) as (app, url):
+    async with running(settings, clock=clock) as (app, url):
         worker = Worker(app, url)
         if working:
             worker.start()

@@ -253,3 +253,17 @@ def test_no_cache_is_in_the_repository() -> None:
     tracked = [Path(name) for name in listed.stdout.split("\0") if name]
     assert Path("tests/test_layout.py") in tracked
     assert [str(path) for path in tracked if CACHES & set(path.parts)] == []
+
+
+def test_every_story_inside_a_test_is_told() -> None:
+    """A function inside a test that nobody calls makes it a test that cannot fail."""
+    untold = [
+        f"{file.name}:{inner.lineno}: {inner.name}"
+        for file in sorted((REPOSITORY / "tests").rglob("*.py"))
+        for test in ast.walk(ast.parse(file.read_text()))
+        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_")
+        for inner in test.body
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)) and not inner.decorator_list
+        if not any(isinstance(n, ast.Name) and n.id == inner.name for n in ast.walk(test))
+    ]
+    assert untold == []

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,58 +18,16 @@ import pytest
 from remit.clock import SECOND, from_iso
 from remit.model import account
 from remit.model.account import PROBES
-from remit.runtime import sandbox
 from remit.services import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
-from tests.agents import ClientMissing, program
-from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, ToolResult, Use
-from tests.agents.fake_openai import FakeOpenAI
+from tests.agents.fake_model import Say, Step, ToolResult, Use
+from tests.real_programs import KEY, KINDS, command, config, model, said_to, surroundings, tool
 
-KINDS = ["claude", "codex", "llm"]
-KEY = "sk-fake-0123456789abcdef"
+__all__ = ["surroundings"]
+
 RESUMED = {"sessionPolicy": {"maxAge": "1h"}}
-Fake = FakeAnthropic | FakeOpenAI
-
-
-@pytest.fixture(autouse=True)
-def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not sandbox.look().usable:
-        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox.look().reason}")
-    monkeypatch.setenv("HOME", "/nonexistent")
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-
-
-def command(kind: str) -> str:
-    if kind == "llm" and find_spec("pydantic_ai") is None:
-        pytest.skip("THE LOOP OF llm IS NOT TESTED: install the extra llm")
-    if kind == "llm":
-        return ""
-    try:
-        return str(program(kind))
-    except ClientMissing as missing:
-        sentence = str(missing)
-    pytest.skip(f"THE REAL {kind.upper()} IS NOT TESTED: {sentence}")
-
-
-def model(kind: str, script: list[Step], **more: Any) -> AbstractContextManager[Fake]:
-    return FakeAnthropic(script, **more) if kind == "claude" else FakeOpenAI(script, **more)
-
-
-def config(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
-    given = {"command": command(kind), "baseUrl": fake.url, "model": "claude-sonnet-4-5", **more}
-    if kind == "claude":
-        return {"tools": [], **given}
-    if kind == "llm":
-        del given["command"]
-        return {**given, "provider": "compatible", "model": "a-model"}
-    return {**given, "model": "a-model"}
-
-
-def tool(kind: str, name: str) -> str:
-    return name if kind == "llm" else f"mcp__remit__{name}"
 
 
 def story_of(kind: str, answer: str) -> list[Step]:
@@ -99,10 +55,6 @@ def prompt_of(request: dict[str, Any]) -> str:
         return json.dumps(request["system"])
     told = request.get("input") or request["messages"]
     return json.dumps([one for one in told if one.get("role") in ("developer", "system")])
-
-
-def said_to(request: dict[str, Any]) -> str:
-    return json.dumps(request.get("input") or request["messages"])
 
 
 async def worked(at: Stage, count: int) -> Answer:
@@ -259,6 +211,8 @@ def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
                 assert len(subjects) == 1, [run["error"] for run in mine]
                 assert subjects[0].endswith(f" cannot be used: {mine[-1]['fault']}")
                 assert await at.deliveries() == [("queued", 1)]
+
+    asyncio.run(story())
 
 
 @pytest.mark.requirement("FX-09", "FX-10")

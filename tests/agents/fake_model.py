@@ -1,7 +1,8 @@
 """A model that follows a script, on loopback; who speaks which protocol is said elsewhere.
 
 A script is a list of steps. Which step is due follows from the conversation alone, namely from
-how many answers of the assistant it already holds, so a client may retry or resume.
+how many answers of the assistant it already holds, so a client may retry or resume. A model that
+is started several times chooses its script by what it is told.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Say:
 
 
 Step = Use | Say
+Script = Sequence[Step] | Callable[[Request], Sequence[Step]]
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ class FakeModel(ABC):
     cut_off = 300
 
     def __init__(
-        self, script: Sequence[Step], *, fault: int | Literal["cut", "torso"] | None = None
+        self, script: Script, *, fault: int | Literal["cut", "torso"] | None = None
     ) -> None:
-        self.script = list(script)
+        self.script = script
         #: Answer everything with this status, or cut each answer in the middle: as a connection
         #: that breaks does, or as a server that takes the torso for all of it.
         self.fault = fault
@@ -114,9 +116,10 @@ class FakeModel(ABC):
     def due(self, request: Request) -> Due:
         """The text or the call that is next in this conversation."""
         turn = self.answers_in(request)
-        if turn >= len(self.script):
+        script = self.script(request) if callable(self.script) else self.script
+        if turn >= len(script):
             return Say("The script has ended.")
-        step = self.script[turn]
+        step = script[turn]
         if isinstance(step, Say):
             return step
         given = step.input(self.results_in(request)[-1]) if callable(step.input) else step.input

@@ -17,6 +17,7 @@ import uvicorn
 from remit import __version__
 from remit.adapters.ability import best_adapter
 from remit.app import App, InstanceLock
+from remit.clock import Clock
 from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.connections import Impatient
 from remit.entrypoints.http.logs import keep_logs
@@ -275,13 +276,13 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, *, host: str = DEFAULT_HOST, port: int = 0
+    settings: Settings, *, host: str = DEFAULT_HOST, port: int = 0, clock: Clock | None = None
 ) -> AsyncIterator[tuple[App, str]]:
     """An instance inside a program that has other things to do, for as long as the block lasts."""
     with listen(settings, host, port) as listening, InstanceLock(settings) as lock:
         url = address(host, listening.getsockname()[1])
         lock.describe(url)
-        async with App(settings) as app:
+        async with App(settings, clock=clock) as app:
             await app.first_start()
             server = _server(app, host, ready=lambda: None)
             serving = asyncio.create_task(server.serve([listening]))

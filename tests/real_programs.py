@@ -1,0 +1,63 @@
+"""The real programs of agents, each in front of a model that is a script on loopback."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from remit.runtime import sandbox
+from tests.agents import ClientMissing, program
+from tests.agents.fake_anthropic import FakeAnthropic
+from tests.agents.fake_model import Script
+from tests.agents.fake_openai import FakeOpenAI
+
+KINDS = ["claude", "codex", "llm"]
+KEY = "sk-fake-0123456789abcdef"
+Fake = FakeAnthropic | FakeOpenAI
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not sandbox.look().usable:
+        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox.look().reason}")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def command(kind: str) -> str:
+    if kind == "llm" and find_spec("pydantic_ai") is None:
+        pytest.skip("THE LOOP OF llm IS NOT TESTED: install the extra llm")
+    if kind == "llm":
+        return ""
+    try:
+        return str(program(kind))
+    except ClientMissing as missing:
+        sentence = str(missing)
+    pytest.skip(f"THE REAL {kind.upper()} IS NOT TESTED: {sentence}")
+
+
+def model(kind: str, script: Script, **more: Any) -> AbstractContextManager[Fake]:
+    return FakeAnthropic(script, **more) if kind == "claude" else FakeOpenAI(script, **more)
+
+
+def config(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
+    given = {"command": command(kind), "baseUrl": fake.url, "model": "claude-sonnet-4-5", **more}
+    if kind == "claude":
+        return {"tools": [], **given}
+    if kind == "llm":
+        del given["command"]
+        return {**given, "provider": "compatible", "model": "a-model"}
+    return {**given, "model": "a-model"}
+
+
+def tool(kind: str, name: str) -> str:
+    return name if kind == "llm" else f"mcp__remit__{name}"
+
+
+def said_to(request: dict[str, Any]) -> str:
+    return json.dumps(request.get("input") or request["messages"])
