@@ -12,10 +12,11 @@ import pytest
 from remit.runtime import sandbox
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic
-from tests.agents.fake_model import Script
+from tests.agents.fake_model import Say, Script, Step, ToolResult, Use
 from tests.agents.fake_openai import FakeOpenAI
 
 KINDS = ["claude", "codex", "llm"]
+RESUMED = {"sessionPolicy": {"maxAge": "1h"}}
 KEY = "sk-fake-0123456789abcdef"
 Fake = FakeAnthropic | FakeOpenAI
 
@@ -57,6 +58,33 @@ def config(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
 
 def tool(kind: str, name: str) -> str:
     return name if kind == "llm" else f"mcp__remit__{name}"
+
+
+def story_of(kind: str, answer: str) -> list[Step]:
+    """Read the mail, acknowledge it, keep a file, attach it to an answer, and sum up."""
+
+    def acknowledge(inbox: ToolResult) -> dict[str, Any]:
+        return {"ids": [one["id"] for one in inbox.json()["messages"]]}
+
+    def reply(created: ToolResult) -> dict[str, Any]:
+        attached = [created.json()["id"]]
+        return {"to": "board", "subject": "Done", "body": answer, "attachments": attached}
+
+    return [
+        Use(tool(kind, "mail_inbox"), {}),
+        Use(tool(kind, "mail_ack"), acknowledge),
+        Use(tool(kind, "kb_create"), {"description": "A result", "content": answer}),
+        Use(tool(kind, "mail_send"), reply),
+        Say(f"I am done: {answer}"),
+    ]
+
+
+def prompt_of(request: dict[str, Any]) -> str:
+    """Everything that a model was told before the conversation."""
+    if "system" in request:
+        return json.dumps(request["system"])
+    told = request.get("input") or request["messages"]
+    return json.dumps([one for one in told if one.get("role") in ("developer", "system")])
 
 
 def said_to(request: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from remit.services import agents, budgets, companies, configuration, idleness, 
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents.fake_anthropic import FakeAnthropic, Step, Use
 from tests.http_client import Child
-from tests.test_real_agents import (
+from tests.real_programs import (
     KINDS,
     RESUMED,
     command,

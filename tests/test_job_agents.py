@@ -18,7 +18,7 @@ from remit.services import agents, grants, inbox, jobs
 from remit.services.identity import Caller
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
-from tests.test_real_agents import KEY, KINDS, command, config, model, prompt_of, said_to
+from tests.real_programs import KEY, KINDS, command, config, model, prompt_of, said_to
 
 TEXT = "How many legs has a spider?"
 #: What only Remit could have told it.

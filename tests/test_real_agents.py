@@ -8,7 +8,6 @@ Where a program is not installed that is said, and skipped.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,39 +21,21 @@ from remit.services import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
-from tests.agents.fake_model import Say, Step, ToolResult, Use
-from tests.real_programs import KEY, KINDS, command, config, model, said_to, surroundings, tool
+from tests.agents.fake_model import Say, Step, Use
+from tests.real_programs import (
+    KEY,
+    KINDS,
+    RESUMED,
+    command,
+    config,
+    model,
+    prompt_of,
+    said_to,
+    story_of,
+    surroundings,
+)
 
 __all__ = ["surroundings"]
-
-RESUMED = {"sessionPolicy": {"maxAge": "1h"}}
-
-
-def story_of(kind: str, answer: str) -> list[Step]:
-    """Read the mail, acknowledge it, keep a file, attach it to an answer, and sum up."""
-
-    def acknowledge(inbox: ToolResult) -> dict[str, Any]:
-        return {"ids": [one["id"] for one in inbox.json()["messages"]]}
-
-    def reply(created: ToolResult) -> dict[str, Any]:
-        attached = [created.json()["id"]]
-        return {"to": "board", "subject": "Done", "body": answer, "attachments": attached}
-
-    return [
-        Use(tool(kind, "mail_inbox"), {}),
-        Use(tool(kind, "mail_ack"), acknowledge),
-        Use(tool(kind, "kb_create"), {"description": "A result", "content": answer}),
-        Use(tool(kind, "mail_send"), reply),
-        Say(f"I am done: {answer}"),
-    ]
-
-
-def prompt_of(request: dict[str, Any]) -> str:
-    """Everything that a model was told before the conversation."""
-    if "system" in request:
-        return json.dumps(request["system"])
-    told = request.get("input") or request["messages"]
-    return json.dumps([one for one in told if one.get("role") in ("developer", "system")])
 
 
 async def worked(at: Stage, count: int) -> Answer:
