@@ -37,6 +37,8 @@ from tests.real_programs import (
 
 __all__ = ["surroundings"]
 
+PRICES = {"input": 2, "output": 10, "cached": 0.5}
+
 
 async def worked(at: Stage, count: int) -> Answer:
     found = await at.over(count)
@@ -52,10 +54,16 @@ def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_p
         command(kind)
         with model(kind, story_of(kind, "It is green.")) as fake:
             async with stage(tmp_path) as at:
-                await at.cast(kind, config(kind, fake))
+                priced = {} if kind == "claude" else {"prices": PRICES}
+                await at.cast(kind, config(kind, fake, **priced))
                 await at.send("What colour is grass?")
                 run = await worked(at, 1)
                 assert fake.failures == []
+                if priced:
+                    fresh = run["tokens_in"] - run["tokens_cached"]
+                    cost = 2 * fresh + 0.5 * run["tokens_cached"] + 10 * run["tokens_out"]
+                    assert run["cost_usd"] == pytest.approx(cost / 1_000_000, abs=1e-6)
+                assert run["cost_usd"] > 0
                 assert "It is green." in await at.mail()
                 assert run["final_response"] == "I am done: It is green."
                 assert run["tokens_in"] > 0

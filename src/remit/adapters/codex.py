@@ -10,7 +10,7 @@ from remit.adapters import codex_cli
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import CommandLineAgent
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import ModelSettings, Program, RunSettings
+from remit.adapters.settings import PricedSettings, Program, RunSettings
 
 _VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY")
 _FILES = {"CODEX_HOME": "auth.json", "HOME": ".codex/auth.json"}
@@ -26,7 +26,7 @@ _PROGRAM = CommandLineAgent(
 Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
-class CodexConfig(ModelSettings, RunSettings):
+class CodexConfig(PricedSettings, RunSettings):
     command: Program = Field(
         default="codex", description="The program: a name on the PATH, or a path."
     )
@@ -70,8 +70,8 @@ class Codex(Adapter):
         "networkAccess lets commands send what they read to anywhere.",
         "Keys belong to secretRef or to the worker's environment, not to env.",
         (
-            "Codex counts tokens but knows no price and has no limit of turns: timeoutSeconds and "
-            "the company's budget end a run."
+            "Codex counts tokens but knows no price: unless `prices` says it, budgets of money and "
+            "the company's moneyPerDay do not see its runs; those of tokens do."
         ),
     )
     examples = {  # noqa: RUF012  # read only

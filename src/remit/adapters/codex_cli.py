@@ -16,6 +16,7 @@ from typing import Any
 from remit.adapters import faults, skills
 from remit.adapters.looking import path_with
 from remit.adapters.running import Child, RunContext, RunResult, Usage
+from remit.adapters.settings import Prices
 from remit.errors import Unsupported
 
 _KEY = "OPENAI_API_KEY"
@@ -133,7 +134,8 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
 class Events:
     """Reads the stream of events; a turn that completed is the result."""
 
-    def __init__(self, session: Session | None = None) -> None:
+    def __init__(self, session: Session | None = None, prices: Prices | None = None) -> None:
+        self._prices = prices
         self.thread: str | None = session.thread if session else None
         self.before = session.taken if session else Usage()
         self.text = ""
@@ -200,7 +202,7 @@ class Events:
             tokens_in=max(0, self.taken.tokens_in - self.before.tokens_in),
             tokens_out=max(0, self.taken.tokens_out - self.before.tokens_out),
             tokens_cached=max(0, self.taken.tokens_cached - self.before.tokens_cached),
-        )
+        ).priced_at(self._prices)
 
     def outcome(self, code: int, complaint: str = "") -> RunResult:
         """`complaint` is what it printed beside its events; before a turn there is nothing else."""
@@ -251,7 +253,7 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
 async def _once(
     context: RunContext, program: str, login: Path | None, session: Session | None
 ) -> RunResult:
-    events = Events(session)
+    events = Events(session, context.config.prices)
     full = context.config.sandbox == "full"
     told = environment(context, program)
     lent = {}

@@ -12,7 +12,7 @@ from pydantic import Field
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import credential
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import ModelSettings
+from remit.adapters.settings import PricedSettings
 from remit.errors import Unsupported
 
 _LIBRARY = "pydantic-ai-slim"
@@ -32,7 +32,7 @@ _VARIABLES: dict[Provider, tuple[str, ...]] = {
 _MODELS: dict[Provider, str] = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5.5"}
 
 
-class LlmConfig(ModelSettings):
+class LlmConfig(PricedSettings):
     provider: Provider | None = Field(
         default=None,
         description='Who serves the model. "compatible": any server that speaks the OpenAI chat '

@@ -99,14 +99,16 @@ async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
                 _note(context, answer)
                 calls = any(hasattr(part, "tool_name") for part in answer.parts)
                 # Before its tools are called, so that nothing more is asked of the model.
-                await context.spend(_usage(talk.usage), last=not calls)
+                await context.spend(
+                    _usage(talk.usage).priced_at(context.config.prices), last=not calls
+                )
                 turns += 1
                 context.pace.turn(turns)
                 for part in answer.parts:
                     if hasattr(part, "tool_name"):
                         context.pace.call(part.tool_name, _arguments(part), ours=True)
         result = talk.result
-    context.spent = _usage(talk.usage)
+    context.spent = _usage(talk.usage).priced_at(context.config.prices)
     session = None
     if context.config.session_policy is not None and not context.background:
         session = _keep(context, result.all_messages_json())
@@ -164,6 +166,7 @@ def _arguments(part: Any) -> Any:
 
 
 def _usage(taken: Any) -> Usage:
+    """The library knows the prices of many models."""
     cost = getattr(taken, "cost", None)
     return Usage(
         tokens_in=int(taken.input_tokens or 0),

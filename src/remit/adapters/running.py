@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from remit.adapters.pace import Pace
+from remit.adapters.settings import Prices
 from remit.errors import Unsupported
 
 
@@ -21,6 +22,18 @@ class Usage:
     tokens_cached: int = 0
     #: In millionths of a dollar.
     cost_micros: int = 0
+
+    def priced_at(self, prices: Prices | None) -> Usage:
+        """The same with what it cost; a dollar for a million tokens is a millionth for each."""
+        if prices is None:
+            return self
+        cached = prices.input if prices.cached is None else prices.cached
+        cost = (
+            (self.tokens_in - self.tokens_cached) * prices.input
+            + self.tokens_cached * cached
+            + self.tokens_out * prices.output
+        )
+        return replace(self, cost_micros=max(round(cost), 0))
 
 
 @dataclass(frozen=True)

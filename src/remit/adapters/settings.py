@@ -105,6 +105,30 @@ class ModelSettings(Config):
     )
 
 
+Dollars = Annotated[float, Field(ge=0, le=10_000)]
+
+
+class Prices(Config):
+    """What a model's provider takes for a million tokens, in dollars."""
+
+    input: Dollars = Field(description="For what the model reads.")
+    output: Dollars = Field(description="For what it writes.")
+    cached: Dollars | None = Field(
+        default=None,
+        description="For what it reads from the provider's cache. null: the same as input.",
+    )
+
+
+class PricedSettings(ModelSettings):
+    """For adapters that count tokens but do not always know what they cost."""
+
+    prices: Prices | None = Field(
+        default=None,
+        description="What a million tokens cost, in dollars. null: what the adapter knows by "
+        "itself; where that is nothing, only limits and budgets of tokens hold its runs.",
+    )
+
+
 class RunSettings(Config):
     """For adapters that start a program on the worker."""
 
