@@ -9,7 +9,7 @@ from tests.week import POISON, Week
 ADDED: Micros = 10 * MINUTE
 MOST_RUNS_FOR_NEWS = 1.5
 MOST_BY_CLOCK = 0.1
-WEEKS = pytest.mark.campaign("a week takes half a minute; the tests play three days of one")
+WEEKS = pytest.mark.campaign("a week takes half a minute; the tests play four days of one")
 
 
 def check(week: Week) -> None:
@@ -30,13 +30,14 @@ def check(week: Week) -> None:
     assert week.open_outcomes("waits for its twin") == []
     assert week.open_outcomes("never judges") == []
     assert week.told("Agents wait for each other") >= 1
+    assert week.cut_off >= 6
     assert week.started_while_stopped == 0
     assert week.most_probes == (0 if week.says_until_when else 1)
 
 
 @pytest.mark.requirement("FX-01", "FX-05", "FX-07", "FX-08", "FX-10", "FX-13")
-def test_three_days_of_a_company_that_is_left_alone_come_to_a_good_end() -> None:
-    with Week(seed=1, days=3, wishes=20) as week:
+def test_four_days_of_a_company_that_is_left_alone_come_to_a_good_end() -> None:
+    with Week(seed=1, days=4, wishes=20) as week:
         week.troubles(closed=5 * HOUR, asleep=4 * HOUR, halted=HOUR)
         week.play()
         check(week)

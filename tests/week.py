@@ -43,7 +43,7 @@ SLOTS = 24
 LOOK_EVERY = 2 * MINUTE
 #: No wish comes so late that people who take a day, and bosses who never judge, could not be done
 #: with it by the end.
-LAST_WISH = 44 * HOUR
+LAST_WISH = 64 * HOUR
 _WISH = re.compile(r"wish (\d{1,6})")
 _OUTCOME = re.compile(r"outcome:([0-9a-f-]{36})")
 #: Who is not told when a provider opens again finds out after so long, and then not everybody
@@ -212,13 +212,14 @@ class Brain:
 
     def _asks_first(self, turn: Turn, key: str, number: int) -> bool:
         """Now and then something must be known, or somebody hired, before it can go on."""
-        if self.did[f"asked {key}"]:
+        if self.did[f"asked {key}"] or number in self.week.asked:
             return False
         self.did[f"asked {key}"] += 1
         dice = self.week.chance.random()
         if dice < 0.12:
             asked = f"wish {number}: which colour?"
             turn.call("ask", question=asked, to="board", outcome_id=key)
+            self.week.asked.add(number)
             return True
         if dice < 0.16 and self.level < 3:
             name = f"temp-{number}-{self.name}"
@@ -231,6 +232,7 @@ class Brain:
                     title=f"for wish {number}",
                     outcome_id=key,
                 )
+                self.week.asked.add(number)
                 return True
         return False
 
@@ -292,6 +294,12 @@ class Week:
         #: known to be closed.
         self.started_while_stopped = 0
         self.most_probes = 0
+        #: From when on the instance is killed as soon as several are at work, the latest first.
+        self.kills: list[Micros] = []
+        #: Runs that ended because of that.
+        self.cut_off = 0
+        #: Wishes about which a person was asked something.
+        self.asked: set[int] = set()
         self._stopped = False
         self._probes = 0
         self._known_closed = False
@@ -390,6 +398,7 @@ class Week:
         self.close_provider(self.begin + int(0.1 * length), closed)
         self.at(self.begin + int(0.22 * length), lambda: self.stop_for(halted))
         self.at(self.begin + int(0.3 * length), lambda: self.sleep(asleep))
+        self.kills = [self.begin + int(part * length) for part in (0.4, 0.18, 0.02)]
         self.at(self.begin + int(0.05 * length), self.send_poison)
         number = max([*self.wishes, 1000]) + 1
         for name in ("manager-8", "worker-9", "worker-0", "worker-1", "worker-2", "manager-4"):
@@ -425,6 +434,17 @@ class Week:
         self.holds.append((self.clock.now(), self.clock.now() + how_long))
         self.clock.advance(how_long)
 
+    def kill(self) -> None:
+        """The instance dies with everybody who is at work, and is up again a minute later."""
+        self.sim.crash()
+        self.sleep(MINUTE)
+        for agent in self.running:
+            self._ended[agent] = self.clock.now()
+        self.running.clear()
+        (lost,) = self.sql("SELECT count(*) FROM runs WHERE error LIKE 'the instance stopped%'")
+        self.cut_off = lost[0]
+        assert self.sim.ask(claiming.live, caller=as_system()) == []
+
     def send_poison(self) -> None:
         sent = self.sim.do(
             mail.send,
@@ -450,6 +470,10 @@ class Week:
             self._sweep()
             while self._start_ready():
                 pass
+            if self.kills and self.kills[-1] <= self.clock.now() and len(self.running) > 1:
+                self.kills.pop()
+                self.kill()
+                continue
             self._people()
             self.clock.advance(max(self._next() - self.clock.now(), SECOND // 10))
         self.look_for_answers()
