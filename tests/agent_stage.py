@@ -78,6 +78,15 @@ class Stage:
                     return found
                 await asyncio.sleep(0.05)
 
+    async def first_over(self, seconds: float = SECONDS) -> Answer:
+        """Of runs that follow each other at once, the first."""
+        async with asyncio.timeout(seconds):
+            while True:
+                for one in (await self.runs())[:1]:
+                    if one["status"] != "running":
+                        return one
+                await asyncio.sleep(0.05)
+
     async def rest(self, seconds: float = SECONDS) -> None:
         """Until nobody runs or is about to."""
         quiet = 0

@@ -65,6 +65,12 @@ LONGEST = (
 )
 
 
+def histories(few: int, many: int) -> pytest.MarkDecorator:
+    """How many random histories a test goes through, as `examples`."""
+    more = pytest.mark.campaign("more random histories of the same kind")
+    return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=more)])
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("remit")
     group.addoption(

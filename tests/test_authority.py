@@ -376,22 +376,24 @@ def every_person(agents: int) -> Iterator[Person]:
 def test_every_decision_for_a_person_follows_the_rules_in_every_tree() -> None:
     worlds, asked = 0, 0
     for size in range(1, 5):
+        # A person sees of a tree only the way up from a place, and many trees share it.
+        places = {()}
         for bosses in trees(size):
             worlds += 1
-            places = [(), *(chain(bosses, agent) for agent in range(size))]
-            for person, action, place, listed in itertools.product(
-                every_person(size), Action, places, (True, False)
-            ):
-                actor = Principal(ActorKind.USER, "user", "user", operator=person.operator)
-                facts = Facts(NOW, person.membership, place=place, listed=listed)
-                decision = decide(actor, action, FILES[0], facts)
-                assert (decision.effect.value, decision.conceal) == for_a_person(
-                    person.membership, person.operator, action, place, listed
-                ), (person, action, place, listed)
-                asked += 1
+            places |= {chain(bosses, agent) for agent in range(size)}
+        for person, action, place, listed in itertools.product(
+            every_person(size), Action, places, (True, False)
+        ):
+            actor = Principal(ActorKind.USER, "user", "user", operator=person.operator)
+            facts = Facts(NOW, person.membership, place=place, listed=listed)
+            decision = decide(actor, action, FILES[0], facts)
+            assert (decision.effect.value, decision.conceal) == for_a_person(
+                person.membership, person.operator, action, place, listed
+            ), (person, action, place, listed)
+            asked += 1
     # Forests of n named agents: (n + 1) ** (n - 1).
     assert worlds == 1 + 3 + 16 + 125
-    assert asked >= 600_000
+    assert asked >= 60_000
 
 
 @pytest.mark.requirement("BX-02", "AG-45", "AG-57")

@@ -27,6 +27,7 @@ from remit.services import agents, events, files, grants, outcomes
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
+from tests.selection import histories
 
 LEVELS = ("none", "read", "write")
 MOST_AGENTS = 6
@@ -482,11 +483,12 @@ class Histories(RuleBasedStateMachine):
 
 @pytest.mark.timeout(300)  # a failure takes a while to be made small
 @pytest.mark.requirement("BX-01", "AG-14", "AG-45", "AG-46", "AG-47")
-def test_every_history_keeps_each_grant_within_its_source() -> None:
+@histories(20, 100)
+def test_every_history_keeps_each_grant_within_its_source(examples: int) -> None:
     run_state_machine_as_test(
         Histories,
         settings=settings(
-            max_examples=50,
+            max_examples=examples,
             stateful_step_count=40,
             derandomize=True,
             deadline=None,

@@ -196,8 +196,7 @@ def test_a_run_ends_with_its_last_turn(kind: str, tmp_path: Path) -> None:
                 await limit(at, turnsPerRun=4)
                 await at.cast(kind, config(kind, fake))
                 await at.send("Please do it.")
-                # What was cut off while it got on is followed by another run at once.
-                run = (await at.over())[0]
+                run = await at.first_over()
                 assert (run["status"], run["exit_reason"]) == ("failed", "max_turns"), run["error"]
                 # Codex has no limit of its own, so the turn after the last is cut off.
                 turns = (run["tokens_in"] + run["tokens_out"]) // TURN[kind]

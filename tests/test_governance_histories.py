@@ -45,6 +45,7 @@ from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
 from tests.governance import empower
 from tests.organisation import problems, refusal
+from tests.selection import histories
 
 #: What each status may become, a third time.
 TABLE = {
@@ -412,12 +413,15 @@ def company(database_url: str) -> Iterator[Company]:
 
 @pytest.mark.requirement("BX-10", "PC-25", "PC-26", "PC-27", "PC-16", "PC-20")
 @pytest.mark.timeout(240)
-def test_every_history_keeps_to_the_table_and_takes_effect_once(company: Company) -> None:
+@histories(10, 40)
+def test_every_history_keeps_to_the_table_and_takes_effect_once(
+    examples: int, company: Company
+) -> None:
     run_state_machine_as_test(
         Governance,
         settings=settings(
             # The rules are the same on both; the other database answers more slowly.
-            max_examples=20 if is_sqlite(company.url) else 6,
+            max_examples=examples if is_sqlite(company.url) else examples // 3,
             stateful_step_count=50,
             deadline=None,
             derandomize=True,

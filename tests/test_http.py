@@ -1312,14 +1312,24 @@ schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
 
 @pytest.mark.timeout(600)  # thousands of requests
 @pytest.mark.slow
-def test_nothing_generated_from_the_description_breaks_the_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "phases",
+    [
+        "coverage,stateful",
+        pytest.param("fuzzing", marks=pytest.mark.campaign("random values, for minutes")),
+    ],
+)
+def test_nothing_generated_from_the_description_breaks_the_server(
+    phases: str, tmp_path: Path
+) -> None:
     hooks = tmp_path / "hooks.py"
     hooks.write_text(HOOKS)
     with serving(tmp_path / "home") as running:
         done = subprocess.run(
             [
                 str(Path(sys.executable).parent / "schemathesis"),
-                *("run", f"{running.url}/openapi.json", "--max-examples", "6", "--no-color"),
+                *("run", f"{running.url}/openapi.json", "--no-color"),
+                *("--phases", phases, "--max-examples", "20"),
                 *("--header", f"Authorization: Bearer {running.board.token}"),
                 *("--checks", "not_a_server_error,status_code_conformance,unsupported_method"),
                 *("--seed", "1"),

@@ -29,6 +29,7 @@ from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
 from tests.company import Company
 from tests.organisation import member, problems
+from tests.selection import histories
 
 MOST_AGENTS = 12
 MOST_OUTCOMES = 28
@@ -771,7 +772,10 @@ class Organisations(RuleBasedStateMachine):
     "AG-116", "AG-117",
 )  # fmt: skip
 @pytest.mark.timeout(300)
-def test_every_history_keeps_the_organisation_as_the_rules_say(tmp_path: Path) -> None:
+@histories(40, 240)
+def test_every_history_keeps_the_organisation_as_the_rules_say(
+    examples: int, tmp_path: Path
+) -> None:
     home = tmp_path / "template"
     template = Company(f"sqlite:///{home}/remit.db", home, VirtualClock())
     template.close()
@@ -780,7 +784,7 @@ def test_every_history_keeps_the_organisation_as_the_rules_say(tmp_path: Path) -
     run_state_machine_as_test(
         Organisations,
         settings=settings(
-            max_examples=120,
+            max_examples=examples,
             stateful_step_count=50,
             deadline=None,
             derandomize=True,
@@ -788,5 +792,5 @@ def test_every_history_keeps_the_organisation_as_the_rules_say(tmp_path: Path) -
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert Organisations.operations >= 2_000
-    assert Organisations.succeeded >= 500
+    assert Organisations.operations >= 16 * examples
+    assert Organisations.succeeded >= 4 * examples
