@@ -1,13 +1,15 @@
 """Which tests a run leaves out, and why.
 
 `make test` leaves out the campaign: tests marked `campaign("why")`, which repeat with other seeds,
-or measure for long, what a shorter test shows already. `make test-fast` also leaves out what needs
-a browser, an agent's program, PostgreSQL or processes of its own; it is for between two edits.
+or measure for long, what a shorter test shows already, and on PostgreSQL those that repeat there
+what others do (`tests/choosing.py`). `make test-fast` also leaves out what needs a browser, an
+agent's program, PostgreSQL or processes of its own; it is for between two edits.
 """
 
 from __future__ import annotations
 
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,12 +73,28 @@ def histories(few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=more)])
 
 
+#: Tests whose run on PostgreSQL is the campaign's.
+REPEATED = Path(__file__).parent / "repeated_on_postgresql.txt"
+
+
+def name_of(item: pytest.Item) -> str:
+    """Of a test, whatever it is given."""
+    return f"{item.path.name}::{item.name.partition('[')[0]}"
+
+
+@cache
+def repeated() -> frozenset[str]:
+    lines = REPEATED.read_text().splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("remit")
     group.addoption(
         "--fast", action="store_true", help="only what is quick: see tests/selection.py"
     )
     group.addoption("--campaign", action="store_true", help="only the tests of the campaign")
+    group.addoption("--everything", action="store_true", help="nothing is left out")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -102,21 +120,33 @@ def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:
     campaign = item.get_closest_marker("campaign")
     if campaign is not None and not (campaign.args and campaign.args[0]):
         raise pytest.UsageError(f"{item.nodeid} is of the campaign and does not say why")
+    if config.getoption("everything"):
+        return True
+    is_of_campaign = campaign is not None or _is_repeated(item)
     if config.getoption("campaign"):
-        return campaign is not None
-    if campaign is not None:
+        return is_of_campaign
+    if is_of_campaign:
         return False
     return not config.getoption("fast") or _is_quick(item)
+
+
+def _is_repeated(item: pytest.Item) -> bool:
+    """Whether it does on PostgreSQL what it does on SQLite and others do on PostgreSQL."""
+    return _is_on_postgresql(item) and name_of(item) in repeated()
+
+
+def _is_on_postgresql(item: pytest.Item) -> bool:
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "postgresql" in [value for value in parameters.values() if isinstance(value, str)]
 
 
 def _is_quick(item: pytest.Item) -> bool:
     if _is_in_slow_file(item):
         return False
     fixtures = set(getattr(item, "fixturenames", ()))
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
     return (
         not fixtures & {"chromium", "postgres_cluster"}
-        and "postgresql" not in [value for value in parameters.values() if isinstance(value, str)]
+        and not _is_on_postgresql(item)
         and item.get_closest_marker("programs") is None
         and item.get_closest_marker("slow") is None
     )

@@ -377,7 +377,7 @@ def test_every_decision_for_a_person_follows_the_rules_in_every_tree() -> None:
     worlds, asked = 0, 0
     for size in range(1, 5):
         # A person sees of a tree only the way up from a place, and many trees share it.
-        places = {()}
+        places: set[tuple[AgentId, ...]] = {()}
         for bosses in trees(size):
             worlds += 1
             places |= {chain(bosses, agent) for agent in range(size)}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection import repeated
+
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "src" / "remit"
 
@@ -267,3 +269,13 @@ def test_every_story_inside_a_test_is_told() -> None:
         if not any(isinstance(n, ast.Name) and n.id == inner.name for n in ast.walk(test))
     ]
     assert untold == []
+
+
+def test_what_is_left_out_on_postgresql_is_a_test_that_runs_on_both() -> None:
+    gone = []
+    for name in sorted(repeated()):
+        file, _, test = name.partition("::")
+        source = (REPOSITORY / "tests" / file).read_text()
+        if f"\ndef {test}(" not in source or "postgres_cluster" in source:
+            gone.append(name)
+    assert gone == []

@@ -1,6 +1,8 @@
 """What the databases guarantee by themselves, and how they are run."""
 
 import contextlib
+import importlib
+import pkgutil
 import re
 import sqlite3
 import subprocess
@@ -18,6 +20,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, select, text
 
+from remit import store
 from remit.app import App
 from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
@@ -32,8 +35,9 @@ from remit.store import mail, migrate, people, threads
 from remit.store.database import Transaction, open_database
 from remit.store.errors import RowConflict
 from remit.store.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
-from remit.store.statement import SQLITE, Statement, row
+from remit.store.statement import POSTGRESQL, SQLITE, Statement, row
 from remit.store.tables import metadata
+from tests import postgres
 from tests.company import Company, Member, opened, run_sql, settings
 
 MIGRATIONS = Path(migrate.__file__).parent / "migrations"
@@ -562,6 +566,32 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "remit.db").write_bytes(b"This is not a database, whatever its name says." * 50)
     with pytest.raises(Unavailable):
         migrate.migrate(f"sqlite:///{tmp_path}/remit.db")
+
+
+def every_statement() -> Iterator[tuple[str, Statement[Any]]]:
+    for module in pkgutil.iter_modules(store.__path__, f"{store.__name__}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            for one in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(one, Statement):
+                    yield f"{module.name}.{name}", one
+
+
+def test_every_statement_is_understood_by_postgresql(postgres_cluster: postgres.Cluster) -> None:
+    refused, tried = {}, 0
+    with psycopg.connect(postgres_cluster.migrated_database(), autocommit=True) as connection:
+        for name, statement in every_statement():
+            text, _ = statement.compiled(POSTGRESQL)
+            names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+            for number, given in enumerate(names, start=1):
+                text = text.replace(f"%({given})s", f"${number}")
+            tried += 1
+            try:
+                connection.execute(f"PREPARE one AS {text.replace('%%', '%')}".encode())
+                connection.execute("DEALLOCATE one")
+            except psycopg.Error as error:
+                refused[name] = str(error)
+    assert refused == {}
+    assert tried > 550
 
 
 MAIL_TABLES = ("messages", "deliveries", "questions")

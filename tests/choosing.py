@@ -1,0 +1,118 @@
+"""Chooses the tests that `make test` runs on PostgreSQL as well as on SQLite.
+
+Most tests run the same statements, and PostgreSQL takes four times as long for them. So a test is
+left to the campaign there if other tests run each of its statements on PostgreSQL, unless it is
+about the database, lets calls race, or shows a promise of docs/guarantees.md. A new test runs on
+both until somebody chooses anew:
+
+    python -m tests.choosing        (needs half an hour; writes tests/repeated_on_postgresql.txt)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.store.database import Transaction
+from remit.store.postgres import PostgresTransaction
+from remit.store.statement import Statement
+from tests.selection import REPEATED, name_of
+
+#: So many other tests run each statement of one that is left out.
+OTHERS = 3
+#: They are about the database itself, whatever statements they run.
+ABOUT_DATABASES = (
+    "test_store",
+    "test_linearizability",
+    "test_lease_races",
+    "test_releases",
+    "test_backup",
+    "_crash",
+    "_concurrency",
+)
+#: What a test names that lets calls race.
+RACING = re.compile(r"\b(together|gather|Thread|ThreadPoolExecutor|Barrier|Popen)\(|two_workers")
+GUARANTEES = Path(__file__).parent.parent / "docs" / "guarantees.md"
+_FOLDER = "REMIT_TESTS_RECORD_STATEMENTS"
+_HEAD = """\
+# On PostgreSQL these are the campaign's: at least three other tests run each of their statements
+# there. `python -m tests.choosing` writes this list.
+"""
+
+
+class Recorder:
+    """As a plugin of pytest: which statements each test runs on PostgreSQL."""
+
+    def __init__(self) -> None:
+        self.statements: dict[str, set[str]] = defaultdict(set)
+        self._now = ""
+        recorder, run = self, PostgresTransaction._run
+
+        def recorded(tx: Transaction, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
+            text, _ = statement.compiled(tx.dialect)
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            recorder.statements[recorder._now].add(digest)
+            return run(tx, statement, parameters)
+
+        setattr(PostgresTransaction, "_run", recorded)  # noqa: B010  # mypy knows it as a method
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self._now = name_of(item)
+
+    def pytest_sessionfinish(self) -> None:
+        file = Path(os.environ[_FOLDER], f"{os.getpid()}.json")
+        file.write_text(json.dumps({test: list(of) for test, of in self.statements.items()}))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Recorder())
+
+
+def choose(statements: dict[str, set[str]]) -> list[str]:
+    """Tests that can be left out, those first that run the fewest statements."""
+    runs = Counter(one for of in statements.values() for one in of)
+    needed = {one: min(OTHERS, count) for one, count in runs.items()}
+    chosen = []
+    for test in sorted(statements, key=lambda test: (len(statements[test]), test)):
+        if not _runs_on_both(test) and all(runs[one] > needed[one] for one in statements[test]):
+            runs.subtract(statements[test])
+            chosen.append(test)
+    return sorted(chosen)
+
+
+def _runs_on_both(test: str) -> bool:
+    file, _, name = test.partition("::")
+    source = (Path(__file__).parent / file).read_text()
+    _, _, begun = source.partition(f"\ndef {name}(")
+    return (
+        any(word in file for word in ABOUT_DATABASES)
+        or f"{test}`" in GUARANTEES.read_text()
+        or RACING.search(name + re.split(r"\n(?=[@\w])", begun)[0]) is not None
+    )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*(sys.executable, "-m", "pytest", "-p", "tests.choosing", "-k", "postgresql")]
+        command += ["--everything", "-q", "-n", "3", "--dist", "loadfile"]
+        subprocess.run(command, env={**os.environ, _FOLDER: folder}, check=True)
+        statements: dict[str, set[str]] = defaultdict(set)
+        for file in Path(folder).iterdir():
+            for test, of in json.loads(file.read_text()).items():
+                statements[test] |= set(of)
+    REPEATED.write_text(_HEAD + "".join(f"{test}\n" for test in choose(statements)))
+
+
+if __name__ == "__main__":
+    main()
