@@ -59,6 +59,7 @@ def test_mail_is_measured_through_all_that_it_goes_through() -> None:
         assert name in rows
 
 
+@LONG
 def test_runs_are_measured_from_the_wake_to_the_end() -> None:
     done = bench("runtime", "--quick")
     assert (done.returncode, done.stderr) == (0, "")
@@ -99,6 +100,7 @@ def test_a_measurement_that_does_not_exist_is_an_error_of_usage() -> None:
     assert "there are decide, " in done.stderr
 
 
+@LONG
 def test_pages_are_measured_against_their_budget_and_a_small_company() -> None:
     done = bench("pages", "--quick")
     assert (done.returncode, done.stderr) == (0, "")

@@ -218,7 +218,7 @@ def test_garbage_is_an_answer_of_no_worth_and_no_more(company: Company, name: st
 
 
 def test_a_flood_without_lines_on_both_streams_costs_no_memory(company: Company) -> None:
-    flood = "head -c 268435456 /dev/zero >&2 & head -c 268435456 /dev/zero; wait; echo; echo last"
+    flood = "head -c 134217728 /dev/zero >&2 & head -c 134217728 /dev/zero; wait; echo; echo last"
     dev = program(company, "dev", flood)
     send(company, company.board, "agent:dev")
     before, most = _memory(), 0

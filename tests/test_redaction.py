@@ -379,7 +379,7 @@ def test_what_was_hidden_comes_back(document: Any) -> None:
     assert restore(without_secrets(document)[0], document) == document
 
 
-# A megabyte of the worst
+# Much of the worst
 
 WORST = {
     "one letter": "a",
@@ -411,19 +411,19 @@ WORST = {
 
 @pytest.mark.parametrize("part", WORST.values(), ids=WORST)
 @pytest.mark.slow
-def test_a_megabyte_takes_no_time(part: str) -> None:
-    text = part * (1_000_000 // len(part))
+def test_much_of_the_worst_text_takes_no_time(part: str) -> None:
+    text = part * (250_000 // len(part))
     begin = time.process_time()
     without_secrets({"text": text, "list": [text + "!"]})
     text_without_secrets("x\n" + text)
-    assert time.process_time() - begin < 30
+    assert time.process_time() - begin < 8
 
 
 @pytest.mark.slow
-def test_a_name_of_a_megabyte_takes_no_time() -> None:
+def test_very_long_names_take_no_time() -> None:
     begin = time.process_time()
-    without_secrets({part * (300_000 // len(part)): "x" for part in WORST.values()})
-    assert time.process_time() - begin < 60
+    without_secrets({part * (75_000 // len(part)): "x" for part in WORST.values()})
+    assert time.process_time() - begin < 15
 
 
 # Back again

@@ -125,7 +125,7 @@ def test_garbage_is_a_log_like_any_other(company: Company) -> None:
 
 def test_a_flood_is_cut_in_the_middle_and_costs_no_memory(company: Company) -> None:
     line = "x" * 1000
-    script = f"echo first; yes {line} | head -c 1073741824; echo; echo last"
+    script = f"echo first; yes {line} | head -c 268435456; echo; echo last"
     dev = program(company, "dev", script)
     send(company, company.board, "agent:dev")
     before = _memory()
