@@ -27,6 +27,7 @@ from remit.services import (
     files,
     grants,
     hiring,
+    idleness,
     inbox,
     needs_you,
     outcomes,
@@ -35,6 +36,7 @@ from remit.services import (
     questions,
     reorganise,
     schedules,
+    submitting,
     waiting,
 )
 from remit.services.archive import checking, folder, reading, tar
@@ -710,6 +712,21 @@ def test_mail_comes_along_in_the_state_it_was_in(other: Company, tmp_path: Path)
     (question,) = other.call(ceo, questions.listing)
     other.call(other.board, questions.answer, question=question["id"], answer="Well")
     assert other.call(other.board, events.verify, company=company_id)["ok"]
+
+
+def test_what_was_handed_in_and_not_judged_is_handed_in_again_after_an_import(
+    small: Company, tmp_path: Path
+) -> None:
+    dev = small.agent("dev")
+    small.call(dev.caller, submitting.submit, outcome=dev.id, note="Done.")
+    archive = export(small)
+    home = tmp_path / "other"
+    with opened(f"sqlite:///{home}/remit.db", home, small.clock) as other:
+        other.call(other.board, companies.change, company=other.id, name="Theirs")
+        import_(other, archive)
+        assert other.call(other.board, idleness.why_idle, agent=dev.id)["reason"] == "waking"
+        again = Caller(other.call(other.board, agents.create_key, agent=dev.id)["token"])
+        other.call(again, submitting.submit, outcome=dev.id, note="Done, as before.")
 
 
 REQUESTS = "SELECT request FROM messages WHERE request IS NOT NULL ORDER BY id"
