@@ -405,6 +405,24 @@ def test_an_agent_of_which_everything_fails_for_a_day_is_for_a_person(
         assert small.call(small.board, agents.show, agent="dev")["status"] == after
 
 
+@pytest.mark.requirement("FX-06")
+def test_two_failures_with_days_of_nothing_between_them_are_not_failing_all_the_time(
+    small: Company, clock: VirtualClock
+) -> None:
+    dev = worker(small)
+    letters(small, "One.")
+    end(small, claim(small, dev), "lost", exit_reason="crashed", error="It broke.")
+    clock.advance(HOUR)
+    run = claim(small, dev)
+    small.call(run.caller, inbox.acknowledge, ids=[one["id"] for one in take(small, run)])
+    end(small, run, "lost", exit_reason="lost", error="the instance stopped")
+    clock.advance(3 * DAY)
+    letters(small, "Two.")
+    end(small, claim(small, dev), "lost", exit_reason="lost", error="the instance stopped")
+    assert in_error(small) == []
+    assert small.call(small.board, agents.show, agent="dev")["status"] == "idle"
+
+
 def test_other_settings_end_the_error(small: Company, clock: VirtualClock) -> None:
     dev = worker(small)
     letters(small, "text")

@@ -188,7 +188,7 @@ def release(
         budgets.put_on_hold(ctx, agent, over)
     elif too_much is None:
         _say_what_follows(ctx, agent, lease, ended, after)
-    if after.failures and _is_for_a_person(ctx, lease, run):
+    if after.failures and _is_for_a_person(ctx, lease, run, after.failures):
         give_up(ctx, agent)
 
 
@@ -200,10 +200,15 @@ def _failing_since(ctx: Context, lease: Lease, after: _After) -> int | None:
     return lease.failing_since
 
 
-def _is_for_a_person(ctx: Context, lease: Lease, run: Run) -> bool:
-    """Whether no run of it can end well before somebody mends something."""
+def _is_for_a_person(ctx: Context, lease: Lease, run: Run, failures: int) -> bool:
+    """Whether no run of it can end well before somebody mends something.
+
+    Who failed once, then had nothing to do for days and fails again, has not failed all the time.
+    """
     if run.exit_reason in UNMENDABLE:
         return True
+    if failures < FAILURES_TOLD:
+        return False
     return lease.failing_since is not None and ctx.now - lease.failing_since >= FAILING_TOO_LONG
 
 
