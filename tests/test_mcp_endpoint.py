@@ -303,7 +303,12 @@ def test_the_official_client_sees_an_error_as_text_and_as_facts(
         texts = [block.model_dump()["text"] for block in result.content]
         sentence = "conflict: Somebody wrote version 3. Next: Read the current state and try again."
         assert texts == [sentence, '{"version":3,"hash":"abc"}']
-        facts = {"code": "conflict", "details": {"version": 3, "hash": "abc"}}
+        facts = {
+            "code": "conflict",
+            "error": "Somebody wrote version 3.",
+            "next_step": "Read the current state and try again.",
+            "details": {"version": 3, "hash": "abc"},
+        }
         assert result.structured_content == facts
 
     with_client(instance, mode, use)

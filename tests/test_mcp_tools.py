@@ -1353,7 +1353,11 @@ async def exercise(client: Client, report: Member) -> None:
     text = stale.content[0].model_dump()["text"]
     assert text.startswith("conflict: The file is at version 2 now. Next: ")
     current = {"version": 2, "hash": done["hash"]}
-    assert stale.structured_content == {"code": "conflict", "details": current}
+    facts = stale.structured_content
+    assert facts is not None
+    assert (facts["code"], facts["details"]) == ("conflict", current)
+    assert facts["error"] in text
+    assert facts["next_step"] in text
 
 
 @MODES

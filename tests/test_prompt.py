@@ -86,10 +86,15 @@ def test_it_says_how_to_work_and_is_short() -> None:
             "title": "",
             "capabilities": "",
             "prompt": "",
+            "state_file_id": "2",
         },
         boss={"kind": "agent", "name": "lead", "outcome": "1"},
         company={"name": "Acme"},
+        mandate={"title": "Sell more", "purpose": "Twice as much as last year."},
     )
+    assert "What it says: Sell more\n\nTwice as much as last year.\n" in told
+    assert "Nobody reads your final message." in told
+    assert "your state document kb://2 " in told
     assert told.index("Inbox first") < told.index("urgent and important first")
     assert "No deep work yet." in told
     assert told.index("When nothing is left") < told.index("When your outcome is reached")
@@ -104,11 +109,11 @@ def test_the_template_says_which_variables_it_has() -> None:
     source = resources.files("remit.prompts").joinpath("system/base.md").read_text()
     documented = source[: source.index("-#}")]
     used = set(jinja2.meta.find_undeclared_variables(jinja2.Environment().parse(source)))  # noqa: S701
-    assert used == {"agent", "boss", "company", "can"}
+    assert used == {"agent", "boss", "company", "mandate", "can"}
     text = source[source.index("-#}") :]
     for variable in used:
         assert variable in documented
-    for owner, field in re.findall(r"\b(agent|boss|company)\.(\w+)(?!\w|\()", text):
+    for owner, field in re.findall(r"\b(agent|boss|company|mandate)\.(\w+)(?!\w|\()", text):
         assert field in documented, f"{owner}.{field}"
     for field in re.findall(r"get\(\"(\w+)\", {}\)", text):
         assert field in documented
@@ -116,7 +121,7 @@ def test_the_template_says_which_variables_it_has() -> None:
         assert word in documented
     # What is used and not given is an error, not an empty place.
     with pytest.raises(jinja2.UndefinedError):
-        prompt.instructions(agent={}, boss={}, company={})
+        prompt.instructions(agent={}, boss={}, company={}, mandate={})
 
 
 @pytest.mark.requirement("HH-36", "HB-26")
@@ -151,8 +156,11 @@ def test_memory_is_bounded_in_bytes_and_says_where_it_was_cut() -> None:
         assert len(cut.encode()) <= 1000
         assert cut.endswith("state document …]")
         assert set(cut.partition("\n")[0]) == {letter}
-    assert prompt.turn("mail", mail=True) == "mail"
-    assert prompt.turn("", mail=False).strip().startswith("There is no new mail.")
+    told = prompt.turn("mail", situation="why-this-run: mail\n", mail=True, memory="x")
+    assert told == "# Your memory\n\nx\n\n# Situation\n\nwhy-this-run: mail\nmail"
+    assert prompt.turn("", situation="", mail=False).endswith(
+        "no new mail. Go on with what is due.\n"
+    )
 
 
 NOW = from_iso("2026-05-01T12:00:00Z")

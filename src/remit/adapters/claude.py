@@ -30,30 +30,37 @@ _PROGRAM = CommandLineAgent(
 )
 
 
+#: For work in a workspace. Claude's others cost thousands of tokens in each request, and several of
+#: them rival Remit's: agents, messages, tasks, timers.
+WORKING_TOOLS = ("Read", "Edit", "Write", "Bash", "Skill")
+
+
 class ClaudeConfig(ModelSettings, RunSettings):
     command: Program = Field(
         default="claude", description="The program: a name on the PATH, or a path."
     )
     tools: list[ToolName] | None = Field(
-        default=None,
+        default_factory=lambda: list(WORKING_TOOLS),
         max_length=100,
-        description="Which of its own tools (Read, Edit, Write, Bash, …) Claude has at all. []: "
-        "none, only Remit's. null: all of them. Remit's tools are always there.",
+        description="Which of its own tools Claude has at all; Remit's are always there. []: only "
+        "Remit's. null: all of them, also those that do what Remit does: agents of its own, "
+        "messages, timers.",
     )
     allowed_tools: list[ToolName] = Field(
         default_factory=list,
         max_length=100,
         description="Which of its own tools Claude uses without being asked, besides Remit's, such "
-        'as "Bash(git *)". What is not allowed is denied, because nobody is there to ask.',
+        'as "Bash(git *)". In permissionMode "dontAsk" all others are denied, because nobody is '
+        "there to ask.",
     )
     disallowed_tools: list[ToolName] = Field(
         default_factory=list, max_length=100, description="Tools that Claude must not use."
     )
-    permission_mode: Literal["dontAsk", "acceptEdits", "bypassPermissions"] = Field(
-        default="dontAsk",
+    permission_mode: Literal["dontAsk", "acceptEdits", "bypassPermissions"] | None = Field(
+        default=None,
         description='"dontAsk": what allowedTools does not name is denied. "acceptEdits": it also '
         'writes files in its workspace. "bypassPermissions": it uses every tool; only the sandbox '
-        "holds it.",
+        'holds it. null: "bypassPermissions" in the sandbox, "dontAsk" with sandbox "full".',
     )
     max_turns: int | None = Field(
         default=None,

@@ -43,7 +43,7 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
         "--include-partial-messages",
         *("--mcp-config", json.dumps({"mcpServers": _servers(context)}), "--strict-mcp-config"),
         # Of the project, for the skills that we put there; the workspace is new, so that is all.
-        *("--setting-sources", "project", "--permission-mode", config.permission_mode),
+        *("--setting-sources", "project", "--permission-mode", _mode(config)),
     ]
     if context.background:
         command.append("--no-session-persistence")  # with full access the home is a shared one
@@ -74,6 +74,12 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
     if session:
         command += ["--resume", session]
     return command
+
+
+def _mode(config: Any) -> str:
+    """In the sandbox that is there for it, Claude may use its workspace."""
+    given: str | None = config.permission_mode
+    return given or ("dontAsk" if config.sandbox == "full" else "bypassPermissions")
 
 
 def _limit(context: RunContext) -> str | None:
@@ -109,6 +115,10 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         "DISABLE_AUTOUPDATER": "1",
         # An agent's memory is in the knowledge base, where its boss can read it.
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        # They are for a person at a terminal, and their list is longer than all that we say.
+        "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
+        # A line that differs from run to run at the very top spoils the cache of other providers.
+        "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
         "CLAUDE_CODE_MAX_RETRIES": str(config.max_retries),
         # Inside the sandbox it may be root; it is not on the machine.
         "IS_SANDBOX": "1",

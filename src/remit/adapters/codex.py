@@ -26,6 +26,10 @@ _PROGRAM = CommandLineAgent(
 Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
+#: Agents, goals and timers of its own, and what only a person at a screen can use.
+RIVAL_FEATURES = ("multi_agent", "goals", "sleep_tool", "apps", "browser_use", "computer_use")
+
+
 class CodexConfig(PricedSettings, RunSettings):
     command: Program = Field(
         default="codex", description="The program: a name on the PATH, or a path."
@@ -45,10 +49,11 @@ class CodexConfig(PricedSettings, RunSettings):
     )
     web_search: bool = Field(default=False, description="Whether Codex may search the web.")
     disabled_features: list[Feature] = Field(
-        default_factory=list,
+        default_factory=lambda: list(RIVAL_FEATURES),
         max_length=50,
-        description="Features of Codex to switch off, such as shell_tool, view_image, multi_agent, "
-        "goals. Plugins and analytics are always off.",
+        description="Features of Codex to switch off: by default those that rival Remit's tools or "
+        "need a person at the screen. Others are shell_tool, view_image, … Plugins and analytics "
+        "are always off.",
     )
 
 

@@ -80,6 +80,12 @@ def short_id(whole: str) -> str:
     return whole[:_SHORT]
 
 
+def quoted(text: str, most: int = 100) -> str:
+    """What somebody chose as a title, on one line and in quotes that it cannot close."""
+    line = _one_line(text).replace('"', "'")
+    return f'"{line if len(line) <= most else line[: most - 1] + "…"}"'
+
+
 def _one_line(text: str) -> str:
     return " ".join(_printable(part) for part in text.splitlines()).replace("\t", " ")
 

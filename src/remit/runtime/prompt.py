@@ -12,7 +12,7 @@ import jinja2
 #: How much of an agent's memory goes into a prompt, in bytes.
 MOST_MEMORY = 8 * 1024
 _CUT = "\n[… cut here; the rest is in your state document …]"
-_NOTHING_IN_MAIL = "There is no new mail. Look at your outcomes and go on with your work.\n"
+_NOTHING_IN_MAIL = "There is no new mail. Go on with what is due.\n"
 
 
 @lru_cache(maxsize=1)
@@ -31,17 +31,22 @@ def instructions(
     agent: Mapping[str, Any],
     boss: Mapping[str, Any],
     company: Mapping[str, Any],
+    mandate: Mapping[str, str],
     can: Collection[str] = (),
 ) -> str:
     """The same bytes for the same agent, whatever the run is about; `can` says what it may besides
     what every agent may."""
-    return _template().render(agent=agent, boss=boss, company=company, can=frozenset(can))
+    return _template().render(
+        agent=agent, boss=boss, company=company, mandate=mandate, can=frozenset(can)
+    )
 
 
-def turn(text: str, *, mail: bool, memory: str = "") -> str:
+def turn(text: str, *, situation: str, mail: bool, memory: str = "") -> str:
     """What this run is about; a new conversation begins with what the agent wrote down."""
     remembered = f"# Your memory\n\n{bounded(memory)}\n\n" if memory else ""
-    return remembered + text + ("" if mail else f"\n{_NOTHING_IN_MAIL}")
+    return f"{remembered}# Situation\n\n{situation}{text}" + (
+        "" if mail else f"\n{_NOTHING_IN_MAIL}"
+    )
 
 
 def bounded(text: str, most: int = MOST_MEMORY) -> str:

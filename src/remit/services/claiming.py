@@ -19,7 +19,18 @@ from remit.model.decision import Decision, Effect
 from remit.model.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.model.limit import stored
 from remit.model.run import RunStatus, longest_pause
-from remit.services import accounts, budgets, halts, ledger, limits, lookup, toolset, views, waking
+from remit.services import (
+    accounts,
+    budgets,
+    halts,
+    ledger,
+    limits,
+    lookup,
+    situation,
+    toolset,
+    views,
+    waking,
+)
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.run_endings import STOPPED, finish, release
 from remit.services.running import begin, entered, system_only
@@ -290,6 +301,8 @@ def briefing(ctx: Context, *, run: str) -> dict[str, Any]:
         },
         "company": views.company(company),
         "boss": _boss(ctx, agent),
+        "mandate": situation.mandate(ctx, agent),
+        "situation": situation.of_run(ctx, found, agent),
         "full_access": has_full_access(ctx, agent),
         "session": None
         if session is None

@@ -7,7 +7,7 @@ from typing import Any
 
 from remit.errors import BadInput
 from remit.model.principal import ActorKind, Principal
-from remit.services import agents, approvals, grants, hiring, lookup, overview, views
+from remit.services import agents, approvals, grants, hiring, lookup, overview, situation, views
 from remit.services.command import Context, logged
 from remit.services.derived import rights
 from remit.store import grants as statements
@@ -44,6 +44,7 @@ def preview(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> d
         if boss
         else {"kind": "user", "name": user.name if user else "the board", "outcome": None},
         "company": views.company(here),
+        "mandate": situation.mandate(ctx, agent),
         "rights": [
             *rights(ctx, agent),
             *(views.grant(one, grants.reason(one)) for one in held),

@@ -129,6 +129,11 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
     return said
 
 
+def briefly(ctx: Context, wait: Wait) -> str:
+    """Of one wait, for whom, for what and since when."""
+    return f"waits for {awaited(ctx, wait)} {_WHAT[wait.kind]} since {to_iso(wait.since)}"
+
+
 _WHAT = {
     WaitKind.QUESTION: "to answer a question",
     WaitKind.APPROVAL: "to decide an approval",

@@ -57,6 +57,16 @@ PATHS: Final = ("/mcp", "/mcp/")
 #: A 32 MiB file as a JSON string still fits.
 LARGEST_BODY: Final = 48 * 1024 * 1024
 
+#: What a program may tell its model about the server, also where it lists no tools at first.
+INSTRUCTIONS: Final = (
+    "Remit: the company you work in. Through these tools you read and answer mail (mail_inbox, "
+    "mail_send, mail_ack, ask), see, plan, hand in, complete and delegate outcomes (outcome_list, "
+    "outcome_view, outcome_create, outcome_submit, outcome_complete, delegate), keep files and "
+    "your memory (kb_read, kb_create, kb_write), hire and steer reports (hire_agent, "
+    "agent_control), ask for rights (capability_request) and use repositories (repo_clone). "
+    "Nobody reads your final message: whoever is to know something gets mail_send."
+)
+
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
 
@@ -241,7 +251,10 @@ def _server(
 
     # The SDK would list the tools before each call to look for headers that our schemas never have.
     server: Server[dict[str, Any]] = Server(
-        "remit", version=version, get_tool_input_schema=lambda _name: None
+        "remit",
+        version=version,
+        instructions=INSTRUCTIONS,
+        get_tool_input_schema=lambda _name: None,
     )
     server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
@@ -306,9 +319,13 @@ def _passed_on(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failure(error: RemitError) -> dict[str, Any]:
-    """The text is for the agent; the same facts follow for a program."""
+    """Some programs show the model the text, others only the structure: both say all of it."""
     content = [{"type": "text", "text": error.as_text()}]
-    facts: dict[str, Any] = {"code": error.reason}
+    facts: dict[str, Any] = {
+        "code": error.reason,
+        "error": error.sentence,
+        "next_step": error.step,
+    }
     if error.details:
         details = _json(error.details)
         content.append({"type": "text", "text": details.decode()})

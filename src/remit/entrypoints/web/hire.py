@@ -119,9 +119,12 @@ def _told(preview: Mapping[str, Any]) -> str:
         agent=preview["agent"],
         boss=preview["boss"],
         company=preview["company"],
+        mandate=preview["mandate"],
         can=preview["can"],
     )
-    return text.replace(preview["agent"]["id"], _NO_ID)
+    for one in ("id", "state_file_id"):
+        text = text.replace(preview["agent"][one], _NO_ID)
+    return text
 
 
 async def _typed(visit: Visit) -> dict[str, Any]:
