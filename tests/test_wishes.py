@@ -408,6 +408,9 @@ def test_letters_that_one_run_reads_share_what_it_makes(
     run = company.run(company.ceo)
     take(company, run)
     company.call(run.caller, outcomes.complete, outcome=made, note="Both, as it turned out.")
+    # Looked at while the run still holds mail about it, neither is put off for long.
+    clock.advance(3 * MINUTE)
+    tick(company)
     end(company, run)
     clock.advance(10 * MINUTE)
     tick(company)

@@ -23,6 +23,7 @@ from typing import Any
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError
 from remit.services import (
+    accounts,
     approvals,
     claiming,
     companies,
@@ -539,6 +540,8 @@ class Week:
             if self.says_until_when:
                 report["fault_until"] = self.provider_closed[1]
         else:
+            if claimed["probe"]:
+                self.sim.do(accounts.answered, caller=as_system(), run=run)
             status, report = self._carry_out(agent, run, claimed["token"])
         for number in self.touched & self.wishes.keys():
             self.wishes[number].held_up.append((now, now + how_long))

@@ -75,7 +75,8 @@ def after_run(ctx: Context, run: Run) -> None:
         if wish is None or wish.status is not WishStatus.OPEN:
             continue
         if wish.agent_id == run.agent_id:
-            _settle(ctx, wish)
+            for one in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
+                _settle(ctx, one)
         else:
             # Whoever the letter was for hears of it first.
             origins.look_soon(ctx, letter)

@@ -57,6 +57,13 @@ LOOK_BY = change(
     .values(look_at=bind("at"))
 )
 SHARE = change(update(wishes).where(_one, _open).values(shared_with=bind("new_with")))
+#: Open wishes for which everything was made that was made of a letter.
+SHARING = Statement(
+    select(*_wish)
+    .where(wishes.c.shared_with == bind("message"), _open)
+    .order_by(wishes.c.message_id),
+    into(Wish),
+)
 #: Whether what was made of a letter may be for another as well.
 IS_SHARED = Statement(
     select(wishes.c.message_id)
