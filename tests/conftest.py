@@ -21,6 +21,7 @@ from tests.selection import (  # noqa: F401  hooks
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_ignore_collect,
+    pytest_xdist_make_scheduler,
 )
 from tests.templates import lay_tables
 

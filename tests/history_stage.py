@@ -25,6 +25,7 @@ from remit.services.identity import Caller, as_system
 from remit.testing.linearizability import Recorder, recorded
 from tests.company import keyed, settings
 from tests.runtime_stage import _put, _ready, fork_on_order
+from tests.warming import warm_up
 
 MODULE = "tests.history_stage"
 #: How long a run must not be heard of before others take it.
@@ -318,6 +319,7 @@ def be(order: dict[str, Any]) -> None:
 def main() -> None:
     # The pause after a failure would leave the agents standing; what begins and ends is the same.
     _put(run_endings, "pause_after", lambda failures: 0)
+    warm_up()
     fork_on_order(be)
 
 

@@ -31,6 +31,7 @@ from remit.runtime.worker import Worker
 from remit.services import run_endings
 from tests.company import settings
 from tests.mail_stage import arm
+from tests.warming import warm_up
 
 ROOT = Path(__file__).parent.parent
 
@@ -137,6 +138,7 @@ def _warm_up() -> None:
         import_module(name)
     serve.loop_factory()
     sandbox.look()
+    warm_up()
 
 
 def main() -> None:

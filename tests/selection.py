@@ -11,6 +11,7 @@ from __future__ import annotations
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,31 @@ LONGEST = (
     "test_real_agents.py",
     "test_cli.py",
 )
+
+#: Files that are too long for one worker: tests with the same word before a colon stay together.
+SPREAD = ("test_crash_matrix.py",)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    if config.getoption("dist") != "loadfile":
+        return None
+
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    class ByChapter(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _scope(nodeid)
+
+    return ByChapter(config, log)
+
+
+def _scope(nodeid: str) -> str:
+    """Tests of one scope go to one worker, for what they share; that is a file, or a part of it."""
+    file, _, test = nodeid.partition("::")
+    if Path(file).name not in SPREAD:
+        return file
+    return f"{file}[{test.partition('[')[2].partition(':')[0]}]"
 
 
 def histories(few: int, many: int) -> pytest.MarkDecorator:

@@ -1,12 +1,8 @@
 """Two people at once, a revision just then, a process that dies: one decision, one effect."""
 
 import itertools
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +23,12 @@ from remit.services import (
 )
 from remit.store.postgres import PostgresTransaction
 from remit.store.sqlite import SqliteTransaction
+from tests import decision_stage, runtime_stage
 from tests.company import Answer, Company, opened
+from tests.decision_stage import Decision, decide_and_die
 from tests.governance import ask, count, hire, propose, resubmit, seen, send_back
 from tests.organisation import dump, problems, shown, work
-
-ROOT = Path(__file__).parent.parent
+from tests.runtime_stage import Stage
 
 
 @pytest.fixture
@@ -204,61 +201,16 @@ def test_a_hire_and_what_it_is_for_change_at_once(company: Company) -> None:
 
 # ── killed ──────────────────────────────────────────────────────────────────────────────────────
 
-#: Approves, and is killed at the statement of the given number, before or after it was run.
-DECIDER = textwrap.dedent(
-    """
-    import asyncio, os, signal, sys
-    from pathlib import Path
-    from remit.app import App
-    from remit.services import approvals
-    from remit.services.identity import Caller
-    from remit.store.postgres import PostgresTransaction
-    from remit.store.sqlite import SqliteTransaction
-    from tests.company import settings
 
-    url, home, approval, last = sys.argv[1:]
-    left = int(last)
-
-    def counting(kind):
-        run = kind.execute
-        def execute(self, sql, parameters):
-            global left
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return run(self, sql, parameters)
-        kind.execute = execute
-
-    async def main():
-        app = App(settings(url, Path(home)))
-        me = Caller(app.settings.board_token_file.read_text().strip())
-        counting(SqliteTransaction)
-        counting(PostgresTransaction)
-        done = await app.gate(me, approvals.approve, approval=approval, note="Yes.")
-        print(done["status"], flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    asyncio.run(main())
-    """
-)
-
-
-def decide_and_die(company_url: str, home: Path, approval: str, at: int) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", DECIDER, company_url, str(home), approval, str(at)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    return done.stdout.strip()
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with runtime_stage.opened(decision_stage.MODULE) as found:
+        yield found
 
 
 @pytest.mark.requirement("BX-10", "BX-05")
 def test_a_process_killed_anywhere_in_a_decision_has_decided_nothing_or_everything(
-    database_url: str, tmp_path: Path
+    database_url: str, tmp_path: Path, stage: Stage
 ) -> None:
     """Decision, effect and mail are one commit: there is no moment between them to be killed in."""
     home = tmp_path / "home"
@@ -272,14 +224,19 @@ def test_a_process_killed_anywhere_in_a_decision_has_decided_nothing_or_everythi
         )
         approval: Answer = made["approval"]
         before = dump(company)
+
+    def killed_at(statement: int) -> str:
+        told = (database_url, str(home), approval["id"], statement, str(tmp_path / "said"))
+        return decide_and_die(stage, Decision(*told))
+
     # Early, in the middle and late in the transaction; then after the answer was given.
     for at in (3, 14, 30):
-        assert decide_and_die(database_url, home, approval["id"], at) == ""
+        assert killed_at(at) == ""
         with opened(database_url, home, asks_before_hiring=True) as company:
             after = dump(company, {"tokens", "events", "event_heads"})
             assert after == {name: rows for name, rows in before.items() if name in after}
             assert seen(company, approval)["status"] == "pending"
-    assert decide_and_die(database_url, home, approval["id"], 10**6) == "approved"
+    assert killed_at(10**6) == "approved"
     with opened(database_url, home, asks_before_hiring=True) as company:
         assert seen(company, approval)["status"] == "approved"
         assert shown(company, goal)["owner_id"] == goal

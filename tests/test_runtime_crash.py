@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -193,8 +192,9 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
     url, home = postgresql
     moments = random.Random(7)
     with opened(url, home) as company:
-        team = [program(company, f"a{n}", "sleep 0.05") for n in range(8)]
-        here = "sleep 0.05"
+        # Of its own: other tests run at the same time, and programs of theirs sleep as long.
+        here = mark(company)
+        team = [program(company, f"a{n}", f"sleep 0.05; : {here}") for n in range(8)]
 
     def life(number: int) -> Life:
         return Life(url, str(home), f"w{number}", alone=False, lease_seconds=LEASE, slots=3)
@@ -228,15 +228,22 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
         os.kill(pid, signal.SIGTERM)
     for pid in workers.values():
         eventually(partial(is_gone, pid))
-    # Each lease was given once: the runs of an agent have rising epochs and do not overlap.
+    # Each lease was given once: an agent's runs have rising epochs, and none began before the one
+    # before it was over. The record tells; by the clock, who waits for a turn may seem early.
     for member in team:
-        times = run_sql(
+        found = rows(url, member)
+        assert sorted(epoch for _, _, epoch in found) == list(range(1, len(found) + 1))
+        order = {run: epoch for run, _, epoch in found}
+        record = run_sql(
             url,
-            "SELECT started_at, ended_at, epoch FROM runs WHERE agent_id = ? ORDER BY epoch",
+            "SELECT e.action, r.id FROM events e JOIN runs r ON e.resource = 'run:' || r.id"
+            " WHERE r.agent_id = ? AND e.action IN ('run.start', 'run.end') AND e.allowed"
+            " ORDER BY e.seq",
             member.id,
         )
-        assert [epoch for _, _, epoch in times] == list(range(1, len(times) + 1))
-        assert all(end <= begin for (_, end, _), (begin, _, _) in pairwise(times))
+        told = [(action, order[run]) for action, run in record]
+        turns = range(1, len(found) + 1)
+        assert told == [(what, turn) for turn in turns for what in ("run.start", "run.end")]
     with opened(url, home) as company:
         assert problems(company) == []
     assert not processes_with(here)
@@ -319,6 +326,7 @@ def test_whatever_a_stopped_worker_does_when_it_goes_on_is_refused(
     assert run_sql(url, logs) == printed
     for pid in (zombie, *fresh):
         os.kill(pid, signal.SIGTERM)
+    for pid in (zombie, *fresh):
         eventually(partial(is_gone, pid))
     assert run_sql(url, LATE) == []
     with opened(url, home) as company:

@@ -47,40 +47,40 @@ _CUT = 1000
 
 
 class Matrix:
-    """An instance on one database that is put back into its first state for each trial."""
+    """Instances on one database that are put back into their first state for each trial."""
 
-    def __init__(self, cluster: Cluster | None) -> None:
+    def __init__(self, stage: Stage, chapter: str, cluster: Cluster | None) -> None:
         self._folder = Path(
             tempfile.mkdtemp(prefix="remit-matrix-", dir=_MEMORY if _MEMORY.is_dir() else None)
         )
-        self.stage = Stage()
+        self.stage, self._chapter, self._cluster = stage, chapter, cluster
         self.home = self._folder / "now" / "home"
         self._databases: dict[str, Database] = {}
-        for kind in ("nothing", "lost", "rootless", "company"):
-            self._folder.joinpath("now").mkdir()
-            url = self._sqlite if cluster is None else cluster.migrated_database()
-            said = self.stage.run(Order(url, str(self.home), kind))
-            assert said["code"] == 0, "it could not be prepared; what it said is above"
-            self._folder.joinpath("now").rename(self._folder / kind)
-            self._databases[kind] = (
-                Sqlite(self._folder / "now" / "remit.db", url) if cluster is None else Postgres(url)
-            )
-        self.calls: dict[str, dict[str, Any]] = said["calls"]
+        self.calls: dict[str, dict[str, Any]] = self._prepare("company")["calls"]
         #: How often something was killed at each point.
         self.kills: dict[str, int] = {}
 
-    @property
-    def _sqlite(self) -> str:
-        return f"sqlite:///{self._folder}/now/remit.db"
+    def _prepare(self, kind: str) -> dict[str, Any]:
+        now = self._folder / "now"
+        shutil.rmtree(now, ignore_errors=True)
+        now.mkdir()
+        cluster, file = self._cluster, now / "remit.db"
+        url = f"sqlite:///{file}" if cluster is None else cluster.migrated_database()
+        said = self.stage.run(Order(url, str(self.home), kind, chapter=self._chapter))
+        assert said["code"] == 0, "it could not be prepared; what it said is above"
+        now.rename(self._folder / kind)
+        self._databases[kind] = Sqlite(file, url) if cluster is None else Postgres(url)
+        return said
 
     def close(self) -> None:
-        self.stage.close()
         for one in self._databases.values():
             one.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def fresh(self, kind: str) -> Database:
         """As it was before the call: the database, and the home folder."""
+        if kind not in self._databases:
+            self._prepare(kind)
         now = self._folder / "now"
         shutil.rmtree(now, ignore_errors=True)
         shutil.copytree(self._folder / kind, now)

@@ -30,6 +30,11 @@ def verb_of(name: str) -> str:
     return name.partition(" ")[0]
 
 
+def chapter_of(name: str) -> str:
+    """The file that has it, without its `of_`: what is tried together, on one company."""
+    return SITUATIONS[name].__module__.rpartition(".of_")[2]
+
+
 class Scene:
     """Where one situation is prepared: names of its own, and how it is called."""
 

@@ -1,7 +1,7 @@
 """For every verb that changes something, a situation in which it succeeds.
 
-One rich company has them all, so that it is made once and copied. A verb without a situation fails
-`test_the_matrix_knows_every_verb_that_changes_something`.
+One company has all of a chapter, so that it is made once and copied. A verb without a situation
+fails `test_the_matrix_knows_every_verb_that_changes_something`.
 """
 
 from dataclasses import asdict
@@ -21,18 +21,20 @@ from tests.crashing import (  # noqa: F401  each of them adds its situations
     of_wishes,
     of_work,
 )
-from tests.crashing.scene import SITUATIONS, Scene, verb_of
+from tests.crashing.scene import SITUATIONS, Scene, chapter_of, verb_of
 from tests.mailing import send
 
-__all__ = ["SITUATIONS", "build", "verb_of"]
+__all__ = ["SITUATIONS", "build", "chapter_of", "verb_of"]
 
 
-def build(url: str, home: Path) -> dict[str, Any]:
-    """The company with all situations; answers the call of each."""
+def build(url: str, home: Path, chapter: str = "") -> dict[str, Any]:
+    """The company with all situations, or those of a chapter; answers the call of each."""
     clock = VirtualClock(A_DAY)
     made: dict[str, Any] = {}
     with opened(url, home, clock, asks_before_hiring=True) as company:
         for number, (name, body) in enumerate(SITUATIONS.items()):
+            if chapter and chapter_of(name) != chapter:
+                continue
             scene = Scene(company, verb_of(name), number)
             try:
                 made[name] = asdict(body(scene))

@@ -8,10 +8,8 @@ leave the same rows, to the byte.
 
 import asyncio
 import contextlib
-import gc
 import json
 import os
-import pkgutil
 import random
 import resource
 import secrets
@@ -21,12 +19,9 @@ import subprocess
 import sys
 import traceback
 from dataclasses import asdict, dataclass, field, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import remit.services
-import remit.store
 from remit.app import App
 from remit.clock import DAY
 from remit.errors import RemitError
@@ -35,13 +30,13 @@ from remit.services import agents, companies, events
 from remit.services.identity import Caller, as_system
 from remit.settings import load
 from remit.store.database import open_database
-from remit.store.statement import POSTGRESQL, SQLITE, Statement
 from remit.testing.clock import A_DAY, VirtualClock
 from tests.crashing.call import THEN, Call
 from tests.crashing.harms import HARMS
 from tests.crashing.points import Watch, put
 from tests.crashing.ways import WAYS
 from tests.rootless import remove_root
+from tests.warming import warm_up
 
 ROOT = Path(__file__).parents[2]
 #: Preparing takes a second; a machine that has much else to do takes fifty times as long.
@@ -69,6 +64,8 @@ class Order:
     length: int = 0
     #: What is broken in it; nothing unless the matrix itself is tried.
     harm: str = ""
+    #: Which situations a company is prepared for; all, unless said.
+    chapter: str = ""
 
 
 class Stage:
@@ -109,7 +106,7 @@ class Stage:
 
 
 def main() -> None:
-    _warm_up()
+    warm_up()
     for line in sys.stdin:
         order = Order(**json.loads(line))
         out, into = os.pipe()
@@ -123,22 +120,6 @@ def main() -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         found = {"code": code, "strays": _is_there(pid), **json.loads(words or b"{}")}
         os.write(1, json.dumps(found).encode() + b"\n")
-
-
-def _warm_up() -> None:
-    """Once, and not by each process: what is imported late, and what statements say."""
-    for name in ("remit.store.postgres", "sqlalchemy.dialects.postgresql.psycopg"):
-        import_module(name)
-    for package in (remit.services, remit.store):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if "migrations" not in found.name:
-                module = import_module(found.name)
-                for statement in vars(module).values():
-                    if isinstance(statement, Statement):
-                        statement.compiled(SQLITE)
-                        statement.compiled(POSTGRESQL)
-    gc.collect()
-    gc.freeze()  # what is here already is not looked at again, in any of the processes
 
 
 def _is_there(group: int) -> bool:
@@ -218,7 +199,7 @@ async def _restart(order: Order) -> dict[str, Any]:
 async def _company(order: Order) -> dict[str, Any]:
     from tests.crashing.situations import build
 
-    return await asyncio.to_thread(build, order.url, Path(order.home))
+    return await asyncio.to_thread(build, order.url, Path(order.home), order.chapter)
 
 
 async def _nothing(order: Order) -> dict[str, Any]:
