@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "build" / "screenshots"
 KEPT = ROOT / "docs" / "images"
 LARGEST_KEPT = 150_000
+PROGRAMS = ("chromium", "chromium-browser", "chromium-headless-shell")
 SIZES = {"wide": (1280, 860), "phone": (390, 844)}
 #: Each page under the name of its picture. What this edition does not have is left out.
 PAGES = {
@@ -113,7 +114,7 @@ def _answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def _browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:

@@ -1,26 +1,36 @@
-"""Runs commands of `remit` in processes that are forked, not started.
+"""Runs commands of `remit`, and whole instances, in processes that are forked, not started.
 
-A process that has imported the command line forks one child for each command, so that a command
-costs what it does and not what Python takes to import it. Each is a process of its own, with its
-own arguments, environment, input and output. Starting is tested elsewhere, with real starts.
+A process that has imported what they need forks one child for each, so that it costs what it does
+and not what Python takes to import it. Each is a process of its own, with its own arguments,
+environment, input and output; it gets real signals, and can be killed. Starting is tested
+elsewhere, with real starts.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import gc
 import io
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 _LENGTH = 8
+#: A script for `start`: what the command line does with its arguments.
+COMMAND_LINE = "from remit.entrypoints.cli.main import main\nmain()"
 
 
 class CommandTimedOut(Exception):
@@ -28,13 +38,13 @@ class CommandTimedOut(Exception):
 
 
 class Forks:
-    """The process that forks; one for each process that runs tests."""
+    """The process that forks; one of each kind for each process that runs tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "commands") -> None:
         self._here, there = socket.socketpair()
         with there:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", __name__, str(there.fileno())],
+                [sys.executable, "-W", "error", "-m", __name__, kind, str(there.fileno())],
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
                 cwd=Path(__file__).parent.parent,
@@ -46,7 +56,12 @@ class Forks:
         self._process.wait(10)
 
     def run(
-        self, arguments: list[str], environment: Mapping[str, str], stdin: bytes, seconds: float
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        seconds: float = 60,
+        **more: Any,
     ) -> tuple[int, bytes, bytes]:
         """The exit code, and what was written to standard output and standard error."""
         with (
@@ -56,25 +71,126 @@ class Forks:
         ):
             given.write(stdin)
             given.seek(0)
-            self._here.settimeout(seconds)
-            asked = {"arguments": arguments, "environment": dict(environment), "cwd": os.getcwd()}
-            text = json.dumps(asked).encode("utf-8", "surrogateescape")
-            fds = [given.fileno(), out.fileno(), err.fileno()]
-            socket.send_fds(self._here, [len(text).to_bytes(_LENGTH, "big")], fds)
-            self._here.sendall(text)
-            try:
-                answer = json.loads(_read(self._here))
-            except TimeoutError:
-                self._process.kill()
-                raise CommandTimedOut(" ".join(arguments)) from None
+            fds = given.fileno(), out.fileno(), err.fileno()
+            with self.start(arguments, environment, fds, **more) as child:
+                try:
+                    code = child.wait(seconds)
+                except subprocess.TimeoutExpired:
+                    raise CommandTimedOut(" ".join(arguments)) from None
             out.seek(0)
             err.seek(0)
-            return answer["code"], out.read(), err.read()
+            return code, out.read(), err.read()
+
+    def start(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        files: tuple[int | None, int | None, int | None] = (None, None, None),
+        *,
+        script: str = COMMAND_LINE,
+        new_session: bool = False,
+    ) -> Forked:
+        """Start a process; input, output and errors are nothing where no file is given."""
+        asked = {
+            "arguments": arguments,
+            "environment": dict(environment),
+            "cwd": os.getcwd(),
+            "script": script,
+            "new_session": new_session,
+        }
+        text = json.dumps(asked).encode("utf-8", "surrogateescape")
+        told, tells = socket.socketpair()
+        with tells, open(os.devnull, "r+b", buffering=0) as nothing:
+            fds = [nothing.fileno() if fd is None else fd for fd in files]
+            head = len(text).to_bytes(_LENGTH, "big")
+            socket.send_fds(self._here, [head], [*fds, tells.fileno()])
+            self._here.sendall(text)
+        return Forked(told)
+
+    def open(
+        self, arguments: list[str], environment: Mapping[str, str], *, errors: bool, **more: Any
+    ) -> Forked:
+        """Start a process whose output, and errors if they are wanted, are read as they come."""
+        with contextlib.ExitStack() as ours:
+            out, out_there = _pipe(ours)
+            err, err_there = _pipe(ours) if errors else (None, None)
+            found = self.start(arguments, environment, (None, out_there, err_there), **more)
+        found.stdout, found.stderr = out, err
+        return found
 
 
-def _read(connection: socket.socket) -> bytes:
-    length = int.from_bytes(_exactly(connection, _LENGTH), "big")
-    return _exactly(connection, length)
+@cache
+def commands() -> Forks:
+    """Forks what only talks to an instance."""
+    return Forks("commands")
+
+
+@cache
+def instances() -> Forks:
+    """Forks what is an instance, or starts one in the background."""
+    return Forks("instances")
+
+
+def _pipe(ours: contextlib.ExitStack) -> tuple[IO[bytes], int]:
+    here, there = os.pipe()
+    ours.callback(os.close, there)
+    return os.fdopen(here, "rb"), there
+
+
+class Forked:
+    """A process that was forked: much like subprocess.Popen."""
+
+    def __init__(self, told: socket.socket) -> None:
+        self._told = told
+        self.returncode: int | None = None
+        self.stdout: IO[bytes] | None = None
+        self.stderr: IO[bytes] | None = None
+        self.pid: int = self._hear()
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, seconds: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._told], [], [], seconds)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), seconds or 0)
+            self.returncode = self._hear()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill it if it is still there."""
+        self.kill()
+        self.wait()
+        self._told.close()
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> Forked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _hear(self) -> int:
+        return int.from_bytes(_exactly(self._told, _LENGTH), "big", signed=True)
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(_LENGTH, "big", signed=True)
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
@@ -91,37 +207,64 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def serve(connection: socket.socket) -> None:
+    #: By the descriptor that tells of a child's end: its number, and where to tell of it.
+    children: dict[int, tuple[int, int]] = {}
     while True:
+        ready, _, _ = select.select([connection.fileno(), *children], [], [])
+        for descriptor in [one for one in children if one in ready]:
+            _tell_of_end(descriptor, *children.pop(descriptor))
+        if connection.fileno() not in ready:
+            continue
         try:
-            head, fds, _, _ = socket.recv_fds(connection, _LENGTH, 3)
+            head, fds, _, _ = socket.recv_fds(connection, _LENGTH, 4)
             if not head:
                 return
             text = _exactly(connection, int.from_bytes(head, "big"))
         except (EOFError, ConnectionError):
             return
-        asked = json.loads(text.decode("utf-8", "surrogateescape"))
+        *files, told = fds
         child = os.fork()
         if child == 0:
-            connection.close()
-            _become(asked, fds)
-        for fd in fds:
+            _become(json.loads(text.decode("utf-8", "surrogateescape")), files)
+        for fd in files:
             os.close(fd)
-        _, status = os.waitpid(child, 0)
-        answer = json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode()
-        connection.sendall(len(answer).to_bytes(_LENGTH, "big") + answer)
+        children[os.pidfd_open(child)] = child, told
+        os.write(told, _number(child))
 
 
-def _become(asked: dict[str, Any], fds: list[int]) -> NoReturn:
+def _tell_of_end(descriptor: int, child: int, told: int) -> None:
+    os.close(descriptor)
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(OSError):  # nobody may want to know
+        os.write(told, _number(os.waitstatus_to_exitcode(status)))
+    os.close(told)
+
+
+def _become(asked: dict[str, Any], files: list[int]) -> NoReturn:
     """Be a process that was started with these arguments, environment and files."""
-    code = 70
-    try:
-        for number, fd in enumerate(fds):
-            os.dup2(fd, number)
-            os.close(fd)
+
+    def prepare() -> None:
+        if asked["new_session"]:
+            os.setsid()
         os.environ.clear()
         os.environ.update(asked["environment"])
+        tempfile.tempdir = None
         os.chdir(asked["cwd"])
-        sys.argv = ["remit", *asked["arguments"]]
+        _start_in_background_by_forking()
+
+    _be(["remit", *asked["arguments"]], files, prepare, asked["script"])
+
+
+def _be(
+    arguments: list[str], files: list[int], prepare: Callable[[], None], script: str
+) -> NoReturn:
+    code = 70
+    try:
+        for number, fd in enumerate(files):
+            os.dup2(fd, number)
+        os.closerange(3, 1 << 16)
+        prepare()
+        sys.argv = arguments
         plain: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}
         sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), **plain)  # noqa: SIM115
         sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), **plain)  # noqa: SIM115
@@ -131,18 +274,20 @@ def _become(asked: dict[str, Any], fds: list[int]) -> NoReturn:
             errors="backslashreplace",
             line_buffering=True,
         )
-        code = _run()
+        code = _run(script)
+        # What Python does at its end, and a forked process does not.
+        threading._shutdown()  # type: ignore[attr-defined]
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
-def _run() -> int:
-    from remit.entrypoints.cli.main import main
-
+def _run(script: str) -> int:
     try:
-        main()
+        exec(script, {"__name__": "__main__"})  # noqa: S102  it is a test's
     except SystemExit as end:
         if end.code is None:
             return 0
@@ -156,16 +301,61 @@ def _run() -> int:
     return 0
 
 
-def _import_everything() -> None:
-    """Whatever any command needs."""
+class _Background:
+    """Stands for subprocess.Popen where `up --detach` starts the instance."""
+
+    def __init__(self, command: list[str], **given: Any) -> None:
+        assert command[1:4] == ["-P", "-m", "remit.entrypoints.cli.main"], command
+        assert given.pop("start_new_session") is True
+        assert set(given) == {"stdin", "stdout", "stderr"}, given
+        assert given["stdin"] == subprocess.DEVNULL
+        self.returncode: int | None = None
+        with open(os.devnull, "rb", buffering=0) as nothing:
+            files = [nothing.fileno(), given["stdout"].fileno(), given["stderr"].fileno()]
+            self.pid = os.fork()
+            if self.pid == 0:
+                _be(["remit", *command[4:]], files, os.setsid, COMMAND_LINE)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            if found:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+
+class _Starting:
+    DEVNULL = subprocess.DEVNULL
+    Popen = _Background
+
+
+def _start_in_background_by_forking() -> None:
+    from remit.entrypoints.cli import detach
+
+    if "uvicorn" in sys.modules:  # else there is nothing to be gained
+        vars(detach)["subprocess"] = _Starting
+
+
+def _import_everything(kind: str) -> None:
+    """Whatever any command needs; and what an instance needs, also later."""
     from remit.entrypoints.cli import main
 
     for entries in main.COMMANDS.values():
         for entry in entries.values():
             import_module(f"remit.entrypoints.cli.commands.{entry.module}")
+    if kind == "instances":
+        for name in ("serve", "mcp.endpoint", "mcp.proxy_tools", "mcp.repetition", "mcp.tools"):
+            import_module(f"remit.entrypoints.{name}")
+        for name in ("uvloop", "uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"):
+            with contextlib.suppress(ImportError):
+                import_module(name)
+    gc.freeze()
 
 
 if __name__ == "__main__":
-    _import_everything()
-    with socket.socket(fileno=int(sys.argv[1])) as parent:
+    _import_everything(sys.argv[1])
+    with socket.socket(fileno=int(sys.argv[2])) as parent:
         serve(parent)

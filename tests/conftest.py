@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # A browser takes a second to import, and most tests need none.
     from playwright.sync_api import Browser
 
-    from tests.browsing import Office, Visitor
+    from tests.browsing import Launched, Office, Visitor
     from tests.http_client import Client
 
 RUN = pytest.StashKey[RunFolder]()
@@ -164,15 +164,19 @@ def _check(request: pytest.FixtureRequest, company: Company) -> None:
         assert problems(company) == []
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """One browser for the tests of a file; each visitor has a profile of their own.
-
-    It brings an event loop that runs as long as it does, and tests of other files have their own.
-    """
+@pytest.fixture(scope="session")
+def launched_chromium() -> Iterator[Launched]:
+    """One browser for the tests of a worker."""
     from tests import browsing
 
-    with browsing.launched() as browser:
+    with browsing.launched() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def chromium(launched_chromium: Launched) -> Iterator[Browser]:
+    """The browser, in use by the tests of a file; most visitors have a profile of their own."""
+    with launched_chromium.in_use() as browser:
         yield browser
 
 
@@ -185,15 +189,21 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         yield found
 
 
-@pytest.fixture
-def visitor(chromium: Browser, office: Office) -> Iterator[Visitor]:
-    """The board at a browser; the test fails when the browser complained about anything."""
+@pytest.fixture(scope="module")
+def board_at_browser(chromium: Browser, office: Office) -> Iterator[Visitor]:
     from tests import browsing
 
-    found = browsing.Visitor(chromium, office)
+    found = browsing.Visitor(chromium, office, by_hand=True)
     yield found
     found.close()
-    assert not found.problems, found.problems
+
+
+@pytest.fixture
+def visitor(board_at_browser: Visitor) -> Iterator[Visitor]:
+    """The board at a browser; the test fails when the browser complained about anything."""
+    board_at_browser.start_afresh()
+    yield board_at_browser
+    assert not board_at_browser.problems, board_at_browser.problems
 
 
 @pytest.fixture
@@ -203,7 +213,7 @@ def visit(chromium: Browser, office: Office) -> Iterator[Callable[..., Visitor]]
 
     made: list[Visitor] = []
 
-    def visitor(who: Client | None = None, **options: object) -> Visitor:
+    def visitor(who: Client | None = None, **options: Any) -> Visitor:
         made.append(browsing.Visitor(chromium, office, who, **options))
         return made[-1]
 

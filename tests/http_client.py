@@ -9,14 +9,12 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -28,6 +26,7 @@ from remit.entrypoints.http.lazy import Endpoint
 from remit.entrypoints.serve import Server
 from remit.services.library import LARGEST_FILE
 from remit.settings import Settings, load
+from tests import cli_forks
 from tests.templates import lay_tables
 
 SOURCE = Path(__file__).parent.parent / "src"
@@ -208,17 +207,16 @@ class Child:
 
     def __init__(self, home: Path, port: int = 0, **environment: str) -> None:
         self.home = home
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _CHILD, str(port)],
-            env={**os.environ, "PYTHONPATH": str(SOURCE), "REMIT_HOME": str(home), **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        self.process = cli_forks.instances().open(
+            [str(port)],
+            {**os.environ, "PYTHONPATH": str(SOURCE), "REMIT_HOME": str(home), **environment},
+            errors=True,
+            script=_CHILD,
         )
 
     def wait_until_ready(self) -> Client:
         assert self.process.stdout is not None
-        url = self.process.stdout.readline().strip()
+        url = self.process.stdout.readline().decode().strip()
         assert url, self.errors()
         return Client(url, (self.home / "board.token").read_text().strip())
 
@@ -229,23 +227,14 @@ class Child:
     def errors(self) -> str:
         """What it wrote to stderr, once it has ended."""
         self.process.wait(SECONDS)
-        return _read(self.process.stderr)
+        assert self.process.stderr is not None
+        return self.process.stderr.read().decode()
 
     def __enter__(self) -> Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(SECONDS)
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
-
-
-def _read(stream: IO[str] | None) -> str:
-    assert stream is not None
-    return stream.read()
+        self.process.close()
 
 
 def server_sent(response: http.client.HTTPResponse) -> Iterator[dict[str, str]]:

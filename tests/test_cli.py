@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli_forks import Forks
+from tests import cli_forks
+from tests.cli_forks import Forked
 
 SOURCE = Path(__file__).parent.parent / "src"
 MODULE = "remit.entrypoints.cli.main"
@@ -36,11 +36,6 @@ class Result(NamedTuple):
     def answer(self) -> Any:
         assert self.code == 0, self.err
         return json.loads(self.out)
-
-
-@cache
-def forks() -> Forks:
-    return Forks()
 
 
 class Home:
@@ -69,7 +64,7 @@ class Home:
     ) -> Result:
         env = {**self.environment, **(environment or {})}
         if warnings and not any(name.startswith("PYTHONIO") for name in env):
-            code, out, err = forks().run([*arguments], env, stdin, 60)
+            code, out, err = self._forks(arguments).run([*arguments], env, stdin)
         else:
             done = subprocess.run(
                 self.command(*arguments, warnings=warnings),
@@ -86,14 +81,13 @@ class Home:
     def json(self, *arguments: str, stdin: bytes = b"") -> Any:
         return self(*arguments, "--json", stdin=stdin).answer
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self.command(*arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=self.environment,
-        )
+    def start(self, *arguments: str) -> Forked:
+        """One that goes on, and whose output is read as it comes."""
+        return self._forks(arguments).open([*arguments], self.environment, errors=False)
+
+    def _forks(self, arguments: tuple[str, ...]) -> cli_forks.Forks:
+        is_long = not {"up", "serve", "worker"}.isdisjoint(arguments)
+        return cli_forks.instances() if is_long else cli_forks.commands()
 
 
 @pytest.fixture(scope="module")
@@ -104,28 +98,18 @@ def remit(
     others play the agents themselves."""
     slots = str(getattr(request.module, "SLOTS", 0))
     home = Home(tmp_path_factory.mktemp("home"))
-    with subprocess.Popen(
-        home.command("up", "--port", "0", "--slots", slots, "--json", warnings=False),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=home.environment,
-    ) as instance:
-        try:
-            assert instance.stdout is not None
-            text = ""
-            while not text.endswith("}\n"):
-                line = instance.stdout.readline().decode()
-                assert line, f"the instance did not start; it said {text!r}"
-                text += line
-            welcome = json.loads(text)
-            assert set(welcome) == WELCOME
-            yield home
-            instance.send_signal(signal.SIGTERM)
-            assert instance.wait(30) == 0
-        finally:
-            # Else a failed check above waits forever for an instance that nobody ends.
-            instance.kill()
+    with home.start("up", "--port", "0", "--slots", slots, "--json") as instance:
+        assert instance.stdout is not None
+        text = ""
+        while not text.endswith("}\n"):
+            line = instance.stdout.readline().decode()
+            assert line, f"the instance did not start; it said {text!r}"
+            text += line
+        welcome = json.loads(text)
+        assert set(welcome) == WELCOME
+        yield home
+        instance.send_signal(signal.SIGTERM)
+        assert instance.wait(30) == 0
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def test_an_instance_goes_to_the_background_and_is_stopped(home: Home) -> None:
-    started = home("up", "--detach", "--port", "0", "--json").answer
+    # A real start, in the background and of the command; elsewhere both are forked.
+    started = home("up", "--detach", "--port", "0", "--json", warnings=False).answer
     assert os.getsid(started["pid"]) == started["pid"]
     assert (home.folder / "board.token").stat().st_mode & 0o777 == 0o600
     status = home.json("status")
@@ -143,12 +144,21 @@ def test_an_instance_that_was_killed_is_not_taken_for_running(home: Home) -> Non
 
 
 def test_ctrl_c_ends_an_instance_in_the_foreground(home: Home) -> None:
-    with home.start("up", "--port", "0", "--json") as instance:
-        assert instance.stdout is not None
-        while instance.stdout.readline() != b"}\n":
-            assert instance.poll() is None
-        instance.send_signal(signal.SIGINT)
-        assert instance.wait(30) == 0
+    with subprocess.Popen(
+        home.command("up", "--port", "0", "--json"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=home.environment,
+    ) as instance:
+        try:
+            assert instance.stdout is not None
+            while instance.stdout.readline() != b"}\n":
+                assert instance.poll() is None
+            instance.send_signal(signal.SIGINT)
+            assert instance.wait(30) == 0
+        finally:
+            instance.kill()
 
 
 def test_doctor_on_an_empty_home_says_how_to_begin(tmp_path: Path) -> None:

@@ -282,13 +282,7 @@ class Background:
     """A process of Remit that goes on, and what it said when it was ready."""
 
     def __init__(self, home: Home, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            home.command(*arguments, "--json", warnings=False),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=home.environment,
-        )
+        self._process = home.start(*arguments, "--json")
         assert self._process.stdout is not None
         text = ""
         while not text.endswith("}\n"):
@@ -301,7 +295,6 @@ class Background:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(SECONDS) == 0
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        with self._process:
+            self._process.send_signal(signal.SIGTERM)
+            assert self._process.wait(SECONDS) == 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src"
+from tests import cli_forks
+
 LONGEST_SECONDS = 30
 CHAPTERS = [
     "A company of two agents",
@@ -36,25 +36,24 @@ class Demo:
 
     def __init__(self, folder: Path, *arguments: str, sabotage: str = "") -> None:
         self.folder = folder
-        script = f"{sabotage}\nfrom remit.entrypoints.cli.main import main\nmain()"
-        with subprocess.Popen(
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             # A socket or a file that is left open is an error.
-            [sys.executable, "-W", "error", "-c", script, "demo", *arguments],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(folder),
-                "TMPDIR": str(folder),
-                "PYTHONPATH": str(SOURCE),
-                "LANG": "C.UTF-8",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
-            out, err = process.communicate(timeout=LONGEST_SECONDS)
-        self.group, self.code = process.pid, process.returncode
-        self.out, self.err = out.decode(), err.decode()
+            with cli_forks.instances().start(
+                ["demo", *arguments],
+                {
+                    "PATH": os.environ["PATH"],
+                    "HOME": str(folder),
+                    "TMPDIR": str(folder),
+                    "LANG": "C.UTF-8",
+                },
+                (None, out.fileno(), err.fileno()),
+                script=f"{sabotage}\n{cli_forks.COMMAND_LINE}",
+                new_session=True,
+            ) as process:
+                self.group, self.code = process.pid, process.wait(LONGEST_SECONDS)
+            out.seek(0)
+            err.seek(0)
+            self.out, self.err = out.read().decode(), err.read().decode()
 
     def left_nothing(self) -> bool:
         with pytest.raises(ProcessLookupError):
@@ -148,6 +147,8 @@ waking.wake = lambda *_, **__: False
 from remit.services import claiming, runs
 from remit.services.command import Kind, Verb
 claiming.ready = Verb("claiming.ready", Kind.QUERY, lambda ctx, **_: [])
+from remit.entrypoints.cli import demo_worker
+demo_worker._PATIENCE_SECONDS = 0.5  # later nobody would come either
 """,
     "a run's token outlives it": """
 from remit.services import runs

@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,8 +20,8 @@ import pytest
 from remit.entrypoints.http.logs import keep_logs
 from remit.services import approvals
 from remit.testing import ScriptedAgent, ToolRefused
+from tests import cli_forks
 from tests.http_client import Client, server_sent
-from tests.test_cli import MODULE, SOURCE
 from tests.test_mcp_tools import Site, serving
 
 #: By what they look like.
@@ -315,22 +313,18 @@ def test_no_command_prints_a_secret(planted: Planted, tmp_path: Path) -> None:
         for more in ([], ["--json"]):
             if command[1] == "export" and more:
                 continue
-            done = subprocess.run(
-                [sys.executable, "-m", MODULE, *command, *more],
-                env={
+            code, out, err = cli_forks.commands().run(
+                [*command, *more],
+                {
                     "PATH": "/usr/bin:/bin",
-                    "PYTHONPATH": str(SOURCE),
                     "REMIT_HOME": str(tmp_path),
                     "REMIT_URL": planted.site.url,
                     "REMIT_TOKEN": planted.board.token or "",
                 },
-                capture_output=True,
-                timeout=60,
-                check=False,
             )
-            assert done.returncode == 0, (command, done.stderr)
-            search(" ".join(command), done.stdout)
-            search(" ".join(command), done.stderr)
+            assert code == 0, (command, err)
+            search(" ".join(command), out)
+            search(" ".join(command), err)
     written = [one for one in (tmp_path / "export").rglob("*") if one.is_file()]
     assert len(written) > 5
     for file in written:

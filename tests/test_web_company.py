@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from remit.services import inbox
 from remit.services.identity import Caller
@@ -43,6 +44,35 @@ def test_a_new_company_says_what_to_do_and_the_first_letter_reaches_the_root_age
     assert [one["subject"] for one in arrived] == ["Find out what the <b>weather</b> does"]
     assert arrived[0]["body"].strip() == text
     expect(thread).to_have_attribute("href", f"/inbox/{arrived[0]['threadId']}")
+
+
+def test_what_a_form_said_is_not_lost_to_a_look_that_began_before(
+    office: Office, visitor: Visitor
+) -> None:
+    page = visitor.live(visitor.goto(f"/companies/{office.company}"))
+    held: list[Route] = []
+    here = re.compile(rf"/companies/{office.company}$")
+    page.route(
+        here,
+        lambda route: route.continue_() if route.request.method == "POST" else held.append(route),
+    )
+    with page.expect_request(lambda one: one.method == "GET" and bool(here.search(one.url))):
+        office.board.must("POST", office.path("users"), {"name": "passer-by", "role": "observer"})
+    page.get_by_label("What do you want?").fill("Look again")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("link", name="Follow the thread")).to_be_visible()
+    page.evaluate(
+        """() => new MutationObserver(() => {
+          window.lost ||= !document.body.innerText.includes("Follow the thread");
+        }).observe(document.body, { childList: true, subtree: true })"""
+    )
+    assert len(held) == 1
+    with page.expect_response(
+        lambda one: one.url.endswith("sent=" + page.url.partition("sent=")[2])
+    ):
+        held[0].continue_()  # then it looks at where it is now
+    assert page.evaluate("window.lost") is None
+    expect(page.get_by_role("link", name="Follow the thread")).to_be_visible()
 
 
 def test_a_letter_that_is_not_sent_says_why_and_keeps_what_was_typed(

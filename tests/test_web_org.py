@@ -40,7 +40,7 @@ def test_the_tree_shows_who_reports_to_whom_and_stays_current(
     office.board.must("POST", office.path("reorganise"), {"operations": [move]})
     expect(item(page, "Grace").get_by_role("link", name="Tim", exact=True)).to_be_visible()
     expect(item(page, "Ada").get_by_role("link", name="Tim", exact=True)).to_have_count(0)
-    page.goto(f"/org/change?agent={tim['id']}")
+    page = visitor.live(visitor.goto(f"/org/change?agent={tim['id']}"))
     expect(page.get_by_text("reports to Grace")).to_be_visible()
     office.board.must(
         "POST", office.path("reorganise"), {"operations": [{**move, "to": ada["id"]}]}

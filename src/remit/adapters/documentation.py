@@ -33,8 +33,8 @@ def configuration_doc(
     lines += [f'adapterType: "{type_}". The keys below are the keys of adapterConfig.']
     required: list[str] = []
     optional: list[str] = []
-    for name, field in model.model_fields.items():
-        (required if field.is_required() else optional).extend(_entry(model, name, "", field, 0))
+    for field, entry in _entries(model, "", 0):
+        (required if field.is_required() else optional).extend(entry)
     lines += ["", "## Required keys", "", *(required or ["None."])]
     lines += ["", "## Optional keys", "", *(optional or ["None."])]
     extra = model.model_config.get("extra")
@@ -51,19 +51,22 @@ def configuration_doc(
     return "\n".join(lines) + "\n"
 
 
-def _entry(
-    model: type[BaseModel], name: str, prefix: str, field: FieldInfo, depth: int
-) -> Iterator[str]:
-    key = prefix + (field.alias or name)
+def _entries(
+    model: type[BaseModel], prefix: str, depth: int
+) -> Iterator[tuple[FieldInfo, list[str]]]:
+    """The lines of each key, with those of the keys inside it."""
     schema = model.model_json_schema(by_alias=True)
-    properties = schema.get("properties", {})
-    shape = _shape(properties.get(field.alias or name, {}), schema.get("$defs", {}))
-    yield f"{key}: {shape}. {_default(field)}"
-    yield from _wrapped(field.description or "", "    ")
-    inner, mark = _inner_model(field.annotation)
-    if inner is not None and depth < _DEEPEST:
-        for below, its in inner.model_fields.items():
-            yield from _entry(inner, below, f"{key}{mark}.", its, depth + 1)
+    properties, definitions = schema.get("properties", {}), schema.get("$defs", {})
+    for name, field in model.model_fields.items():
+        key = prefix + (field.alias or name)
+        shape = _shape(properties.get(field.alias or name, {}), definitions)
+        lines = [f"{key}: {shape}. {_default(field)}"]
+        lines += _wrapped(field.description or "", "    ")
+        inner, mark = _inner_model(field.annotation)
+        if inner is not None and depth < _DEEPEST:
+            for _, below in _entries(inner, f"{key}{mark}.", depth + 1):
+                lines += below
+        yield field, lines
 
 
 def _default(field: FieldInfo) -> str:

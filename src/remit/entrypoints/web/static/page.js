@@ -60,10 +60,14 @@ async function look() {
   const began = performance.now();
   try {
     // A page whose opening leaves a trace names another address to look at for what changed.
-    const address = document.querySelector("[data-look]")?.dataset.look ?? location.href;
+    const at = location.href;
+    const address = document.querySelector("[data-look]")?.dataset.look ?? at;
     const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.status === 401) { says("signed out"); return; }
-    if (answer.ok) patch(new DOMParser().parseFromString(await answer.text(), "text/html"), { live: true });
+    const text = answer.ok ? await answer.text() : null;
+    // A form may have been answered meanwhile with another address, and what it says there stays.
+    if (location.href !== at) again = true;
+    else if (text !== null) patch(new DOMParser().parseFromString(text, "text/html"), { live: true });
   } catch {
     // The stream says when the instance is back.
   } finally {
