@@ -416,6 +416,9 @@ class Week:
         self.provider_closed = (when, when + how_long)
         unknown = 0 if self.says_until_when else LONGEST_PROBE
         self.holds.append((when, when + how_long + unknown + RAMP))
+        for second in range(RAMP // SECOND):
+            # A worker looks every second; here time leaps from one thing that is known to the next.
+            self.at(when + how_long + second * SECOND, lambda: None)
 
     def stop_for(self, how_long: Micros) -> None:
         self.sim.do(halts.stop, company=self.sim.company, note="Lunch")
