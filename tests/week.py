@@ -492,7 +492,7 @@ class Week:
         known = self.sim.ask(claiming.next_ready, caller=as_system())
         times: list[Micros | None] = [*known.values()]
         times += [self.sim.ask(schedules.next_due, caller=as_system())]
-        times += [self._events[0][0] if self._events else None]
+        times += [when for when, *_ in self._events]
         now = self.clock.now()
         return min([one for one in times if one is not None and one > now] + [now + LOOK_EVERY])
 
