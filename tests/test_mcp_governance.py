@@ -239,7 +239,7 @@ def test_the_official_client_hires_with_a_revision_round(
             adapterType="scripted",
             prompt="Draw.",
         )
-        assert hired["agent"]["reports_to"] == firm.manager.id
+        assert hired["agent"]["reports_to"] == f"agent:{firm.manager.name}"
         assert hired["agent"]["status"] == "pending_approval"
         asked = hired["approval"]["id"]
         await asyncio.to_thread(firm.decide, approvals.request_revision, asked, "With what?")
@@ -250,7 +250,7 @@ def test_the_official_client_hires_with_a_revision_round(
         )
         assert (again["status"], again["revision"]) == ("pending", 2)
         said = await call(client, "approval_comment", id=asked, body="A pen.")
-        assert said["author_agent_id"] == firm.ceo.id
+        assert said["author"] == f"agent:{firm.ceo.name}"
         await asyncio.to_thread(firm.decide, approvals.approve, asked)
         found = await call(client, "agent_configurations", agent="designer")
         assert (found["prompt"], found["status"]) == ("Draw with a pen.", "idle")
@@ -263,7 +263,7 @@ def test_the_official_client_hires_with_a_revision_round(
 def test_arguments_are_taken_as_over_http_and_in_snake_case(firm: Firm) -> None:
     one = firm.call(firm.ceo, "hire_agent", name="one", reportsTo="worker", budgetMonthlyCents=5)
     two = firm.call(firm.ceo, "hire_agent", name="two", reports_to="worker", adapter="human")
-    assert {one["agent"]["reports_to"], two["agent"]["reports_to"]} == {firm.worker.id}
+    assert {one["agent"]["reports_to"], two["agent"]["reports_to"]} == {"agent:worker"}
     assert one["agent"]["budget_monthly_cents"] == 5
     assert one["agent"]["adapter_type"] == "scripted"  # as its boss
     with pytest.raises(ToolRefused) as wrong:
@@ -366,7 +366,7 @@ def test_an_agent_with_that_capability_decides_about_those_below(firm: Firm) -> 
     done = firm.call(
         firm.manager, "approval_decide", id=asked["id"], decision="reject", revision=1, note="No"
     )
-    assert (done["status"], done["decided_by_agent_id"]) == ("rejected", firm.manager.id)
+    assert (done["status"], done["decided_by"]) == ("rejected", f"agent:{firm.manager.name}")
 
 
 # ── create_agent ────────────────────────────────────────────────────────────────────────────────

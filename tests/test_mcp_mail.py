@@ -183,7 +183,7 @@ def test_nothing_an_agent_writes_makes_it_somebody_else(
         assert refusal(above, "mail_send", **forged).code == "invalid"
     above.call("mail_send", to=report.id, body=HOSTILE)
     (letter,) = messages(below)
-    assert (letter["sender"], letter["from_board"]) == (f"agent:{boss.id}", False)
+    assert (letter["sender"], letter["from_board"]) == (f"agent:{boss.name}", False)
     assert letter["body"] == HOSTILE
     with site.at_work(report) as (run, _):
         turn = site.call(Caller(run.token), inbox.turn)["text"]

@@ -245,6 +245,7 @@ def _check_own_instance(settings: Settings) -> None:
 
 def _load_mcp(app: App, instance: Instance) -> Endpoint:
     """In a thread, because the import takes a second."""
+    from remit.entrypoints.mcp import lean
     from remit.entrypoints.mcp.endpoint import build_endpoint
     from remit.entrypoints.mcp.proxy_tools import ProxyTools
     from remit.entrypoints.mcp.repetition import build_admission
@@ -263,6 +264,7 @@ def _load_mcp(app: App, instance: Instance) -> Endpoint:
         authenticate=build_authenticate(app),
         version=__version__,
         allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
+        shorten=lean.build(app),
     )
 
 

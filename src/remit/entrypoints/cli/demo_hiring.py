@@ -56,7 +56,7 @@ class Hiring:
         )
         self.hired = hired["agent"]["id"]
         expect(hired["agent"]["status"] == "pending_approval")
-        if hired["approval"] is None:
+        if hired.get("approval") is None:
             raise Conflict("Nobody was asked about the hire.")
         expect(hired["approval"]["status"] == "pending")
         say("editor", "hires checker, who is in the tree and can do nothing until it is approved")

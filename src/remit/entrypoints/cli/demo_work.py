@@ -99,7 +99,7 @@ class Work:
         )
         # An agent is hired for an outcome; both have one id.
         self.stage.expect(answer["agent"]["id"] == outcome["id"])
-        self.stage.expect(answer["outcome"]["owner_id"] == self.boss)
+        self.stage.expect(answer["outcome"]["owner"] == "agent:editor")
         await approve(self.stage, answer["approval"])
 
     async def _read_decisions(self, editor: ScriptedAgent) -> None:
@@ -214,7 +214,7 @@ class Work:
 
 
 def _line(branch: str, node: dict[str, Any]) -> trees.Line:
-    marks = ("!" if node["urgent"] else "") + ("*" if node["important"] else "")
+    marks = ("!" if node.get("urgent") else "") + ("*" if node.get("important") else "")
     status = node["status"]
     if status == "open":
         status = "open, ready" if node["actionable"] else "open, waits"

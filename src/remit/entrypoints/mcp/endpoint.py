@@ -74,6 +74,8 @@ ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: A tool by its name that is in no list of ours, for the bearer of a token.
 FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
+#: What a model is shown of the answer of a tool, for the bearer of a token.
+Shorten = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any]]]
 #: Asked before a tool is called: by whom, which one, and with what.
 Admit = Callable[[str, str, Any], Awaitable[None]]
 
@@ -87,19 +89,20 @@ def build_endpoint(
     listed: ToolsOf | None = None,
     find: FindTool | None = None,
     admit: Admit | None = None,
+    shorten: Shorten | None = None,
     needs: AbstractAsyncContextManager[object] | None = None,
 ) -> Endpoint:
     """An endpoint that calls `tools(token)` for whoever holds the token.
 
     It lists them, or `listed(token)` if not everybody has to read of everything. What is not among
     them `find` may know; `needs` is entered while it serves. `admit` may refuse a call before it
-    is made.
+    is made, `shorten` makes of an answer what a model needs of it.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
     return Endpoint(
-        _server(tools, listed or tools, find, admit, version),
+        _server(tools, listed or tools, find, admit, shorten, version),
         authenticate,
         _security(allowed_hosts),
         needs or nullcontext(),
@@ -220,7 +223,12 @@ class _Exchange:
 
 
 def _server(
-    tools: ToolsOf, listed: ToolsOf, find: FindTool | None, admit: Admit | None, version: str
+    tools: ToolsOf,
+    listed: ToolsOf,
+    find: FindTool | None,
+    admit: Admit | None,
+    shorten: Shorten | None,
+    version: str,
 ) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
@@ -241,7 +249,9 @@ def _server(
             tool = await find(token, call.name) if find is not None else None
             tool = tool or _find(await tools(token), call.name)
             answer = await tool.call(token, validate(tool, call.arguments or {}))
-            return _success(answer) if tool.schema is None else _passed_on(answer)
+            if tool.schema is not None:
+                return _passed_on(answer)
+            return _success(answer if shorten is None else await shorten(token, tool.name, answer))
         except RemitError as error:
             return _failure(error)
         except Exception:

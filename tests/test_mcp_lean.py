@@ -1,0 +1,64 @@
+"""What a model is shown of an answer: names, nothing empty, the next step."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from remit.entrypoints.mcp import lean
+from remit.entrypoints.mcp.registry import validate
+from remit.entrypoints.mcp.tools import build_tools
+from tests.company import Company, Member
+
+
+def shown(company: Company, member: Member, tool: str, **arguments: Any) -> tuple[int, Any]:
+    """How long the answer of the service is, and what is left of it."""
+
+    async def call() -> tuple[int, Any]:
+        token = member.caller.token
+        (found,) = [one for one in await build_tools(company.app)(token) if one.name == tool]
+        answer = await found.call(token, validate(found, arguments))
+        return len(json.dumps(answer)), await lean.build(company.app)(token, tool, answer)
+
+    return company.wait(call())
+
+
+@pytest.mark.requirement("FX-17")
+def test_an_outcome_names_its_owner_and_leaves_out_what_is_not_so(company: Company) -> None:
+    dev = company.agent("dev", "ceo")
+    _, made = shown(company, dev, "outcome_create", parent_id=dev.id, title="A page", urgent=True)
+    assert made["owner"] == "agent:dev"
+    assert made["urgent"] is True
+    assert not {"owner_id", "company_id", "important", "verdict", "deferred_until"} & set(made)
+    long, seen = shown(company, dev, "outcome_view", id=made["id"])
+    assert seen["history"][0]["by"] == "agent:dev"
+    assert len(json.dumps(seen)) < 0.7 * long
+    long, tree = shown(company, company.ceo, "outcome_subtree", id=company.ceo.id)
+    assert tree["children"][0]["owner"] == "agent:dev"
+    assert len(json.dumps(tree)) < 0.6 * long
+
+
+@pytest.mark.requirement("FX-17")
+def test_what_waits_for_somebody_says_what_comes_next(company: Company) -> None:
+    dev = company.agent("dev", "ceo")
+    _, asked = shown(company, dev, "ask", question="Red?", to="board")
+    assert "comes as mail" in asked["next_step"]
+    _, handed_in = shown(company, dev, "outcome_submit", id=dev.id, note="Done.")
+    assert "verdict comes as mail" in handed_in["next_step"]
+
+
+@pytest.mark.requirement("FX-17")
+def test_letters_come_from_names_that_can_be_written_to(company: Company) -> None:
+    dev = company.agent("dev", "ceo")
+    shown(company, company.ceo, "mail_send", to="agent:dev", subject="Hello", body="There.")
+    _, inbox = shown(company, dev, "mail_inbox")
+    assert [one["sender"] for one in inbox["messages"]] == ["agent:ceo"]
+    _, sent = shown(company, dev, "mail_send", to=inbox["messages"][0]["sender"], body="Yes?")
+    assert sent["id"]
+
+
+def test_what_has_a_fixed_form_is_left_as_it_is(company: Company) -> None:
+    _, made = shown(company, company.ceo, "kb_create", description="x", content="y")
+    assert set(made) == {"id", "version", "hash"}
