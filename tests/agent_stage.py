@@ -11,7 +11,9 @@ from typing import Any
 
 from remit.app import App
 from remit.clock import Clock, Micros, SystemClock
+from remit.entrypoints import transcripts
 from remit.entrypoints.serve import running
+from remit.model.transcript import Entry
 from remit.runtime.worker import Worker
 from remit.services import accounts, agents, claiming, configuration, runs, threads
 from remit.services.identity import Caller, as_system
@@ -111,6 +113,11 @@ class Stage:
     async def log(self, run: Answer) -> str:
         found = await self.app.gate(self.board, runs.log, run=run["id"])
         return "".join(piece["text"] for piece in found["pieces"])
+
+    async def transcript(self, run: Answer) -> list[Entry]:
+        """What a run did, as people read it."""
+        found = transcripts.entries(self.app.gate, self.board, run)
+        return [entry async for _, entry in found]
 
     async def accounts(self) -> list[Answer]:
         return await self.app.gate(self.board, accounts.listing, company=None)

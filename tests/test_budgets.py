@@ -155,6 +155,15 @@ def test_a_budget_comes_out_of_the_nearest_one_above(company: Company) -> None:
     assert {"budget.reserve", "budget.raise"} <= set(actions(company))
 
 
+@pytest.mark.requirement("FX-20")
+def test_a_turn_whose_cost_nobody_says_is_estimated_from_earlier_runs(company: Company) -> None:
+    lead = agent(company, "lead")
+    assert work_off(company, lead, tokens=1000)["about_micros"] == 0
+    assert work_off(company, lead, tokens=1000, cents=5)["about_micros"] == 0
+    assert work_off(company, lead, tokens=200)["about_micros"] == 10_000
+    assert company.sql("SELECT count(*) FROM runs WHERE cost_estimated")[0][0] == 0
+
+
 def test_without_a_budget_anywhere_nothing_is_limited(company: Company) -> None:
     lead = agent(company, "lead")
     company.call(
@@ -162,7 +171,7 @@ def test_without_a_budget_anywhere_nothing_is_limited(company: Company) -> None:
     )
     assert left(company, lead) is None
     answer = work_off(company, lead, tokens=10**9, cents=10**6)
-    assert answer == {"left": {}, "over": None}
+    assert answer == {"left": {}, "over": None, "about_micros": 0}
     seen = budget_of(company, lead)
     assert (seen["tokens"]["spent_by_itself"], seen["tokens"]["paid_by"]) == (10**9, None)
 

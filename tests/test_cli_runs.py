@@ -120,11 +120,48 @@ def test_a_log_is_followed_until_the_run_ends(quiet: Home) -> None:
     tailed = quiet("run", "tail", run)
     assert tailed.out.splitlines()[:1] == ["one"]
     assert {"two\\x1b[31m", "three"} <= set(tailed.out.splitlines())
-    assert tailed.err == "The run is completed.\n"
-    pieces = [json.loads(line) for line in quiet("run", "tail", run, "--json").out.splitlines()]
-    assert [one["number"] for one in pieces] == sorted(one["number"] for one in pieces)
-    assert {one["stream"] for one in pieces} >= {"stdout", "stderr"}
+    assert tailed.out.splitlines()[-1].startswith("== completed: ")
+    assert tailed.err == ""
+    entries = [json.loads(line) for line in quiet("run", "tail", run, "--json").out.splitlines()]
+    assert [one["number"] for one in entries] == list(range(1, len(entries) + 1))
+    assert {one["kind"] for one in entries} == {"printed", "end"}
     assert quiet("agent", "logs", "slow", "--follow").out == tailed.out
+    raw = quiet("run", "tail", run, "--raw")
+    assert set(raw.out.splitlines()) == {"one", "two\\x1b[31m", "three"}
+    assert raw.err == "The run is completed.\n"
+    printed = quiet("run", "tail", run, "--raw", "--json").out.splitlines()
+    assert {json.loads(line)["stream"] for line in printed} == {"stdout", "stderr"}
+    refused(quiet("run", "tail", run, "--raw", "--full"), 2, "--full")
+
+
+@pytest.mark.requirement("FX-20")
+def test_a_run_reads_as_calls_results_and_denials_and_lists_say_what_was_denied(
+    quiet: Home,
+) -> None:
+    long = "x" * 900
+    steps: list[dict[str, Any]] = [
+        {"tool": "kb_create", "arguments": {"description": "Notes", "content": long}},
+        {"tool": "outcome_close", "arguments": {"rationale": "done"}},
+    ]
+    quiet.json("agent", "create", "judge", "--purpose", "Judge", "--adapter", "scripted")
+    mandate = quiet.json("agent", "show", "judge")["id"]
+    steps[1]["arguments"]["id"] = mandate
+    quiet.json("agent", "set", "judge", f"adapterConfig={json.dumps({'script': steps})}")
+    quiet.json("send", "judge", "Go on.")
+    run = settled(quiet, "judge")[0]
+    tailed = quiet("run", "tail", "judge")
+    called, answered, closing, denied, *_, end = tailed.out.splitlines()
+    assert called.startswith('-> kb_create(description="Notes", content="xxx')
+    assert called.endswith(" […])")
+    assert answered.startswith("<- kb_create: ")
+    assert closing == f'-> outcome_close(rationale="done", id="{mandate}")'
+    assert denied.startswith("!! denied outcome_close: own_mandate: ")
+    assert end.startswith("== failed (fault: agent): own_mandate: ")
+    assert "--full" in tailed.err
+    assert long in quiet("run", "tail", "judge", "--full", "--no-follow").out
+    assert "1 denied: outcome_close" in quiet("run", "list", "--agent", "judge").out
+    assert re.search(r"^denied +outcome_close$", quiet("run", "show", run["id"]).out, re.MULTILINE)
+    quiet("agent", "stop", "judge")
 
 
 def test_what_a_failed_run_left_is_shown_where_it_is_kept(quiet: Home) -> None:
@@ -153,7 +190,8 @@ def test_a_cancelled_run_ends_with_its_program(quiet: Home) -> None:
     refused(quiet("run", "cancel", run), 4, "ended already")
     refused(quiet("agent", "abort", "endless"), 4, "not running")
     # What it had printed by then is kept, and following it ends at once.
-    assert quiet("run", "tail", run).out == "here\n"
+    assert quiet("run", "tail", run, "--raw").out == "here\n"
+    assert quiet("run", "tail", run).out.startswith("here\n== cancelled: enough; ")
 
 
 @pytest.mark.requirement("HH-12", "HB-60")

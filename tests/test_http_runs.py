@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -19,11 +20,13 @@ from remit.services.identity import as_system
 from tests.http_client import Client, Running, server_sent, serving
 
 T = TypeVar("T")
+STREAM = Path(__file__).parent / "agents" / "streams" / "claude.jsonl"
 ABSENT = "01890000-0000-7000-8000-000000000000"
 RUN_FIELDS = {
     *("id", "companyId", "agentId", "status", "why", "startedAt", "completedAt", "envelopeIds"),
     *("finalResponse", "contextLength", "error", "exitReason", "accountableUserId", "worker"),
     *("adapterType", "sessionId", "tokensIn", "tokensOut", "tokensCached", "costUsd", "logBytes"),
+    "denied",
 }
 
 
@@ -66,6 +69,19 @@ class World:
         ]
         gate = self.running.app.gate
         self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+
+    def tell(self, run: LiveRun, *texts: str, first: int = 1) -> None:
+        pieces = [
+            {"number": number, "at": 1, "stream": "stdout", "text": text}
+            for number, text in enumerate(texts, first)
+        ]
+        gate = self.running.app.gate
+        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+
+    def follow(self, path: str) -> Iterator[Any]:
+        reader = self.running.client(self.board.token)
+        for one in server_sent(reader.open("GET", path)):
+            yield json.loads(one["data"])
 
     def status(self, agent: str) -> Any:
         return self.board.must("GET", f"/api/agents/{agent}")["status"]
@@ -134,6 +150,44 @@ def test_a_log_is_for_the_agent_itself_and_for_those_above(world: World) -> None
     absent = world.board("GET", f"/api/runs/{ABSENT}/log?follow=1")
     assert (absent.status, absent.code) == (404, "not_found")
     world.end(run)
+
+
+@pytest.mark.requirement("FX-20")
+def test_a_log_is_read_as_what_the_run_did(world: World) -> None:
+    body = {"name": "coder", "adapterType": "claude", "reportsTo": world.boss_id}
+    agent = world.board.must("POST", f"/api/companies/{world.company}/agents", body)
+    run = world.begin(agent["id"])
+    lines = STREAM.read_text().splitlines(keepends=True)
+    world.tell(run, *lines[:5])
+    path = f"/api/runs/{run.id}/log?as=transcript"
+    for client in (world.board, world.boss):
+        kinds = [one["kind"] for one in client.must("GET", path)]
+        assert kinds == ["said", "call", "result", "call"]
+    assert world.sibling("GET", path).status in (403, 404)
+    assert world.board("GET", f"/api/runs/{run.id}/log?as=poem").status == 422
+    events = world.follow(f"{path}&follow=1")
+    heard = [next(events) for _ in kinds]
+    world.tell(run, *lines[5:], first=6)
+    world.end(run)
+    heard += events
+    entries = world.board.must("GET", path)
+    assert heard == [*entries, {"status": "completed"}]
+    assert [one["number"] for one in entries] == list(range(1, len(entries) + 1))
+    last = entries[-1]
+    assert (last["kind"], last["status"], last["shown"][:13]) == (
+        "end",
+        "completed",
+        "== completed:",
+    )
+    (long,) = [one for one in entries if one["cut"]]
+    assert (long["kind"], long["tool"], long["failed"]) == ("result", "kb_read", False)
+    assert long["size"] > len(long["text"])
+    (whole,) = world.board.must("GET", f"{path}&whole=1&after={long['number'] - 1}&limit=1")
+    assert (len(whole["text"]), whole["cut"]) == (long["size"], False)
+    page = world.board("GET", f"{path}&limit=3")
+    following = page.headers["Link"].partition("<")[2].partition(">")[0]
+    assert [*page.json, *world.board.must("GET", following)] == entries[:6]
+    assert list(world.follow(f"{path}&follow=1&after=5"))[:-1] == entries[5:]
 
 
 def test_a_log_comes_in_pages(world: World) -> None:

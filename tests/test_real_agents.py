@@ -47,7 +47,7 @@ async def worked(at: Stage, count: int) -> Answer:
     return run
 
 
-@pytest.mark.requirement("HB-13", "HB-15", "HB-21")
+@pytest.mark.requirement("FX-20", "HB-13", "HB-15", "HB-21")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_path: Path) -> None:
     async def story() -> None:
@@ -70,6 +70,17 @@ def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_p
                 assert run["tokens_out"] > 0
                 assert run["session_id"] or kind == "llm"
                 assert KEY not in await at.log(run)
+                done = await at.transcript(run)
+                kinds = [entry.kind.value for entry in done]
+                calls = [entry.tool for entry in done if entry.kind.value == "call"]
+                assert calls == ["mail_inbox", "mail_ack", "kb_create", "mail_send"]
+                assert kinds.count("result") == len(calls)
+                turns = [entry.turn or 0 for entry in done if entry.kind.value == "turn"]
+                # Codex says nothing of its turns; they are looked for, several times a second.
+                assert turns == sorted(turns)
+                assert (len(turns) == 5 or kind == "codex", 0 < len(turns) <= 5) == (True, True)
+                assert "I am done: It is green." in [entry.text for entry in done]
+                assert (kinds[-1], done[-1].tokens_in) == ("end", run["tokens_in"])
         assert "ceo" in prompt_of(fake.requests[0])
         assert "What colour is grass?" in said_to(fake.requests[0])
 

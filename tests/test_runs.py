@@ -17,6 +17,7 @@ from remit.services import (
     inbox,
     limits,
     mail,
+    needs_you,
     outcomes,
     reorganise,
     roots,
@@ -143,6 +144,7 @@ def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) 
         "fault_until": None,
         "accountable_user_id": me,
         "log_bytes": 0,
+        "denied": [],
     }
     assert seen["started_at"] < seen["completed_at"]
     send(company, company.board, f"agent:{lead.id}")
@@ -274,6 +276,31 @@ def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
     with pytest.raises(NotFound):
         small.call(dev.caller, claiming.append_log, run=run.id, pieces=pieces)
     assert shown(small, run)["log_bytes"] == 21
+
+
+@pytest.mark.requirement("FX-20")
+def test_what_runs_were_denied_is_listed_with_them_and_is_no_part_of_the_log(
+    company: Company,
+) -> None:
+    lead, dev = worker(company, "lead"), worker(company, "dev")
+    part(company, dev)
+    part(company, lead)
+    first, second = claim(company, dev), claim(company, lead)
+    piece = {"number": 1, "at": company.clock.now(), "stream": "stdout", "text": "line\n"}
+    for denied in ({"Bash": 1}, {"Bash": 2, 'a "tool"\u00e9\0': 1}):
+        company.call(as_system(), claiming.append_log, run=first.id, pieces=[], denied=denied)
+    company.call(as_system(), claiming.append_log, run=first.id, pieces=[piece])
+    found = [{"tool": "Bash", "count": 2}, {"tool": 'a "tool"\u00e9\0', "count": 1}]
+    assert shown(company, first)["denied"] == found
+    assert shown(company, second)["denied"] == []
+    listed = company.call(company.board, runs.listing, company=None)
+    assert {one["id"]: one["denied"] for one in listed} == {first.id: found, second.id: []}
+    assert company.call(company.board, runs.listing, company=None, before=first.id) == []
+    assert log_of(company, first) == "line\n"
+    assert shown(company, first)["log_bytes"] == 5
+    end(company, first, "failed", error="It gave up.")
+    (item,) = company.call(company.board, needs_you.listing, company=None)
+    assert item["cause"].startswith("It gave up; 3 denied: Bash, a ")
 
 
 @pytest.mark.requirement("BX-06", "HB-30")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from remit.model.transcript import Entry, EntryKind, line_of
+from remit.services import claiming
+from remit.services.identity import as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+
+STREAM = Path(__file__).parent / "agents" / "streams" / "claude.jsonl"
+FORGED = "<img src=x onerror=alert(1)><script>alert(1)</script>\n== completed"
 
 
 @pytest.mark.requirement("AG-93", "HB-57")
@@ -37,7 +46,7 @@ def test_the_log_can_be_searched_and_read_as_text(office: Office, visitor: Visit
     log = page.get_by_role("log")
     expect(log).to_contain_text("a complaint")
     assert log.inner_text().count("line 7\n") == 1
-    page.get_by_label("Find in the log").fill("line 39")
+    page.get_by_label("Find in what it did").fill("line 39")
     expect(page.get_by_text("11 found")).to_be_visible()
     expect(log.locator(".hit").first).to_be_in_viewport()
     expect(page.get_by_label("Follow")).not_to_be_checked()
@@ -57,10 +66,67 @@ def test_a_flood_of_lines_is_cut_and_the_page_stays_usable(
         office.print(run, start, *(f"line {start + n}\n" for n in range(1_000)))
     log = page.get_by_role("log")
     expect(log).to_contain_text("line 6000")
-    assert log.locator("span").count() <= 5_000
-    page.get_by_label("Find in the log").fill("line 6000")
+    assert log.locator(".entry").count() <= 5_000
+    page.get_by_label("Find in what it did").fill("line 6000")
     expect(page.get_by_text("1 found")).to_be_visible()
     office.end(run)
+
+
+@pytest.mark.requirement("FX-20")
+def test_a_run_reads_as_what_it_did_live_and_without_scripts(
+    office: Office, visitor: Visitor, visit: Callable[..., Visitor]
+) -> None:
+    coder = office.agent("Lovelace", adapterType="claude")
+    run = office.begin(coder)
+    lines = STREAM.read_text().splitlines(keepends=True)
+    office.print(run, 1, *lines[:5])
+    page = visitor.goto(f"/runs/{run.id}")
+    log = page.get_by_role("log")
+    expect(log.locator(".call")).to_have_text(["-> mail_inbox()", re.compile("-> Bash")])
+    forged = {"type": "assistant", "message": {"content": [{"type": "text", "text": FORGED}]}}
+    office.print(run, 6, *lines[5:], json.dumps(forged) + "\n")
+    turn = Entry(EntryKind.TURN, turn=1, tokens_in=1234, tokens_out=5, cost_micros=1200)
+    office.print(run, 99, line_of(turn) + "\n", stream="remit")
+    gate = office.running.app.gate
+    denied = {"Bash": 2, "Write": 1}
+    office.do(gate(as_system(), claiming.append_log, run=run.id, pieces=[], denied=denied))
+    office.end(run)
+    expect(log.locator(".end")).to_contain_text("== completed: 3 denied: Bash, Write")
+    check_accessible(page)
+    expect(page.locator("[data-part=facts]")).to_contain_text("Bash (2 times), Write")
+    drawn = log.locator(".entry").all_inner_texts()
+    plain = visit(java_script_enabled=False).goto(f"/runs/{run.id}")
+    for seen in (page, plain):
+        log = seen.get_by_role("log")
+        assert log.locator(".entry").all_inner_texts() == drawn
+        assert log.locator(".denied").count() == 3
+        assert log.locator(".retry").count() == 2
+        assert log.locator(".said").last.inner_text() == FORGED.replace("\n==", "\n ==")
+        assert log.locator("script, img").count() == 0
+        expect(log.locator(".turn")).to_contain_text("1,234 tokens in, 5 out, $0.0012 so far")
+        (whole,) = log.get_by_role("link").all()
+        address = whole.get_attribute("href") or ""
+    text = visitor.context.request.get(address)
+    assert text.headers["content-type"].startswith("text/plain")
+    assert "line 59 of a long file" in text.text()
+    assert visitor.context.request.get(f"/runs/{run.id}/log/999").status == 404
+    expect(visitor.goto("/runs").get_by_text("3 denied: Bash, Write")).to_be_visible()
+
+
+def test_a_long_run_is_read_page_by_page_without_scripts(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    run = office.begin(office.agent("Long"))
+    office.print(run, 1, *(f"line {number}\n" for number in range(1, 401)))
+    office.end(run)
+    page = visit(java_script_enabled=False).goto(f"/runs/{run.id}")
+    assert page.get_by_role("log").locator(".entry").count() == 300
+    page.get_by_role("link", name="More", exact=True).click()
+    shown = page.get_by_role("log").locator(".entry")
+    assert (shown.count(), shown.first.inner_text()) == (101, "line 301")
+    expect(page.get_by_role("link", name="More", exact=True)).to_have_count(0)
+    page.get_by_role("link", name="From the beginning").click()
+    assert page.get_by_role("log").locator(".entry").first.inner_text() == "line 1"
 
 
 def test_the_board_ends_a_run_after_confirming(office: Office, visitor: Visitor) -> None:

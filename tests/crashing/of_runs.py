@@ -178,7 +178,7 @@ def _(s: Scene) -> Call:
     pieces = [{"number": 1, "at": THEN, "stream": "stdout", "text": "Hello."}]
     run = s.run(s.agent())
     # Its worker counts the pieces, so a second one of that number is refused by the database.
-    call = s.by_remit(run=run.id, pieces=pieces)
+    call = s.by_remit(run=run.id, pieces=pieces, denied={"Bash": 1})
     return changed(call, keyed=False, refused="conflict")
 
 

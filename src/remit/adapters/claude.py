@@ -7,8 +7,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from remit.adapters import claude_cli
+from remit.adapters.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import CommandLineAgent
+from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName
 
@@ -123,6 +125,10 @@ class Claude(Adapter):
         self, config: ClaudeConfig | None = None, environment: Environment | None = None
     ) -> Check:
         return _PROGRAM.check(config or ClaudeConfig(), environment or {})
+
+    @classmethod
+    def reader(cls) -> Reader:
+        return ClaudeReader()
 
     async def run(self, context: RunContext) -> RunResult:
         login = _PROGRAM.login(context.config, context.credentials)

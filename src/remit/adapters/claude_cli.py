@@ -162,7 +162,7 @@ class Events:
         """Whether a turn of the model is over with this."""
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             event = _cut_result(line)  # or something else that is printed; it is in the log
         if not isinstance(event, dict):
             return False

@@ -7,8 +7,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from remit.adapters import codex_cli
+from remit.adapters.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import CommandLineAgent
+from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import PricedSettings, Program, RunSettings
 
@@ -96,6 +98,10 @@ class Codex(Adapter):
         self, config: CodexConfig | None = None, environment: Environment | None = None
     ) -> Check:
         return _PROGRAM.check(config or CodexConfig(), environment or {})
+
+    @classmethod
+    def reader(cls) -> Reader:
+        return CodexReader()
 
     async def run(self, context: RunContext) -> RunResult:
         login = _PROGRAM.login(context.config, context.credentials)

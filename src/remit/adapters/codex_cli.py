@@ -151,7 +151,7 @@ class Events:
     def read(self, line: str) -> None:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         if not isinstance(event, dict):
             return
@@ -321,8 +321,9 @@ async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns)
         progress = await asyncio.to_thread(_progress, home, events.thread)
         if progress is not None and progress.taken != counted:
             counted = events.counted = progress.taken
-            await context.spend(events.spent, last=progress.over)
-            context.pace.turn(await asyncio.to_thread(turns.count, events.thread))
+            asked = await asyncio.to_thread(turns.count, events.thread)
+            await context.spend(events.spent, last=progress.over, turns=asked)
+            context.pace.turn(asked)
 
 
 class _Turns:

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from remit.adapters.documentation import configuration_doc
 from remit.adapters.fitting import fitting
+from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -67,6 +68,12 @@ class Adapter(ABC):
     @abstractmethod
     async def run(self, context: RunContext) -> RunResult:
         """Carry out one run. It is cancelled when the run is over for another reason."""
+
+    @classmethod
+    def reader(cls) -> Reader:
+        """What turns the lines that its program prints into what people read. A new one for each
+        run, and for each reading of it; it may remember what it read."""
+        return Reader()
 
     @classmethod
     def agent_configuration_doc(cls) -> str:

@@ -16,10 +16,12 @@ from remit.adapters import answers, faults, outward
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config, SecretName, Text
+from remit.model.transcript import Entry, EntryKind
 
 _PATIENCE_SECONDS = 5
 _LARGEST_ANSWER = 1 << 20
 _LONGEST_COMPLAINT = 4000
+_LONGEST_SAID = 20_000
 _OWN_HEADERS = frozenset(
     {
         *("connection", "content-length", "content-type", "expect", "host", "keep-alive"),
@@ -151,7 +153,7 @@ class Http(Adapter):
             )
             if 200 <= status < 300 and config.mode == "callback":
                 context.log(f"accepted with {status}; waiting for its report")
-                return await context.reported()
+                return _told(context, await context.reported())
         except asyncio.CancelledError:
             if config.cancel_url is not None:
                 await _announce_end(config, config.cancel_url, context)
@@ -175,7 +177,14 @@ class Http(Adapter):
                 fault=seen.fault if seen else None,
                 until=seen.until if seen else None,
             )
-        return answers.result_of(answers.parse(said))
+        return _told(context, answers.result_of(answers.parse(said)))
+
+
+def _told(context: RunContext, result: RunResult) -> RunResult:
+    """The same; nothing is printed here, so its answer is what there is to read."""
+    if result.text:
+        context.tell(Entry(EntryKind.SAID, result.text[:_LONGEST_SAID]))
+    return result
 
 
 def _announcement(context: RunContext) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import stat
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.usage import UsageLimits
 
 from remit.adapters import faults
+from remit.adapters.reading import answered
 from remit.adapters.running import RunContext, RunResult, Usage
 from remit.ids import random_name
+from remit.model import transcript
+from remit.model.transcript import Entry, EntryKind
 
 _FOLDER = ".llm"
 _LARGEST_HISTORY = 32 << 20
-_LONGEST_NOTE = 500
+_LONGEST_NOTE = 20_000
 #: From the narrow to the wide.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (errors.ModelAuthenticationError, "auth"),
@@ -56,7 +60,7 @@ async def run(context: RunContext, provider: str, model: str, key: str | None) -
         settings["thinking"] = False if effort == "none" else effort
     async with AsyncExitStack() as opened:
         agent: Any = Agent(
-            _model(config, provider, model, key, opened),
+            _model(config, provider, model, key, opened, _retries(context, config.max_retries)),
             instructions=context.instructions or None,
             model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
         )
@@ -93,6 +97,7 @@ async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
         usage_limits=limits,
     ) as talk:
         async for node in talk:
+            _note_results(context, getattr(node, "request", None))
             answer = getattr(node, "model_response", None)
             if answer is not None:
                 longest = max(longest, int(answer.usage.input_tokens or 0))
@@ -117,8 +122,17 @@ async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
     )
 
 
-def _model(config: Any, provider: str, model: str, key: str | None, clients: AsyncExitStack) -> Any:
-    """The model as the library has it; what is opened for it is closed with `clients`."""
+def _model(
+    config: Any,
+    provider: str,
+    model: str,
+    key: str | None,
+    clients: AsyncExitStack,
+    heard: Callable[[Any], Awaitable[None]] | None = None,
+) -> Any:
+    """The model as the library has it; what is opened for it is closed with `clients`. `heard` is
+    told of every answer of its server."""
+    hooks = {"response": [] if heard is None else [heard]}
 
     def factory(name: str) -> Any:
         given: dict[str, Any] = {"api_key": key or "none"}
@@ -128,7 +142,7 @@ def _model(config: Any, provider: str, model: str, key: str | None, clients: Asy
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
             # To the address that was configured: a redirect would take the key and the talk along.
-            plain = DefaultAsyncHttpxClient(follow_redirects=False)
+            plain = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks)
             client = AsyncOpenAI(max_retries=config.max_retries, http_client=plain, **given)
             clients.push_async_callback(client.close)
             return infer_provider_class(name)(openai_client=client)  # type: ignore[call-arg,unused-ignore]
@@ -136,7 +150,7 @@ def _model(config: Any, provider: str, model: str, key: str | None, clients: Asy
             from anthropic import AsyncAnthropic
             from anthropic import DefaultAsyncHttpxClient as Plain
 
-            direct = Plain(follow_redirects=False)
+            direct = Plain(follow_redirects=False, event_hooks=hooks)
             other = AsyncAnthropic(max_retries=config.max_retries, http_client=direct, **given)
             clients.push_async_callback(other.close)
             return infer_provider_class(name)(anthropic_client=other)  # type: ignore[call-arg,unused-ignore]
@@ -146,14 +160,54 @@ def _model(config: Any, provider: str, model: str, key: str | None, clients: Asy
     return infer_model(f"{family}:{model}", factory)
 
 
+def _retries(context: RunContext, most: int) -> Callable[[Any], Awaitable[None]]:
+    """Tells of answers after which the library asks once more; it does not do so itself."""
+    failures = 0
+
+    async def heard(answer: Any) -> None:
+        nonlocal failures
+        status = answer.status_code
+        if status < 500 and status not in (408, 409, 429):
+            failures = 0
+            return
+        failures += 1
+        if failures <= most:
+            seconds = answer.headers.get("retry-after", "")
+            context.tell(
+                Entry(
+                    EntryKind.RETRY,
+                    f"the model's server answered {status}",
+                    attempt=failures,
+                    most=most,
+                    wait_ms=1000 * int(seconds[:6]) if seconds[:6].isdecimal() else None,
+                )
+            )
+
+    return heard
+
+
 def _note(context: RunContext, answer: Any) -> None:
     """What the model said and asked for, in the log of the run."""
     for part in answer.parts:
         said = getattr(part, "content", None)
         if hasattr(part, "tool_name"):
-            context.log(f"{part.tool_name} {part.args}"[:_LONGEST_NOTE], "stdout")
+            text, tool = transcript.arguments(_arguments(part)), transcript.name(part.tool_name)
+            call = transcript.name(getattr(part, "tool_call_id", None))
+            context.tell(Entry(EntryKind.CALL, text[:_LONGEST_NOTE], tool, call))
         elif isinstance(said, str) and said:
-            context.log(said[:_LONGEST_NOTE], "stdout")
+            kind = EntryKind.THOUGHT if part.part_kind == "thinking" else EntryKind.SAID
+            context.tell(Entry(kind, said[:_LONGEST_NOTE]))
+
+
+def _note_results(context: RunContext, request: Any) -> None:
+    """What the model is given back for its calls."""
+    for part in getattr(request, "parts", None) or ():
+        if part.part_kind not in ("tool-return", "retry-prompt") or not part.tool_name:
+            continue
+        text = part.content if isinstance(part.content, str) else transcript.arguments(part.content)
+        failed = getattr(part, "outcome", "retried") != "success"
+        tool, call = transcript.name(part.tool_name), transcript.name(part.tool_call_id)
+        context.tell(answered(tool, call, text[:_LONGEST_NOTE], failed=failed))
 
 
 def _arguments(part: Any) -> Any:

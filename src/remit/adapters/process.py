@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,9 +13,11 @@ from pydantic import Field
 from remit.adapters import answers
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.looking import find_program
+from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Program, RunSettings, Text
 from remit.model.fault import Fault
+from remit.model.transcript import Entry, EntryKind
 
 
 class ProcessConfig(RunSettings):
@@ -93,6 +96,10 @@ class Process(Adapter):
             return Check(True, "The program is expected in the workspace of a run.", "", facts)
         return Check(True, f"The program is {program}.", "", facts)
 
+    @classmethod
+    def reader(cls) -> Reader:
+        return AnswerReader()
+
     async def run(self, context: RunContext) -> RunResult:
         config: ProcessConfig = context.config
         child = await context.start(
@@ -111,6 +118,16 @@ class Process(Adapter):
             sentence = f"The program {config.command!r} is not there, or cannot be executed."
             return replace(result, reason="program", error=sentence, fault=Fault.SETUP)
         return result
+
+
+class AnswerReader(Reader):
+    """The answer is a JSON object; what people want to read is its text."""
+
+    def read(self, line: str) -> Iterable[Entry]:
+        said = answers.parse(line).get("text") if line.startswith("{") else None
+        if isinstance(said, str) and said != line:
+            return (Entry(EntryKind.SAID, said),)
+        return super().read(line)
 
 
 def _was_not_started(command: str, complaint: str) -> bool:

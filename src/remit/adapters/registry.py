@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from remit.adapters.contract import Adapter
+    from remit.adapters.reading import Reader
 
 #: Where each of ours is.
 BUILT_IN = {
@@ -48,6 +49,19 @@ class Registry(Plugins["Adapter"]):
 
         return validation.validate(self.get(type_).Config, config)
 
+    def reader(self, type_: str | None) -> Reader:
+        """What turns the log of a run into what people read; of an adapter that is gone, or that
+        fails at it, the log is shown as it is."""
+        from remit.adapters.reading import Reader
+
+        if type_ is None or type_ not in self.types():
+            return Reader()
+        try:
+            found: object = self.get(type_).reader()
+        except Exception:
+            return Reader()
+        return found if isinstance(found, Reader) else Reader()
+
 
 #: The one of this process.
 installed = Registry()
@@ -59,3 +73,4 @@ problems = installed.problems
 validate = installed.validate
 read = installed.read
 check = installed.check
+reader = installed.reader

@@ -11,6 +11,7 @@ from typing import Any
 from remit.adapters.pace import Pace
 from remit.adapters.settings import Prices
 from remit.errors import Unsupported
+from remit.model.transcript import Entry, line_of
 
 
 @dataclass(frozen=True)
@@ -134,18 +135,24 @@ class RunContext(ABC):
         its standard output that begin with `unlogged` are not kept.
         """
 
-    async def spend(self, spent: Usage, *, last: bool = False) -> None:
-        """Say what the run has taken so far, after each turn of the model.
+    async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
+        """Say what the run has taken so far, after each turn of the model; or after several, if
+        `turns` says how many there were in all.
 
         Raises when nothing is left to spend, which ends the run; not if the model is not going to
         be asked again, because this was the `last` turn.
         """
-        del last  # only a run of Remit knows of budgets
+        del last, turns  # only a run of Remit knows of budgets
         self.spent = spent
 
     @abstractmethod
     def log(self, text: str, stream: str = "remit") -> None:
         """Keep a line in the log of the run."""
+
+    def tell(self, entry: Entry) -> None:
+        """Keep something in the log that no program prints: what the model said, a call, a result,
+        a denial. People read it as such."""
+        self.log(line_of(entry))
 
     @abstractmethod
     async def reported(self) -> RunResult:

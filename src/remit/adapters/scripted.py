@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.reading import answered, mapping
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config
+from remit.model import transcript
+from remit.model.transcript import Entry, EntryKind
 
 if TYPE_CHECKING:
-    from remit.testing import ScriptedAgent
+    from remit.testing import ScriptedAgent, ToolRefused
 
 
 #: What a person reads who wrote to an agent that only has a script, and an empty one.
@@ -87,21 +90,31 @@ def _follow(context: RunContext, over: threading.Event) -> RunResult:
     from remit.testing import ScriptedAgent, ToolRefused
 
     steps = [(step.tool, step.arguments) for step in context.config.script]
+    tool = "mail_inbox"
     with ScriptedAgent(context.url, context.token) as agent:
         try:
             for tool, arguments in steps:
                 if over.is_set():
                     return RunResult(False, reason="cancelled")
-                context.log(f"{tool} {arguments}")
-                agent.call(tool, **arguments)
-            mail = agent.call("mail_inbox")["messages"]
+                context.tell(Entry(EntryKind.CALL, transcript.arguments(arguments), tool))
+                answer = agent.call(tool, **arguments)
+                context.tell(Entry(EntryKind.RESULT, transcript.arguments(answer), tool))
+            tool = "mail_inbox"
+            mail = agent.call(tool)["messages"]
             if not steps:
                 _own_up(context, agent, mail)
             if mail:
                 agent.call("mail_ack", ids=[message["id"] for message in mail])
         except ToolRefused as refusal:
+            context.tell(_refused(tool, refusal))
             return RunResult(False, reason=refusal.code, error=str(refusal))
     return RunResult(True, text=f"{len(steps)} steps, {len(mail)} messages")
+
+
+def _refused(tool: str, refusal: ToolRefused) -> Entry:
+    if mapping(refusal.details.get("decision")).get("effect") == "deny":
+        return Entry(EntryKind.DENIED, str(refusal), tool)
+    return answered(tool, None, str(refusal), failed=True)
 
 
 def _own_up(context: RunContext, agent: ScriptedAgent, mail: Sequence[Mapping[str, Any]]) -> None:

@@ -13,6 +13,23 @@ class Effect(StrEnum):
     ASK = "ask"
 
 
+#: Why a call is refused that is allowed to others: whoever reads what became of calls tells these
+#: from mistakes.
+REFUSALS = frozenset(
+    {
+        *("refused", "stopped", "rejected", "no_full_access", "no_capability", "denied_by_grant"),
+        *("agent_inactive", "agents_only", "board_decides", "board_only", "people_decide"),
+        *("delegated_away", "not_delegated", "own_mandate", "skip_level", "read_only"),
+        *("yours_to_judge", "kept_by_remit", "may_not_hire", "no_configurations", "not_ceo"),
+        *("not_a_member", "not_asked", "not_below_you", "not_bound", "not_concerned"),
+        *("not_in_reach", "not_operator", "not_your_grant", "not_your_log", "not_your_report"),
+        "not_yours",
+        *("observer", "outside_scope", "own_permissions", "own_request", "not_held"),
+        *("paused_by_person", "stopped_by_person", "stopped_from_above", "outlives_source"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     effect: Effect

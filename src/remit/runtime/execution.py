@@ -21,6 +21,7 @@ from remit.ids import Ids
 from remit.model.fault import Fault
 from remit.model.limit import RUNAWAY
 from remit.model.secret import filled, named_in
+from remit.model.transcript import MARK, Entry, EntryKind
 from remit.runtime import cgroups, homes, prompt, sandbox
 from remit.runtime.journal import Journal
 from remit.runtime.kept import Kept
@@ -104,6 +105,10 @@ class Context(RunContext):
     pace: Pace = field(default_factory=Pace)
     spent: Usage = field(default_factory=Usage)
     recorded: Usage = field(default_factory=Usage)
+    #: How often the model was asked, as far as its adapter says so.
+    turns: int = 0
+    #: What it has cost so far by what earlier runs cost, if nobody says, as money above.
+    about: int = 0
     #: Why nothing more may be spent.
     over: str | None = None
     #: Whether the first answer of the model shows that a closed account works again.
@@ -155,16 +160,24 @@ class Context(RunContext):
         self.children.append(child)
         return child
 
-    async def spend(self, spent: Usage, *, last: bool = False) -> None:
+    async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
         self.spent = spent
+        self.turns = turns or self.turns + 1
         await self._tell_that_it_answers()
         await self._record()
+        self._tell_of_the_turn()
         if self.over is not None and not last:
             raise Refused(
                 self.over,
                 "It goes on with the next month, or when the budget is raised.",
                 code=budgets.OVER,
             )
+
+    def _tell_of_the_turn(self) -> None:
+        turn = Entry(EntryKind.TURN, turn=self.turns, **asdict(self.spent))
+        if self.about and not self.spent.cost_micros:
+            turn = replace(turn, cost_micros=self.about, cost_estimated=True)
+        self.tell(turn)
 
     async def _tell_that_it_answers(self) -> None:
         """Others wait for the same account, and are not to wait until the run is over."""
@@ -182,6 +195,7 @@ class Context(RunContext):
         )
         self.recorded = self.spent
         self.over = answer["over"]
+        self.about = answer["about_micros"]
         self.money_left = answer["left"].get("money")
 
     def _bounded(self, command: list[str]) -> list[str]:
@@ -236,7 +250,12 @@ class Context(RunContext):
         self.journal.add(text, stream)
 
     def log(self, text: str, stream: str = "remit") -> None:
+        # What is only quoted is not taken for an entry of Remit.
+        text = f"\n{text}".replace(f"\n{MARK}", f"\n {MARK}")[1:]
         self.journal.add(text.rstrip("\n") + "\n", stream)
+
+    def tell(self, entry: Entry) -> None:
+        self.journal.tell(entry)
 
     async def close(self) -> None:
         """Whatever happened, nothing of the run stays alive, and what it printed is kept."""
@@ -352,7 +371,7 @@ async def _prepare(
         ),
         session=session,
         credentials=lent,
-        journal=Journal(app.gate, app.clock, claimed.run_id, known),
+        journal=Journal(app.gate, app.clock, claimed.run_id, known, adapter.reader()),
         gate=app.gate,
         may_have_full_access=briefing["full_access"],
         money_left=briefing["left"].get("money"),

@@ -14,6 +14,7 @@ from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult, Usage
 from remit.errors import Refused, RemitError, Unsupported
+from remit.model.transcript import Entry
 from remit.runtime.execution import Context, Instance, call, lent_to, uninterrupted
 from remit.runtime.job_folders import JobFolder
 from remit.runtime.journal import Journal
@@ -36,6 +37,9 @@ class Unkept(Journal):
     def __init__(self) -> None:
         pass
 
+    def tell(self, entry: Entry) -> None:
+        del entry
+
     def add(self, text: str, stream: str) -> None:
         pass
 
@@ -52,9 +56,10 @@ class JobContext(Context):
     #: How many tokens its sender may still use.
     tokens_left: int | None = None
 
-    async def spend(self, spent: Usage, *, last: bool = False) -> None:
+    async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
         """Its sender pays when it is over; what the sender does not have is not spent."""
         self.spent = spent
+        self.turns = turns or self.turns + 1
         used = spent.tokens_in + spent.tokens_out
         dear = self.money_left is not None and spent.cost_micros >= self.money_left
         if not last and (dear or (self.tokens_left is not None and used >= self.tokens_left)):

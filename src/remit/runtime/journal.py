@@ -6,10 +6,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import MutableSequence
+from dataclasses import replace
 from typing import Any
 
+from remit.adapters.reading import Reader, Transcript
 from remit.clock import Clock
 from remit.errors import RemitError
+from remit.model.transcript import Entry, EntryKind, harmless, line_of, name
 from remit.services import claiming
 from remit.services.command import Gate
 from remit.services.identity import as_system
@@ -25,13 +28,23 @@ _EVERY_SECONDS = 0.2
 _LARGEST_PIECE = 32 * 1024
 #: Less than this is put together: a program that prints letter by letter costs no more than others.
 _SMALLEST_PIECE = 1024
+#: Tools that a run was denied are counted by name, as far as a person wants to read them.
+_MOST_TOOLS = 12
+_OTHERS = "others"
 _CUT = "[… {} characters are left out …]\n"
 
 
 class Journal:
     """Collects what is printed and writes it down a few times a second."""
 
-    def __init__(self, gate: Gate, clock: Clock, run: str, hidden: Known | None = None) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        clock: Clock,
+        run: str,
+        hidden: Known | None = None,
+        reader: Reader | None = None,
+    ) -> None:
         self._gate = gate
         self._clock = clock
         self._run = run
@@ -42,6 +55,10 @@ class Journal:
         self._tail_size = 0
         self._dropped = 0
         self._number = 0
+        self._reading = Transcript(reader) if reader is not None and reader.sees_denials else None
+        #: How often it was denied each tool; and whether that is to be written down.
+        self._denied: dict[str, int] = {}
+        self._more_denied = False
         self._new = asyncio.Event()
         self._closing = asyncio.Event()
         self._task = asyncio.create_task(self._write_down())
@@ -49,7 +66,10 @@ class Journal:
     def add(self, text: str, stream: str) -> None:
         """Keep some whole lines."""
         text = self._hidden.out_of(text)
-        text = text.replace("\0", "\ufffd").encode(errors="replace").decode()
+        text = harmless(text)
+        if self._reading is not None:
+            for entry in self._reading.add(stream, text):
+                self._look_at(entry)
         if self._head < MOST_HEAD:
             kept = text[: MOST_HEAD - self._head]
             self._head += len(kept)
@@ -61,6 +81,14 @@ class Journal:
             self._tail_size += len(text)
             self._shorten_tail()
 
+    def tell(self, entry: Entry) -> None:
+        """Keep something that no program printed."""
+        # Before it is written as JSON, in which some characters look different.
+        text = self._hidden.out_of(entry.text)
+        self.add(line_of(replace(entry, text=text, at=self._clock.now())) + "\n", "remit")
+        if self._reading is None:
+            self._look_at(entry)
+
     async def close(self) -> None:
         """Write down the rest; what was left out in the middle is said."""
         self._closing.set()
@@ -71,6 +99,15 @@ class Journal:
         self._waiting += self._tail
         self._tail.clear()
         await self._flush()
+
+    def _look_at(self, entry: Entry) -> None:
+        if entry.kind is EntryKind.DENIED:
+            tool = name(entry.tool)
+            if tool not in self._denied and len(self._denied) >= _MOST_TOOLS:
+                tool = _OTHERS
+            self._denied[tool] = self._denied.get(tool, 0) + 1
+            self._more_denied = True
+            self._new.set()
 
     def _shorten_tail(self) -> None:
         while self._tail_size > MOST_TAIL:
@@ -95,10 +132,14 @@ class Journal:
 
     async def _flush(self) -> None:
         pieces = self._merged()
-        if not pieces:
+        denied = dict(self._denied) if self._more_denied else None
+        if not pieces and denied is None:
             return
+        self._more_denied = False
         try:
-            await self._gate(as_system(), claiming.append_log, run=self._run, pieces=pieces)
+            await self._gate(
+                as_system(), claiming.append_log, run=self._run, pieces=pieces, denied=denied
+            )
         except RemitError as error:
             log.warning("the log of run %s is incomplete: %s", self._run, error)
         except Exception:

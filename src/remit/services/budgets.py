@@ -33,7 +33,7 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, Any]
     """What a run has taken so far, kept whatever becomes of it; answers what is left then."""
     system_only(ctx)
     found = entered(ctx, run)
-    ledger.took(ctx, found, total)
+    now = ledger.took(ctx, found, total)
     means = ledger.means(ctx, found.agent_id)
     over = next((one for one in means.values() if one.left <= 0), None)
     reached = limits.money_reached(ctx)
@@ -41,6 +41,8 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, Any]
     return {
         "left": limits.capped(ctx, {kind.value: one.left for kind, one in means.items()}),
         "over": said if over is None else sentence(ctx, over),
+        # Some programs say what they cost only when they are done.
+        "about_micros": 0 if now.cost_micros else ledger.estimated(ctx, now),
     }
 
 

@@ -263,15 +263,32 @@ def live(ctx: Context) -> list[dict[str, Any]]:
     ]
 
 
-@logged("claiming.append_log")
-def append_log(ctx: Context, *, run: str, pieces: Sequence[Mapping[str, Any]]) -> None:
-    """Keep what a run printed; for its worker, unless the run was lost to another."""
+@logged("claiming.append_log", Added("denied", None))
+def append_log(
+    ctx: Context,
+    *,
+    run: str,
+    pieces: Sequence[Mapping[str, Any]],
+    denied: Mapping[str, int] | None = None,
+) -> None:
+    """Keep what a run printed, and what it was denied so far; for its worker, unless the run was
+    lost to another."""
     system_only(ctx)
     found = ctx.tx.one(statements.RUN, run=RunId(run))
     if found is None or (found.status is RunStatus.LOST and found.exit_reason != STOPPED):
         raise Conflict("The run was given up.", "Stop it.", code="lost")
     for piece in pieces:
         ctx.tx.run(statements.INSERT_LOG, run_id=run, **piece)
+    if denied is not None:
+        ctx.tx.run(statements.FORGET_DENIALS, run=run)
+        ctx.tx.run(
+            statements.INSERT_LOG,
+            run_id=run,
+            number=statements.NUMBER_OF_DENIALS,
+            at=ctx.now,
+            stream="remit",
+            text=json.dumps(dict(denied)),
+        )
     size = sum(len(piece["text"]) for piece in pieces)
     ctx.tx.run(statements.COUNT_LOG, run=run, more=size)
 

@@ -155,10 +155,21 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
 def _priced(ctx: Context, run: Run) -> Run:
     """A run that was cut off before its program said what it cost: about as much for each token as
     the agent's runs before, or else those of others with the same adapter."""
-    tokens = run.tokens_in + run.tokens_out
     was_cut = run.status not in (RunStatus.RUNNING, RunStatus.COMPLETED)
-    if not was_cut or not tokens or (run.cost_micros and not run.cost_estimated):
+    if not was_cut or (run.cost_micros and not run.cost_estimated):
         return run
+    estimate = estimated(ctx, run)
+    if estimate <= run.cost_micros:
+        return run
+    return replace(run, cost_micros=estimate, cost_estimated=True)
+
+
+def estimated(ctx: Context, run: Run) -> int:
+    """What it has cost so far if its tokens cost what they did in earlier runs; 0 if nobody knows,
+    in millionths of a dollar."""
+    tokens = run.tokens_in + run.tokens_out
+    if not tokens:
+        return 0
     cost, of_tokens = ctx.tx.one(
         run_statements.PRICE_OF_AGENT, agent=run.agent_id, adapter=run.adapter_type
     ) or (0, 0)
@@ -166,10 +177,7 @@ def _priced(ctx: Context, run: Run) -> Run:
         cost, of_tokens = ctx.tx.one(
             run_statements.PRICE_IN_COMPANY, company=run.company_id, adapter=run.adapter_type
         ) or (0, 0)
-    estimate = cost * tokens // of_tokens if of_tokens else 0
-    if estimate <= run.cost_micros:
-        return run
-    return replace(run, cost_micros=estimate, cost_estimated=True)
+    return cost * tokens // of_tokens if of_tokens else 0
 
 
 class _More:

@@ -15,6 +15,7 @@ from remit.model.mail import Delivery, DeliveryStatus
 from remit.model.principal import ActorKind
 from remit.model.run import Run
 from remit.model.text import plural
+from remit.model.transcript import denials
 from remit.model.user import UserRole
 from remit.model.wish import UNREAD_SHOWN
 from remit.services import (
@@ -26,6 +27,7 @@ from remit.services import (
     lookup,
     mail,
     runaway,
+    running,
     tracing,
     views,
     wishes,
@@ -226,7 +228,10 @@ def _failed_runs(ctx: Context, held: set[AgentId], dead: set[str]) -> list[dict[
         by_mail = agent is not None and agent.boss_user_id == ctx.actor.id
         if _is_told_of(ctx, run, dead) or (by_mail and _was_told(ctx, run.agent_id, told)):
             continue
-        cause = _sentence(run.error or run.status.value)
+        counted = denials(running.denials(ctx, [run]).get(run.id, []))
+        cause = _sentence(
+            "; ".join(part for part in (_bare(run.error or run.status.value), counted) if part)
+        )
         title = f"A run {run.status.value}"
         found.append(
             _about_agent(ctx, "failed_run", run.id, title, run.agent_id, run.ended_at, cause)
@@ -306,7 +311,11 @@ def _held_up(ctx: Context) -> dict[str, str]:
 
 def _sentence(text: str) -> str:
     """One full stop at the end, however many there were."""
-    return f"{text.strip().rstrip('.')}."
+    return f"{_bare(text)}."
+
+
+def _bare(text: str) -> str:
+    return text.strip().rstrip(".")
 
 
 def _handed_in(ctx: Context) -> list[dict[str, Any]]:

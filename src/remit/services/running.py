@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
@@ -122,3 +123,16 @@ def require_look(ctx: Context, agent: str | None, on: str) -> None:
 def system_only(ctx: Context) -> None:
     if ctx.actor.kind is not ActorKind.SYSTEM:
         raise NotFound("There is nothing here with that id.")
+
+
+def denials(ctx: Context, found: Sequence[Run]) -> dict[str, list[dict[str, Any]]]:
+    """What runs of the company at hand were denied, by their program or by Remit, and how often;
+    only those that were denied anything."""
+    if not found:
+        return {}
+    first, last = min(one.id for one in found), max(one.id for one in found)
+    counted = ctx.tx.all(statements.DENIALS, company=ctx.company, first=first, last=last)
+    return {
+        run: [{"tool": tool, "count": count} for tool, count in json.loads(text).items()]
+        for run, text in counted
+    }

@@ -12,7 +12,7 @@ from remit.model.run import RunStatus
 from remit.services import halts, handoff, lookup, views, wishes
 from remit.services.command import Answer, Context, command, query
 from remit.services.run_endings import changed, clean, finish, release
-from remit.services.running import begin, entered, require_look
+from remit.services.running import begin, denials, entered, require_look
 from remit.store import runs as statements
 
 END_OF_IDS = "g"
@@ -90,25 +90,24 @@ def listing(
     lookup.company_of_caller(ctx, company)
     whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
     require_look(ctx, whose, "runs")
-    return [
-        views.run(one)
-        for one in ctx.tx.all(
-            statements.RUNS,
-            company=ctx.company,
-            agent=whose,
-            any_agent=whose is None,
-            ended_too=not live,
-            before=before,
-            limit=limit,
-        )
-    ]
+    found = ctx.tx.all(
+        statements.RUNS,
+        company=ctx.company,
+        agent=whose,
+        any_agent=whose is None,
+        ended_too=not live,
+        before=before,
+        limit=limit,
+    )
+    denied = denials(ctx, found)
+    return [{**views.run(one), "denied": denied.get(one.id, [])} for one in found]
 
 
 @query("runs.show")
 def show(ctx: Context, *, run: str) -> dict[str, Any]:
     found = entered(ctx, run)
     require_look(ctx, found.agent_id, f"run:{found.id}")
-    return views.run(found)
+    return {**views.run(found), "denied": denials(ctx, [found]).get(found.id, [])}
 
 
 @query("runs.log")

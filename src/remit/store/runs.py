@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     Select,
     and_,
+    delete,
     exists,
     func,
     insert,
@@ -284,6 +285,21 @@ class LogPiece:
     text: str
 
 
+#: Before the first piece of a log: not printed, but counted while it was, as JSON text.
+NUMBER_OF_DENIALS = 0
+_counts = run_logs.c.number == literal(NUMBER_OF_DENIALS)
+FORGET_DENIALS = change(delete(run_logs).where(run_logs.c.run_id == bind("run"), _counts))
+#: Of the runs between two ids, these included; each by the key of its log.
+DENIALS = Statement(
+    select(runs.c.id, run_logs.c.text)
+    .join(run_logs, and_(run_logs.c.run_id == runs.c.id, _counts))
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.id >= bind("first"),
+        runs.c.id <= bind("last"),
+    ),
+    lambda run, text: (str(run), str(text)),
+)
 LOG = Statement(
     select(run_logs.c.number, run_logs.c.at, run_logs.c.stream, run_logs.c.text)
     .where(run_logs.c.run_id == bind("run"), run_logs.c.number > bind("after"))

@@ -13,6 +13,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import NotFound, Refused
 from remit.ids import is_id
+from remit.model import transcript
 
 #: The instance says at least every fifteen seconds that it is still there.
 SILENCE_SECONDS = 45.0
@@ -51,7 +52,7 @@ def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
             output.when(one["startedAt"]),
             took(one),
             tokens(one),
-            one["error"] or one["why"],
+            "; ".join(part for part in (one["error"] or one["why"], denied(one)) if part),
         )
         for one in runs
     ]
@@ -72,6 +73,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
             "took": took(one),
             "reason": one["exitReason"],
             "error": one["error"],
+            "denied": _counts(one["denied"]),
             "mail": ", ".join(one["envelopeIds"]),
             "tokens in": one["tokensIn"],
             "tokens out": one["tokensOut"],
@@ -88,6 +90,17 @@ def draw(session: Session, one: dict[str, Any]) -> None:
     )
     if one["finalResponse"]:
         output.say("", *one["finalResponse"].splitlines())
+
+
+def denied(run: dict[str, Any]) -> str:
+    return transcript.denials(run["denied"])
+
+
+def _counts(tools: list[dict[str, Any]]) -> str:
+    return ", ".join(
+        one["tool"] if one["count"] == 1 else f"{one['tool']} ({one['count']} times)"
+        for one in tools
+    )
 
 
 def _kept(workspace: dict[str, Any] | None) -> str | None:
@@ -123,15 +136,15 @@ def cost(run: dict[str, Any]) -> str:
     return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown
 
 
-def follow(session: Session, run: str) -> Iterator[dict[str, Any]]:
-    """Every piece of a log, each once, whatever happens to the connection; until the run ends."""
+def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Every part of a log, each once, whatever happens to the connection; until the run ends."""
     # Imported here, because every command about agents imports this module.
     from http.client import HTTPException
 
     from remit.entrypoints.cli.client import Unreachable, server_sent, with_query
 
     last = 0
-    target = with_query(path("runs", run, "log"), {"follow": "1"})
+    target = with_query(path("runs", run, "log"), {"follow": "1", **form})
     stream = session.connect(session.token)
     contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
     while True:
@@ -157,17 +170,25 @@ def follow(session: Session, run: str) -> Iterator[dict[str, Any]]:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def tail(session: Session, run: str, *, go_on: bool) -> None:
-    """Print what a run printed and, if asked, what it goes on to print."""
+def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bool = False) -> None:
+    """Print what a run did and, if asked, what it goes on to do; `raw` is what it printed."""
+    form = {} if raw else {"as": "transcript", "whole": "true" if full else "false"}
     printer = _Printer()
-    pieces = follow(session, run) if go_on else session.client.each(path("runs", run, "log"))
-    for piece in pieces:
+    where = path("runs", run, "log")
+    parts = follow(session, run, form) if go_on else session.client.each(where, None, **form)
+    hidden = False
+    for part in parts:
         if session.as_json:
-            print(output.as_json(piece, one_line=True), flush=True)
+            print(output.as_json(part, one_line=True), flush=True)
+        elif raw:
+            printer.add(part["text"])
         else:
-            printer.add(piece["text"])
+            printer.add(f"{part['shown']}\n")
+            hidden = hidden or part["cut"]
     printer.end()
-    if go_on and not session.as_json:
+    if hidden:
+        output.note(f"[…] is where something is left out; `remit run tail {run} --full` has all.")
+    if go_on and raw and not session.as_json:
         ended = session.client.get(path("runs", run))
         why = f": {ended['error']}" if ended["error"] else ""
         output.note(f"The run is {ended['status']}{why}.")

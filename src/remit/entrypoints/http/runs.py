@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from remit.app import App
+from remit.entrypoints import transcripts
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import camel, reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -22,12 +23,15 @@ from remit.entrypoints.http.stream import (
     resume_at,
 )
 from remit.errors import RemitError
+from remit.model import transcript
 from remit.services import idleness, runs
 from remit.services.identity import Caller
 
 #: What a run prints is not announced; so it is looked for.
 LOOK_SECONDS: Final = 0.25
 PAGE: Final = 200
+
+View = dict[str, Any]
 
 
 class CancelBody(Body):
@@ -73,22 +77,37 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         page: Paged,
         follow: bool = False,
         after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
+        form: Annotated[Literal["raw", "transcript"], Query(alias="as")] = "raw",
+        whole: bool = False,
     ) -> Response:
         """What a run printed, oldest first.
 
         With `follow=1` it comes as it is printed, as server-sent events, until the run ends;
-        `Last-Event-ID`, or `after`, resumes behind the piece that was seen last.
+        `Last-Event-ID`, or `after`, resumes behind the piece that was seen last. With
+        `as=transcript` it comes as people read it: what was said, calls, results, denials, retries
+        and turns, long ones cut unless `whole` is asked for; `number` counts these instead.
         """
         who = caller(request)
+        read = form == "transcript"
         if follow:
             seen = resume_at(request.headers.get("last-event-id"), after) or 0
             found = await app.gate(who, runs.show, run=run)
+            source: _Pieces | _Entries = _Pieces(app, who, run, seen)
+            if read:
+                source = _Entries(app, who, found, seen, whole)
             return StreamingResponse(
-                _follow(app, announcer, who, found["id"], found["company_id"], seen),
+                _follow(announcer, source, found["company_id"]),
                 media_type=EVENT_STREAM,
                 headers={"X-Accel-Buffering": "no"},
             )
         begin = page.before_number(0) if page.cursor is not None else after or 0
+        if read:
+            found = await app.gate(who, runs.show, run=run)
+            rows: list[View] = []
+            async for number, entry in transcripts.entries(app.gate, who, found):
+                if number > begin and len(rows) < page.limit:
+                    rows.append(transcript.view(number, entry, whole=whole))
+            return page.reply(rows, lambda row: row["number"])
         answer = await app.gate(who, runs.log, run=run, after=begin, limit=page.limit)
         return page.reply(answer["pieces"], lambda piece: piece["number"])
 
@@ -109,8 +128,57 @@ def router(app: App, announcer: Announcer) -> APIRouter:
     return routes
 
 
+class _Pieces:
+    """What a run printed, as it is."""
+
+    def __init__(self, app: App, who: Caller, run: str, seen: int) -> None:
+        self._app, self._who, self._run, self._seen = app, who, run, seen
+
+    async def more(self) -> tuple[list[View], str | None]:
+        """What was not given yet; and how the run ended, when nothing more comes."""
+        answer = await self._app.gate(
+            self._who, runs.log, run=self._run, after=self._seen, limit=PAGE
+        )
+        pieces: list[View] = answer["pieces"]
+        if pieces:
+            self._seen = pieces[-1]["number"]
+        return pieces, None if pieces or answer["live"] else answer["status"]
+
+
+class _Entries:
+    """The same as people read it. It is read from the beginning, also for those who were here
+    before: what a line means follows from those before it."""
+
+    def __init__(self, app: App, who: Caller, run: View, seen: int, whole: bool) -> None:
+        self._app, self._who, self._run = app, who, run["id"]
+        self._reading = transcripts.Reading(run)
+        self._seen, self._whole = seen, whole
+        self._status: str | None = None
+
+    async def more(self) -> tuple[list[View], str | None]:
+        if self._status is not None:
+            return [], self._status
+        found: list[transcripts.Numbered] = []
+        while not any(number > self._seen for number, _ in found[-1:]):
+            after = self._reading.seen
+            answer = await self._app.gate(
+                self._who, runs.log, run=self._run, after=after, limit=PAGE
+            )
+            for piece in answer["pieces"]:
+                found += self._reading.add(piece)
+            if not answer["pieces"]:
+                break
+        if not answer["pieces"] and not answer["live"]:
+            self._status = answer["status"]
+            ended = await self._app.gate(self._who, runs.show, run=self._run)
+            found += self._reading.end(ended)
+        new = [(number, entry) for number, entry in found if number > self._seen]
+        rows = [transcript.view(number, entry, whole=self._whole) for number, entry in new]
+        return rows, None if rows else self._status
+
+
 async def _follow(
-    app: App, announcer: Announcer, who: Caller, run: str, company: str, seen: int
+    announcer: Announcer, source: _Pieces | _Entries, company: str
 ) -> AsyncIterator[bytes]:
     """Each look is a call like any other: who lost the right to see it sees no more."""
     with announcer.subscribe(company) as grown:
@@ -119,16 +187,16 @@ async def _follow(
         while not announcer.closing:
             grown.clear()
             try:
-                answer = await app.gate(who, runs.log, run=run, after=seen, limit=PAGE)
+                rows, ended = await source.more()
             except RemitError as error:
                 yield message("end", {"error": error.sentence, "code": error.reason})
                 return
-            if pieces := answer["pieces"]:
-                yield b"".join(message(None, camel(piece), piece["number"]) for piece in pieces)
-                seen, quiet = pieces[-1]["number"], 0.0
+            if rows:
+                yield b"".join(message(None, camel(row), row["number"]) for row in rows)
+                quiet = 0.0
                 continue
-            if not answer["live"]:
-                yield message("end", {"status": answer["status"]})
+            if ended is not None:
+                yield message("end", {"status": ended})
                 return
             try:
                 await asyncio.wait_for(grown.wait(), LOOK_SECONDS)

@@ -6,18 +6,21 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from remit.entrypoints import transcripts
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.web import asking
 from remit.entrypoints.web.site import Done, Site, Visit
+from remit.errors import NotFound
+from remit.model import transcript
 from remit.services import runs
 from remit.services.identity import Caller
 
 PAGE: Final = 50
-#: Of the log, on the page itself; a script goes on from there.
-FIRST_PIECES: Final = 200
+#: Of what it did, on the page itself; a script goes on from there, or a link leads there.
+ENTRIES: Final = 300
 PIECES: Final = 500
 
 
@@ -33,8 +36,19 @@ def routes(site: Site) -> list[Route]:
             headers={"Content-Disposition": f'inline; filename="run-{found["id"]}.txt"'},
         )
 
+    async def whole_entry(request: Request) -> Response:
+        """One thing that a run did, with nothing cut."""
+        who = caller(request)
+        number = request.path_params["number"]
+        run = await site.app.gate(who, runs.show, run=request.path_params["run"])
+        async for place, entry in transcripts.entries(site.app.gate, who, run):
+            if place == number:
+                return PlainTextResponse(transcript.shown(entry, whole=True) + "\n")
+        raise NotFound("This run has done nothing with that number.", "Go back to the run.")
+
     return [
         site.page("/runs", listing),
+        Route("/runs/{run}/log/{number:int}", whole_entry, methods=["GET"]),
         Route("/runs/{run}/log.txt", whole_log, methods=["GET"]),
         site.page("/runs/{run}", show),
         site.action("/runs/{run}/cancel", cancel, show),
@@ -75,14 +89,28 @@ async def listing(visit: Visit) -> Response:
 async def show(visit: Visit) -> Response:
     one: dict[str, Any] = await visit.ask(runs.show, run=visit.argument("run"))
     visit.enter(one["company_id"])
-    printed = await visit.ask(runs.log, run=one["id"], after=0, limit=FIRST_PIECES)
+    after = _number(visit.argument("after"))
+    shown: list[dict[str, Any]] = []
+    more = ""
+    async for number, entry in transcripts.entries(visit.site.app.gate, visit.who, one):
+        if number > after + ENTRIES:
+            more = f"/runs/{one['id']}?after={after + ENTRIES}"
+            break
+        if number > after:
+            shown.append(transcript.view(number, entry))
     return await visit.show(
         "run.html",
         one=one,
-        pieces=printed["pieces"],
-        seen=printed["pieces"][-1]["number"] if printed["pieces"] else 0,
+        after=after,
+        entries=shown,
+        seen=shown[-1]["number"] if shown else after,
+        more=more,
         names=await asking.names(visit, (one["agent_id"], one["accountable_user_id"])),
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0
 
 
 async def cancel(visit: Visit) -> Done:

@@ -15,6 +15,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
+from remit.model import transcript
 from remit.model.mail import MARKS, Mark
 
 #: What a status is called where a person reads it.
@@ -208,6 +209,7 @@ FILTERS: Final = {
     "size": size,
     "dollars": dollars,
     "took": took,
+    "denials": transcript.denials,
     "pretty": pretty,
     "diff": diff,
     "mark": mark,

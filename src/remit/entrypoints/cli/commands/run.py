@@ -51,10 +51,19 @@ def show(session: Session, id_: str) -> None:
 @run.command()
 @id_argument
 @click.option("--no-follow", is_flag=True, help="Only what is there already.")
+@click.option("--full", is_flag=True, help="Cut nothing: whole arguments and results.")
+@click.option("--raw", is_flag=True, help="What its program printed, as it printed it.")
 @pass_session
-def tail(session: Session, id_: str, no_follow: bool) -> None:
-    """Print what a run prints, until it ends; with --json one piece a line."""
-    run_view.tail(session, run_view.run_id(session, id_), go_on=not no_follow)
+def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
+    """Show what a run says, calls and gets back, until it ends.
+
+    `->` is a call, `<-` its result, `!!` a denial, `~~` a retry, `--` a turn of the model and `==`
+    the end. With --json each of these is a line.
+    """
+    if raw and full:
+        raise click.UsageError("--raw cuts nothing; leave --full out.")
+    run = run_view.run_id(session, id_)
+    run_view.tail(session, run, go_on=not no_follow, raw=raw, full=full)
 
 
 @run.command()

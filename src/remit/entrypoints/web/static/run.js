@@ -1,10 +1,11 @@
-// The log of a run as it grows: drawn once per frame, and never more of it than a browser can bear.
+// What a run does, as it does it: drawn once per frame, and never more of it than a browser can bear.
 const log = document.querySelector("[data-log]");
 const tools = document.querySelector("[data-log-tools]");
 const follow = document.getElementById("follow");
 const find = document.getElementById("find");
 const found = document.querySelector("[data-found]");
-const MOST_PIECES = 5000;
+const MOST_ENTRIES = 5000;
+const KINDS = new Set(["said", "thought", "call", "result", "denied", "retry", "turn", "printed", "note", "end"]);
 
 let pending = [];
 let scheduled = false;
@@ -13,23 +14,35 @@ let dropped = 0;
 function draw() {
   scheduled = false;
   const some = document.createDocumentFragment();
-  for (const { stream, text } of pending.splice(0)) {
-    const piece = document.createElement("span");
-    piece.className = ["stdout", "stderr", "remit"].includes(stream) ? stream : "stdout";
-    piece.textContent = text;
-    some.append(piece);
+  for (const entry of pending.splice(0)) {
+    const line = document.createElement("div");
+    line.className = `entry ${KINDS.has(entry.kind) ? entry.kind : "printed"}`;
+    line.classList.toggle("bad", entry.stream === "stderr" || entry.failed === true);
+    line.textContent = entry.shown;
+    if (entry.cut) line.append(" ", whole(entry.number));
+    some.append(line);
   }
   log.append(some);
-  while (log.childElementCount > MOST_PIECES) { log.firstElementChild.remove(); dropped += 1; }
-  if (dropped) log.dataset.cut = "The beginning is not shown here any more; it is in the whole log.";
+  while (log.childElementCount > MOST_ENTRIES) { log.firstElementChild.remove(); dropped += 1; }
+  if (dropped) log.dataset.cut = "The beginning is not shown here any more; it is in what its program printed.";
   if (find.value) look();
   if (follow.checked) log.scrollTop = log.scrollHeight;
+}
+
+function whole(number) {
+  const link = document.createElement("a");
+  const which = document.createElement("span");
+  link.href = `${log.dataset.entry}/${Number(number)}`;
+  which.className = "unseen";
+  which.textContent = `, entry ${Number(number)}`;
+  link.append("All of it", which);
+  return link;
 }
 
 function add(piece) {
   pending.push(piece);
   // A hidden page draws nothing, so what would be cut anyway is not kept.
-  if (pending.length > MOST_PIECES) pending = pending.slice(-MOST_PIECES);
+  if (pending.length > MOST_ENTRIES) pending = pending.slice(-MOST_ENTRIES);
   if (!scheduled) { scheduled = true; requestAnimationFrame(draw); }
 }
 
@@ -47,6 +60,7 @@ function look() {
 }
 
 tools.hidden = false;
+document.querySelector("[data-more]").hidden = true;
 find.addEventListener("input", () => {
   const first = look();
   if (first) { follow.checked = false; first.scrollIntoView({ block: "nearest" }); }
@@ -56,7 +70,7 @@ log.addEventListener("wheel", (event) => { if (event.deltaY < 0) follow.checked 
 follow.addEventListener("change", () => { if (follow.checked) log.scrollTop = log.scrollHeight; });
 log.scrollTop = log.scrollHeight;
 
-const source = new EventSource(`${log.dataset.log}?follow=1&after=${log.dataset.seen}`);
+const source = new EventSource(`${log.dataset.log}?as=transcript&follow=1&after=${log.dataset.seen}`);
 source.onmessage = (event) => add(JSON.parse(event.data));
 source.addEventListener("end", () => source.close());
 addEventListener("pagehide", () => source.close());

@@ -1,0 +1,255 @@
+"""What a run printed, turned into what people read: entries, as `remit.model.transcript` has them.
+
+Each adapter knows what a line of its program means (`Adapter.reader`). Lines may be cut, huge,
+half of one kind and half of another, or made to mislead: whatever has no meaning is shown as text.
+Each character is looked at a few times at most, however long a line is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from remit.clock import Micros
+from remit.model.decision import REFUSALS
+from remit.model.transcript import Entry, EntryKind, entry_of, harmless
+
+#: How Remit says that a part of the log is missing.
+_GAP = re.compile(r"^\[… \d{1,20} characters are left out …\]$")
+_REFUSAL = re.compile(r"(?:Error: )?([a-z][a-z_]{1,40}): ")
+#: The same for programs.
+_CODE = re.compile(r'\{?"?code"?[=:] ?"([a-z][a-z_]{1,40})"')
+_DENIED = re.compile(r'"effect": ?"deny"')
+_PROGRAM_DENIES = re.compile(
+    r"(?:Error: )?(?:Permission to use [^\n]{1,200} has been denied"
+    r"|Claude requested permissions? to |The user doesn't want to proceed with this tool use"
+    r"|user (?:cancelled|rejected) MCP tool call|[^\n]{0,200} requires approval, but )"
+)
+#: Of JSON: a text and whether it ends, a bracket, or what is between.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[\[\]{}]|[^"\[\]{}]++', re.DOTALL)
+_HALF = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
+#: Of calls that nobody answered.
+_MOST_KNOWN = 1000
+_DEEPEST = 100
+
+
+class Reader:
+    """Reads lines that mean nothing but themselves; others derive from it."""
+
+    #: Whether lines are to be looked at while a run goes on, to see what it is denied.
+    sees_denials = False
+
+    def read(self, line: str) -> Iterable[Entry]:
+        return (Entry(EntryKind.PRINTED, line),)
+
+
+class JsonReader(Reader):
+    """Reads lines of which each is a JSON object."""
+
+    def read(self, line: str) -> Iterable[Entry]:
+        found = parsed(line)
+        if found is None:
+            return super().read(line)
+        return self.meaning(found)
+
+    def meaning(self, event: Mapping[str, Any]) -> Iterable[Entry]:
+        raise NotImplementedError
+
+
+class Known:
+    """Something about calls that are not answered yet; the oldest are forgotten first."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def put(self, call: str, what: str) -> None:
+        self._known[call] = what
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def get(self, call: str) -> str | None:
+        return self._known.get(call)
+
+
+class Transcript:
+    """Takes the pieces of a log one after the other, and gives the entries in them."""
+
+    def __init__(self, reader: Reader, began: Micros | None = None) -> None:
+        self._reader = reader
+        self._since = began
+        #: Of each stream, the line that did not end yet.
+        self._open: dict[str, list[str]] = {}
+        #: Whether the next line of the program may lack its beginning.
+        self._torn = False
+
+    def add(self, stream: str, text: str, at: Micros | None = None) -> list[Entry]:
+        *lines, rest = text.split("\n")
+        begun = self._open.pop(stream, [])
+        if lines and begun:
+            lines[0] = "".join((*begun, lines[0]))
+            begun = []
+        if rest or begun:
+            begun.append(rest)
+            self._open[stream] = begun
+        return self._finished(self._meanings(stream, lines, at), at)
+
+    def end(self, at: Micros | None = None) -> list[Entry]:
+        """What is left when nothing more comes."""
+        left, self._open = self._open, {}
+        found: list[Entry] = []
+        for stream, parts in left.items():
+            found += self._finished(self._meanings(stream, ["".join(parts)], at), at)
+        return found
+
+    def _finished(self, entries: Iterable[Entry], at: Micros | None) -> list[Entry]:
+        return [self._dated(one, at) for one in _joined(entries)]
+
+    def _meanings(self, stream: str, lines: Iterable[str], at: Micros | None) -> Iterator[Entry]:
+        for line in lines:
+            if stream == "remit" and _GAP.match(line):
+                yield from self.end(at)
+                self._torn = True
+            yield from self._meaning(stream, line.removesuffix("\r"))
+
+    def _meaning(self, stream: str, line: str) -> Iterable[Entry]:
+        if stream == "remit":
+            return (entry_of(line) or Entry(EntryKind.NOTE, line),)
+        if stream == "stderr":
+            return (Entry(EntryKind.PRINTED, line, stream=stream),)
+        torn, self._torn = self._torn, False
+        if torn and isinstance(self._reader, JsonReader) and parsed(line) is None:
+            return ()  # the end of a line whose beginning is left out
+        try:
+            found = list(self._reader.read(line))
+        except Exception:
+            # A line that its reader cannot bear is shown, whoever wrote the reader.
+            found = [Entry(EntryKind.PRINTED, line)]
+        return found
+
+    def _dated(self, entry: Entry, at: Micros | None) -> Entry:
+        entry = replace(entry, text=harmless(entry.text), at=at if entry.at is None else entry.at)
+        if entry.kind is not EntryKind.TURN or entry.at is None:
+            return entry
+        if self._since is not None:
+            entry = replace(entry, took=max(0, entry.at - self._since))
+        self._since = entry.at
+        return entry
+
+
+def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Printed lines that follow each other are one entry."""
+    lines: list[str] = []
+    last: Entry | None = None
+    for entry in entries:
+        if last is not None and entry.kind is EntryKind.PRINTED and entry.stream == last.stream:
+            lines.append(entry.text)
+            continue
+        if last is not None:
+            yield replace(last, text="\n".join(lines))
+        last, lines = None, []
+        if entry.kind is EntryKind.PRINTED:
+            last, lines = entry, [entry.text]
+        else:
+            yield entry
+    if last is not None:
+        yield replace(last, text="\n".join(lines))
+
+
+def parsed(line: str) -> dict[str, Any] | None:
+    """The JSON object in a line, also if the end of the line is missing."""
+    if not line.startswith("{"):
+        return None
+    for candidate in _candidates(line):
+        try:
+            found = json.loads(candidate, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _candidates(line: str) -> Iterator[str]:
+    """The line; or ended in the text in which it was cut, or behind the last that is whole."""
+    yield line
+    open_: list[str] = []
+    whole: tuple[int, str] | None = None
+    for token in _TOKEN.finditer(line):
+        text = token[0]
+        if text[0] == '"':
+            if not token[1]:
+                yield f'{_without_half_of_a_character(line[: token.end()])}"{_ends(open_)}'
+                break
+        elif text in ("{", "["):
+            open_.append("}" if text == "{" else "]")
+            if len(open_) > _DEEPEST:
+                return
+            whole = (token.end(), _ends(open_))
+        elif text in ("}", "]"):
+            if not open_ or open_.pop() != text:
+                return
+        elif "," in text:
+            whole = (token.start() + text.rindex(","), _ends(open_))
+    if whole is not None:
+        yield line[: whole[0]] + whole[1]
+
+
+def _ends(open_: list[str]) -> str:
+    return "".join(reversed(open_))
+
+
+def _without_half_of_a_character(text: str) -> str:
+    half = _HALF.search(text, max(0, len(text) - 6))
+    if half is None:
+        return text
+    before = text[: half.start()]
+    escaped = (len(before) - len(before.rstrip("\\"))) % 2
+    return text if escaped else before
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A JSON object, or an empty one where something else stands."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def number(value: object) -> int | None:
+    """A count or a time that can be shown."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value <= 1e15 else None
+
+
+def words(content: object) -> str:
+    """The text of what a tool answered: text, or parts of which some are text."""
+    if isinstance(content, str):
+        return content
+    parts = []
+    for part in sequence(content):
+        kind = mapping(part).get("type")
+        text = mapping(part).get("text")
+        parts.append(text if isinstance(text, str) else f"[{kind or 'something else'}]")
+    return "\n".join(parts)
+
+
+def denies(text: str) -> bool:
+    """Whether the answer of a tool that failed is a refusal: of the program, or of Remit."""
+    if _PROGRAM_DENIES.match(text):
+        return True
+    said, known = _REFUSAL.match(text), _CODE.match(text)
+    code = said[1] if said and " Next: " in text else known[1] if known else None
+    return code is not None and (code in REFUSALS or _DENIED.search(text) is not None)
+
+
+def answered(tool: str, call: str | None, text: str, *, failed: bool) -> Entry:
+    """The result of a call, or that it was denied."""
+    if failed and denies(text):
+        # What follows is the decision, for programs.
+        said = text.partition('\n{"')[0].removeprefix("Error: ")
+        return Entry(EntryKind.DENIED, said, tool, call)
+    return Entry(EntryKind.RESULT, text, tool, call, failed)
