@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench campaign screenshots lock clean
+.PHONY: help setup llm demo test test-fast check bench campaign screenshots lock clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 
 setup: $(VENV)/.dev ## install everything that development needs
 	@scripts/test-deps
+
+$(VENV)/.llm: requirements-llm.lock $(VENV)/.runtime
+	$(PIP) install --require-hashes -r requirements-llm.lock
+	@touch $@
+
+llm: $(VENV)/.llm ## install what a model without a program of its own needs, such as Ollama's
 
 demo: $(VENV)/.runtime ## install and show a company at work
 	@$(BIN)/remit demo
@@ -63,7 +69,8 @@ screenshots: setup ## take pictures of every page of the dashboard
 
 lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions)
 	$(COMPILE) --output-file requirements.lock
-	$(COMPILE) --extra llm --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --extra llm --constraint requirements.lock --output-file requirements-llm.lock
+	$(COMPILE) --extra llm --group dev --constraint requirements-llm.lock --output-file requirements-dev.lock
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis build dist

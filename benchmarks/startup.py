@@ -17,12 +17,14 @@ from benchmarks import office
 from benchmarks.bulk import fill_agents
 from benchmarks.harness import Plan, Row, bounded, shown
 from benchmarks.instance import Instance, environment, started
+from remit.adapters.running import FEW_TOOLS
 
 REMIT = (sys.executable, "-m", "remit.entrypoints.cli.main")
 AGENTS = 10_000
 MOST_SECONDS_UP, MOST_SECONDS_COMMAND = 2.0, 0.150
 MOST_MEMORY, MOST_CPU = 120, 0.005
 MOST_TOKENS = 3_000
+MOST_TOKENS_OF_FEW = 1_500
 _STEP_SECONDS = 0.005
 
 
@@ -55,7 +57,7 @@ def _idle(plan: Plan) -> Iterator[Row]:
     with office.opened(home) as here:
         fill_agents(here, AGENTS)
     with started(home, slots=4) as instance:
-        listed = _tool_list(instance)
+        listed, few = _tool_list(instance), _tool_list(instance, FEW_TOOLS)
         time.sleep(0.5)
         before = _cpu_seconds(instance.pid)
         seconds = plan.seconds(5) * 2
@@ -82,12 +84,21 @@ def _idle(plan: Plan) -> Iterator[Row]:
         f"≤ {MOST_TOKENS:,}",
         listed <= MOST_TOKENS,
     )
+    yield Row(
+        "tools of a small model",
+        f"about {few} tokens",
+        "",
+        None,
+        f"≤ {MOST_TOKENS_OF_FEW:,}",
+        few <= MOST_TOKENS_OF_FEW,
+    )
 
 
-def _tool_list(instance: Instance) -> int:
+def _tool_list(instance: Instance, which: str = "") -> int:
     """About how many tokens the tools take in every conversation, without our own no-op."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    answer = instance.ask("POST", "/mcp", request, token=instance.agent("listing"))
+    token = instance.agent(f"listing{len(which)}")
+    answer = instance.ask("POST", f"/mcp{which}", request, token=token)
     tools = [tool for tool in answer["result"]["tools"] if tool["name"] != "noop"]
     return len(json.dumps(tools, separators=(",", ":"))) // 4
 

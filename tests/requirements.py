@@ -489,7 +489,7 @@ ROWS = (
     Row("FX-18", "The real programs with their real default models see and use Remit's tools (deferred tool lists included), may use their workspace inside the sandbox, and do not get tools that rival Remit's; what was denied is shown to people.", deferred=SEEN),
     Row("FX-19", "A wish can be followed to its result: outcomes know the message they came from; `remit read` and the page show what became of it; `why` ends at the person's wish."),
     Row("FX-20", "A run reads as text, calls, results, denials and retries with time, tokens and cost per turn, in the terminal and on the page; raw output stays available."),
-    Row("FX-21", "A local or compatible model endpoint (Ollama and the like) is found or named with one flag of `remit up`, with a tool set small enough for it.", deferred=SEEN),
+    Row("FX-21", "A local or compatible model endpoint (Ollama and the like) is found or named with one flag of `remit up`, with a tool set small enough for it."),
     Row("FX-22", "An agent created without an adapter gets its boss's, else the first usable; a purpose is perpetual unless it is said to be done once; being taken on starts nothing by itself; a seat without a person says so and its mail reaches the board. What `create_agent` makes can run."),
     Row("FX-23", "No request makes the instance unresponsive: a token is looked up before a body is read, and no single call holds the event loop for more than 50 ms or memory beyond its bound.", deferred=ROBUST),
     Row("FX-24", "Telegram, Slack and e-mail are channels that ship; each works both ways, with attachments, threads and the sender's name; a plugin channel has the same contract, inbound included.", deferred=CHAT),

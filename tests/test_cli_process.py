@@ -12,8 +12,11 @@ import pytest
 
 from remit.app import App
 from remit.settings import load
+from tests.model_server import ModelServer
 from tests.rootless import remove_root
 from tests.test_cli import Home, refused
+
+KEY = "sk-fake-0123456789-abcdef"
 
 
 @pytest.fixture
@@ -84,22 +87,92 @@ def test_what_is_missing_for_real_work_is_one_sentence(home: Home, tmp_path: Pat
     (programs / "claude").write_text("#!/bin/sh\necho 2.0.1\n")
     (programs / "claude").chmod(0o755)
     plain = {"PATH": f"{programs}:/usr/bin:/bin"}
-    for number, (more, type_, sentence) in enumerate(
-        [
-            ({"PATH": "/usr/bin:/bin"}, "scripted", "neither claude nor codex is installed."),
-            (plain, "scripted", "no key for it is configured."),
-            ({**plain, "ANTHROPIC_API_KEY": "k"}, "claude", "ceo works with claude"),
-        ]
+    with ModelServer("claude-x") as server:
+        keyed = {**plain, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
+        for number, (more, type_, sentence) in enumerate(
+            [
+                ({"PATH": "/usr/bin:/bin"}, "scripted", "neither claude nor codex is installed."),
+                (plain, "scripted", "no key for it is configured."),
+                (keyed, "claude", "ceo works with claude"),
+            ]
+        ):
+            other = Home(tmp_path / str(number), more)
+            try:
+                said = other("up", "--detach", "--port", "0", "--slots", "0", "--json").answer
+                assert sentence in said["sentence"]
+                assert said["sentence"].count(". ") == 0
+                assert said["can_work"] is (type_ == "claude")
+                assert other.json("agent", "show", "ceo")["adapter_type"] == type_
+                if type_ == "claude":
+                    assert said["tried"]["ok"] is True
+                    look_at_set_up(other, server)
+                else:
+                    assert said["tried"] is None
+            finally:
+                other("down")
+        assert KEY not in (other.folder / "logs" / "remit.log").read_text()
+
+
+def look_at_set_up(home: Home, server: ModelServer) -> None:
+    """Of an agent that is run by claude: what its model answers, and what is missing for others."""
+    right = home("adapter", "test", "claude")
+    assert right.code == 0
+    assert "took the key ANTHROPIC_API_KEY" in right.out
+    server.status = 401
+    wrong = home("adapter", "test", "--agent", "ceo")
+    assert wrong.code == 1
+    assert f"{server.host} refuses the key ANTHROPIC_API_KEY (401).\n  next: Give" in wrong.out
+    asked = len(server.asked)
+    assert home("adapter", "test", "claude", "--no-try").code == 0
+    refused(home("adapter", "test"), 2, "--agent")
+    refused(home("adapter", "test", "claude", "--agent", "ceo"), 2, "--agent")
+    # Whoever is set up so that it cannot work is told of at once.
+    made = home("agent", "create", "dev", "--adapter", "codex")
+    assert made.code == 0
+    assert made.err.startswith("warning: dev cannot work yet: The program codex is not installed")
+    assert "  next: " in made.err
+    assert home("agent", "create", "fine", "--adapter", "claude").err == ""
+    changed = home("agent", "set", "fine", "adapterConfig.command=claude-99")
+    assert "warning: fine cannot work yet" in changed.err
+    assert home("agent", "set", "fine", "title=Dev").err == ""
+    hired = home("agent", "hire", "later", "--adapter", "codex", "--boss", "fine")
+    assert "warning: later cannot work yet" in hired.err
+    assert len(server.asked) == asked
+    assert KEY not in right.out + wrong.out + made.err
+
+
+@pytest.mark.requirement("FX-21")
+def test_a_model_is_named_at_the_start_and_runs_the_root_agent(home: Home) -> None:
+    for wrong, sentence in (
+        (("--model", "qwen3"), "does not say who serves the model"),
+        (("--model", "openai/gpt-x"), "no key of a provider"),
+        (("--model-url", "http://127.0.0.1:1/v1"), "--model-url needs a --model"),
     ):
-        other = Home(tmp_path / str(number), more)
-        try:
-            said = other("up", "--detach", "--port", "0", "--slots", "0", "--json").answer
-            assert sentence in said["sentence"]
-            assert said["sentence"].count(". ") == 0
-            assert said["can_work"] is (type_ == "claude")
-            assert other.json("agent", "show", "ceo")["adapter_type"] == type_
-        finally:
-            other("down")
+        failed = home("up", "--detach", "--port", "0", *wrong)
+        assert failed.code != 0
+        assert sentence in failed.err
+    assert not (home.folder / "board.token").exists()
+
+    with ModelServer("org/small") as server:
+        model = ("--model", "org/small", "--model-url", f"{server.url}/v1")
+        begin = ("up", "--detach", "--port", "0", "--slots", "0")
+        shown = home(*begin, *model).out
+        assert "ceo works with org/small and is started by its mail." in shown
+        assert f"Tried: org/small is there at {server.host}, which answered in " in shown
+        ceo = home.json("agent", "show", "ceo")
+        settings = {"provider": "compatible", "model": "org/small", "baseUrl": f"{server.url}/v1"}
+        assert (ceo["adapter_type"], ceo["adapter_config"]) == ("llm", settings)
+        home("agent", "set", "ceo", "adapterConfig.maxTurns=9")
+        home("down")
+
+        # Another model takes its place and leaves the rest.
+        asked = len(server.asked)
+        again = home(*begin, "--no-try", "--model", "ollama/other").out
+        assert "ceo works with other" in again
+        assert "Tried" not in again
+        assert len(server.asked) == asked
+        config = home.json("agent", "show", "ceo")["adapter_config"]
+        assert (config["provider"], config["model"], config["maxTurns"]) == ("ollama", "other", 9)
 
 
 def test_without_slots_nobody_is_started(home: Home) -> None:

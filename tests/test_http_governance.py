@@ -13,6 +13,7 @@ import pytest
 from remit.clock import SystemClock
 from remit.ids import Ids
 from tests.http_client import Answer, Client, Running, serving
+from tests.model_server import ModelServer
 
 APPROVAL_FIELDS = {
     *("id", "companyId", "type", "requestedByAgentId", "requestedByUserId", "status", "payload"),
@@ -694,6 +695,34 @@ def test_adapters_are_listed_and_tried_out_by_the_board(world: World) -> None:
     # It starts programs, so it is not for agents.
     assert world.ceo("POST", f"{path}/scripted/test-environment").code == "board_only"
     assert world.worker("GET", path).status == 403
+
+
+def test_the_board_lets_a_model_be_asked_with_the_settings_of_an_agent(world: World) -> None:
+    """The settings stay inside; what comes back is a sentence."""
+    path = f"/companies/{world.company}/adapters"
+    with ModelServer("small") as server:
+        config = {"provider": "compatible", "baseUrl": f"{server.url}/v1", "model": "small"}
+        described = {"name": "local", "adapterType": "llm", "adapterConfig": config}
+        agent = world.board.must("POST", f"/companies/{world.company}/agents", described)["id"]
+        target, body = f"{path}/llm/test-environment", {"agentId": agent, "tryOut": True}
+        found = world.board.must("POST", target, body)
+        assert (found["usable"], found["tried"]["ok"]) == (True, True)
+        assert found["tried"]["details"]["model"] == "small"
+        assert world.board.must("POST", target, {"agentId": agent})["tried"] is None
+        named = {"adapterConfig": {**config, "secretRef": "nothing"}, "tryOut": True}
+        missing = world.board.must("POST", target, named)["tried"]
+        assert missing["ok"] is False
+        assert "There is no secret 'nothing'" in missing["sentence"]
+        # Nobody else sends our keys anywhere.
+        asked = len(server.asked)
+        assert world.ceo("POST", target, body).code == "board_only"
+        other = world.board("POST", f"{path}/claude/test-environment", body)
+        assert (other.status, other.json["error"]) == (
+            *(422, "That agent is run by llm, with settings of its own."),
+        )
+        assert world.board("POST", target, {**body, "adapterConfig": config}).status == 422
+        assert world.board("POST", target, {"agentId": "nobody"}).status == 404
+        assert len(server.asked) == asked
 
 
 # ── odd documents ───────────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,7 @@ CACHES = {
     ".schemathesis",
 }
 
-LEAVES = {"errors", "ids", "clock"}
+LEAVES = {"errors", "extras", "ids", "clock"}
 NOUNS = LEAVES | {"model"}
 RULES = NOUNS | {"settings", "authority", "store"}
 EVERYTHING = RULES | {
@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "": NOUNS | {"settings"},
     "__main__": {"entrypoints"},
     "errors": set(),
+    "extras": set(),
     "ids": {"errors", "clock"},
     "clock": {"errors"},
     "settings": LEAVES,

@@ -24,7 +24,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from remit.adapters.running import FEW_TOOLS
 from remit.app import App
+from remit.entrypoints.mcp import few
 from remit.entrypoints.mcp.kb_tools import MOST_INLINE
 from remit.entrypoints.serve import running
 from remit.runtime import runs
@@ -840,10 +842,10 @@ def test_the_tools_of_one_company_do_not_reach_into_another(
 class Wire:
     """Messages as bytes over one kept connection, in either generation of the protocol."""
 
-    def __init__(self, url: str, token: str, version: str) -> None:
+    def __init__(self, url: str, token: str, version: str, path: str = "/mcp") -> None:
         place = urlsplit(url)
         self._connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
-        self._token, self._version = token, version
+        self._token, self._version, self._path = token, version, path
 
     def __enter__(self) -> Wire:
         return self
@@ -866,7 +868,7 @@ class Wire:
             }
             params = {**params, "_meta": meta}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        self._connection.request("POST", "/mcp", json.dumps(message).encode(), headers)
+        self._connection.request("POST", self._path, json.dumps(message).encode(), headers)
         response = self._connection.getresponse()
         body = response.read()
         assert response.status == 200, (params, response.status, body)
@@ -898,6 +900,26 @@ def test_the_tool_list_is_small_and_says_which_tools_only_look(
         assert tool["description"]
         keyed = "idempotency_key" in tool["inputSchema"]["properties"]
         assert keyed == (tool["name"] not in looking)
+
+
+@pytest.mark.requirement("FX-21")
+@pytest.mark.parametrize("version", [EARLIER, LATER])
+def test_a_small_model_is_told_of_ten_tools_and_can_call_the_others(
+    site: Site, boss: Member, version: str
+) -> None:
+    site.member(boss)  # one with reports has the most tools
+    with Wire(site.url, boss.key, version, f"/mcp{FEW_TOOLS}") as wire:
+        listed = wire.ask("tools/list", {})["tools"]
+        assert not wire.call("outcome_view", {"id": boss.id}).get("isError")
+        # The same key in the arguments is still understood.
+        noted = {"summary": "looked", "idempotency_key": "once"}
+        assert not wire.call("log_submit", noted).get("isError")
+    assert sorted(tool["name"] for tool in listed) == sorted(few.NAMES)
+    assert len(listed) <= 10
+    assert len(json.dumps(listed, separators=(",", ":"))) / 4 <= 1_500
+    assert all("idempotency_key" not in tool["inputSchema"]["properties"] for tool in listed)
+    with Wire(site.url, boss.key, version, "/mcp?tools=many") as wire:
+        assert len(wire.ask("tools/list", {})["tools"]) > 30
 
 
 # ── arguments from a confused model ─────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ Where a program is not installed that is said, and skipped.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from tests.real_programs import (
 
 __all__ = ["surroundings"]
 
+ADDRESSES = {"claude": "ANTHROPIC_BASE_URL", "codex": "OPENAI_BASE_URL"}
 PRICES = {"input": 2, "output": 10, "cached": 0.5}
 
 
@@ -47,15 +49,25 @@ async def worked(at: Stage, count: int) -> Answer:
     return run
 
 
-@pytest.mark.requirement("FX-20", "HB-13", "HB-15", "HB-21")
+@pytest.mark.requirement("FX-20", "FX-21", "HB-13", "HB-15", "HB-21")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_path: Path) -> None:
+def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody is there; what is on this machine, Remit included, is reached without it.
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "intern.example")
+
     async def story() -> None:
         command(kind)
         with model(kind, story_of(kind, "It is green.")) as fake:
             async with stage(tmp_path) as at:
                 priced = {} if kind == "claude" else {"prices": PRICES}
-                await at.cast(kind, config(kind, fake, **priced))
+                settings = config(kind, fake, **priced)
+                if kind in ADDRESSES:  # the worker's, lent with its key
+                    monkeypatch.setenv(ADDRESSES[kind], settings.pop("baseUrl"))
+                await at.cast(kind, settings)
                 await at.send("What colour is grass?")
                 run = await worked(at, 1)
                 assert fake.failures == []
@@ -83,6 +95,11 @@ def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(kind: str, tmp_p
                 assert (kinds[-1], done[-1].tokens_in) == ("end", run["tokens_in"])
         assert "ceo" in prompt_of(fake.requests[0])
         assert "What colour is grass?" in said_to(fake.requests[0])
+        if kind == "llm":  # a model on this machine
+            tools = fake.requests[0]["tools"]
+            assert len(tools) == 10
+            assert len(json.dumps(tools, separators=(",", ":"))) / 4 <= 1_500
+            assert "the tools that are listed to you and no others" in prompt_of(fake.requests[0])
 
     asyncio.run(story())
 

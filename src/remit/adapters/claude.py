@@ -6,21 +6,19 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from remit.adapters import claude_cli
+from remit.adapters import asking, claude_cli, claude_lending
 from remit.adapters.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.lending import Lent
 from remit.adapters.looking import CommandLineAgent
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName
 
-_VARIABLES = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-)
+_VARIABLES = (*(cloud.flag for cloud in claude_lending.CLOUDS), *claude_lending.KEYS)
+_ADDRESS = "https://api.anthropic.com"
+#: What Claude calls the newest of a family; its API does not know these names.
+_ALIASES = ("default", "sonnet", "opus", "haiku", "opusplan")
 _FILES = {"CLAUDE_CONFIG_DIR": ".credentials.json", "HOME": ".claude/.credentials.json"}
 _PROGRAM = CommandLineAgent(
     name="Claude Code",
@@ -29,6 +27,8 @@ _PROGRAM = CommandLineAgent(
     files=_FILES,
     install="Install Claude Code on every worker, or set `command`.",
     log_in="Set ANTHROPIC_API_KEY for the worker, log in with `claude`, or set secretRef.",
+    helps=["--help"],
+    options=claude_cli.OPTIONS,
 )
 
 
@@ -87,7 +87,7 @@ class Claude(Adapter):
         "in the workspace of the run, and reaches Remit through the MCP server named remit."
     )
     Config = ClaudeConfig
-    lends = _VARIABLES
+    lends = claude_lending.EVERY_KEY
     background = True
     safety = (
         (
@@ -124,7 +124,40 @@ class Claude(Adapter):
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None
     ) -> Check:
-        return _PROGRAM.check(config or ClaudeConfig(), environment or {})
+        settings, around = config or ClaudeConfig(), environment or {}
+        lent = self.lending(settings, around)
+        return _PROGRAM.check(settings, claude_lending.counted(around, lent), lent)
+
+    def lending(self, config: ClaudeConfig, environment: Environment) -> Lent:
+        return claude_lending.lending(config, environment)
+
+    async def try_out(
+        self, config: ClaudeConfig, lent: Lent, secret: str | None
+    ) -> asking.Tried | None:
+        around = {**lent.beside, **lent.keys, **config.env}
+        if secret is not None:
+            around = {**lent.beside, **config.env, "ANTHROPIC_API_KEY": secret}
+        for cloud in claude_lending.CLOUDS:
+            if cloud.flag in around:
+                sentence = f"{cloud.name} is not tried: only Claude can ask it."
+                return asking.Tried(None, sentence, "The first run shows whether it answers.")
+        name = next((one for one in claude_lending.KEYS[:2] if around.get(one)), None)
+        if name is None:
+            sentence = "A login is not tried: only Claude can use it."
+            return asking.Tried(None, sentence, "The first run shows whether it is valid.")
+        model = config.model or around.get("ANTHROPIC_MODEL")
+        if model is not None and model.partition("[")[0] in _ALIASES:
+            model = None
+        return await asking.ask(
+            asking.to_anthropic(
+                config.base_url or around.get(claude_lending.ADDRESS) or _ADDRESS,
+                model,
+                name == "ANTHROPIC_AUTH_TOKEN",
+                around[name],
+                key_name=config.secret_ref or name,
+                beside=lent.beside,
+            )
+        )
 
     @classmethod
     def reader(cls) -> Reader:
@@ -132,4 +165,6 @@ class Claude(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         login = _PROGRAM.login(context.config, context.credentials)
+        if any(cloud.flag in context.beside for cloud in claude_lending.CLOUDS):
+            login = None
         return await claude_cli.run(context, _PROGRAM.found(context.config), login)

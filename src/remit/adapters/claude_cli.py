@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from remit.adapters import faults, skills
+from remit.adapters import faults, lending, skills
 from remit.adapters.looking import path_with
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.errors import Unsupported
@@ -33,6 +33,15 @@ _LONGEST_WAIT_MS = 60_000
 #: The beginning of a JSON string, whole characters only.
 _TEXT = re.compile(r'(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,50000}')
 _CUT_OFF = "The answer of the model was cut off in the middle."
+
+
+#: Without these it would not even begin.
+OPTIONS = (
+    *("--output-format", "--verbose", "--include-partial-messages", "--mcp-config"),
+    *("--strict-mcp-config", "--setting-sources", "--permission-mode", "--append-system-prompt"),
+    *("--system-prompt-snapshot", "--exclude-dynamic-system-prompt-sections", "--allowedTools"),
+    "--resume",
+)
 
 
 def command_line(context: RunContext, program: str, session: str | None) -> list[str]:
@@ -122,6 +131,7 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         "CLAUDE_CODE_MAX_RETRIES": str(config.max_retries),
         # Inside the sandbox it may be root; it is not on the machine.
         "IS_SANDBOX": "1",
+        **context.beside,
         **context.credentials,
         **config.env,
     }
@@ -389,10 +399,13 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
     if not context.background:
         skills.give(context.workspace, "claude")
     (context.home / ".claude").mkdir(mode=0o700, exist_ok=True)
-    result = await _once(context, program, login, context.session)
-    if result.reason == "session_lost":
-        context.log("The conversation is gone; a new one is begun.")
-        result = await _once(context, program, login, None)
+    with lending.shown(
+        context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
+    ) as context.beside:
+        result = await _once(context, program, login, context.session)
+        if result.reason == "session_lost":
+            context.log("The conversation is gone; a new one is begun.")
+            result = await _once(context, program, login, None)
     return result
 
 

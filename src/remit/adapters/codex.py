@@ -6,15 +6,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from remit.adapters import codex_cli
+from remit.adapters import asking, codex_cli
 from remit.adapters.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.lending import Lent, missing_file, network, pick
 from remit.adapters.looking import CommandLineAgent
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import PricedSettings, Program, RunSettings
 
 _VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY")
+_ADDRESS = "https://api.openai.com/v1"
+_ACCOUNT = ("OPENAI_ORGANIZATION", "OPENAI_PROJECT")
 _FILES = {"CODEX_HOME": "auth.json", "HOME": ".codex/auth.json"}
 _PROGRAM = CommandLineAgent(
     name="Codex",
@@ -23,6 +26,8 @@ _PROGRAM = CommandLineAgent(
     files=_FILES,
     install="Install Codex on every worker, or set `command`.",
     log_in="Set OPENAI_API_KEY for the worker, log in with `codex login`, or set secretRef.",
+    helps=["exec", "--help"],
+    options=codex_cli.OPTIONS,
 )
 
 Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -97,7 +102,44 @@ class Codex(Adapter):
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None
     ) -> Check:
-        return _PROGRAM.check(config or CodexConfig(), environment or {})
+        settings, around = config or CodexConfig(), environment or {}
+        return _PROGRAM.check(settings, around, self.lending(settings, around))
+
+    def lending(self, config: CodexConfig, environment: Environment) -> Lent:
+        beside = network(environment)
+        problem = step = ""
+        if (name := missing_file(environment)) is not None:
+            problem = f"{name} names a file that is not there."
+            step = f"Correct or unset {name} for the worker."
+        keys = {} if config.secret_ref else pick(environment, _VARIABLES)
+        own = config.base_url or config.provider or set(_VARIABLES).intersection(config.env)
+        if keys and not own:
+            beside |= pick(environment, [codex_cli.ADDRESS, *_ACCOUNT])
+        return Lent(keys, beside, problem, step)
+
+    async def try_out(
+        self, config: CodexConfig, lent: Lent, secret: str | None
+    ) -> asking.Tried | None:
+        around = {**lent.beside, **lent.keys, **config.env}
+        name = next((one for one in _VARIABLES if around.get(one)), None)
+        key = secret or (around[name] if name else None)
+        if key is None:
+            sentence = "A login is not tried: only Codex can use it."
+            return asking.Tried(None, sentence, "The first run shows whether it is valid.")
+        if config.provider and not config.base_url and config.provider != "openai":
+            sentence = f"{config.provider} is not tried: only Codex knows its address."
+            return asking.Tried(None, sentence, "Set baseUrl, and it is tried.")
+        address = config.base_url or around.get(codex_cli.ADDRESS) or _ADDRESS
+        return await asking.ask(
+            asking.to_openai(
+                address,
+                config.model,
+                key,
+                chat=False,
+                key_name=config.secret_ref or name or "",
+                beside=lent.beside,
+            )
+        )
 
     @classmethod
     def reader(cls) -> Reader:

@@ -13,13 +13,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from remit.adapters import faults, skills
+from remit.adapters import faults, lending, skills
 from remit.adapters.looking import path_with
 from remit.adapters.running import Child, RunContext, RunResult, Usage
 from remit.adapters.settings import Prices
 from remit.errors import Unsupported
 
 _KEY = "OPENAI_API_KEY"
+#: Of the worker's environment; Codex itself is told by a setting.
+ADDRESS = "OPENAI_BASE_URL"
+#: Without these `codex exec` would not even begin.
+OPTIONS = ("--json", "--skip-git-repo-check", "--disable", "--config", "--model")
 _OWN_KEY = "CODEX_API_KEY"
 _REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
@@ -65,13 +69,14 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         **({} if context.background else _remit(context)),
         "web_search": "live" if config.web_search else "disabled",
     }
-    provider = config.provider or ("custom" if config.base_url else None)
+    address = config.base_url or context.beside.get(ADDRESS)
+    provider = config.provider or ("custom" if address else None)
     if provider:
         settings["model_provider"] = provider
-    if provider and config.base_url:
+    if provider and address:
         settings |= {
             f"model_providers.{provider}.name": provider,
-            f"model_providers.{provider}.base_url": config.base_url,
+            f"model_providers.{provider}.base_url": address,
             f"model_providers.{provider}.wire_api": "responses",
             f"model_providers.{provider}.env_key": _KEY,
             f"model_providers.{provider}.request_max_retries": config.max_retries,
@@ -121,6 +126,7 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
     told |= {
         "PATH": path_with(program, told["PATH"]),
         "CODEX_HOME": str(context.home / ".codex"),
+        **{name: one for name, one in context.beside.items() if name != ADDRESS},
         **context.credentials,
         **context.config.env,
     }
@@ -243,10 +249,13 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
         skills.give(context.workspace, "codex")
     (context.home / ".codex").mkdir(mode=0o700, exist_ok=True)
     session = Session.read(context.session)
-    result = await _once(context, program, login, session)
-    if session is not None and result.reason == "session_lost":
-        context.log("The conversation is gone; a new one is begun.")
-        result = await _once(context, program, login, None)
+    with lending.shown(
+        context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
+    ) as context.beside:
+        result = await _once(context, program, login, session)
+        if session is not None and result.reason == "session_lost":
+            context.log("The conversation is gone; a new one is begun.")
+            result = await _once(context, program, login, None)
     return result
 
 

@@ -7,6 +7,7 @@ pydantic model `Config` whose fields are its documentation, and `check()`; it ma
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from abc import ABC, abstractmethod
@@ -16,15 +17,20 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
+from remit.adapters.asking import Tried
 from remit.adapters.documentation import configuration_doc
 from remit.adapters.fitting import fitting
+from remit.adapters.lending import Lent, pick
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LONGEST_SENTENCE = 300
+#: More than any of ours takes.
+_LONGEST_TRIAL = 6.0
 
 Environment = Mapping[str, str]
+
 #: Inside the class, `type` is something else.
 _Model = type[BaseModel]
 
@@ -49,7 +55,7 @@ class Adapter(ABC):
     summary: ClassVar[str] = ""
     #: The keys of `adapterConfig`; the description of a field is its documentation.
     Config: ClassVar[_Model]
-    #: Variables of the worker's own environment that a run is lent: keys for the model.
+    #: Variables of the worker's own environment that a run may be lent: keys for the model.
     lends: ClassVar[Sequence[str]] = ()
     #: What whoever configures it should know before it runs.
     safety: ClassVar[Sequence[str]] = ()
@@ -64,6 +70,19 @@ class Adapter(ABC):
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
         """Look whether it can work, with this `Config` and this environment; may take seconds."""
+
+    def lending(self, config: Any, environment: Environment) -> Lent:
+        """What a run with this `Config` is lent of the worker's environment."""
+        del config  # of no consequence here
+        return Lent(pick(environment, self.lends))
+
+    async def try_out(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
+        """Ask whoever serves the model, with what a run would have; within a few seconds.
+
+        `secret` is the value of the secret that `secretRef` names. None: there is nobody to ask.
+        """
+        del config, lent, secret
+        return None
 
     @abstractmethod
     async def run(self, context: RunContext) -> RunResult:
@@ -86,6 +105,18 @@ class Adapter(ABC):
 def adopt(candidate: object) -> Adapter:
     """An adapter of a class that has what an adapter needs, or Unfit."""
     return fitting(candidate, Adapter, _TYPE, ("check", "run"))()  # type: ignore[type-abstract]
+
+
+async def tried(
+    adapter: Adapter, config: BaseModel, environment: Environment, secret: str | None
+) -> Tried | None:
+    """Call `try_out()` of something that we may not have written."""
+    try:
+        async with asyncio.timeout(_LONGEST_TRIAL):
+            return await adapter.try_out(config, adapter.lending(config, environment), secret)
+    except Exception as error:
+        # Only the kind: the text may hold the key.
+        return Tried(False, f"Trying it failed ({type(error).__name__}).", "Look at its settings.")
 
 
 class Checking(Protocol):

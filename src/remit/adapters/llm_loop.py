@@ -21,7 +21,7 @@ from pydantic_ai.usage import UsageLimits
 
 from remit.adapters import faults
 from remit.adapters.reading import answered
-from remit.adapters.running import RunContext, RunResult, Usage
+from remit.adapters.running import FEW_TOOLS, RunContext, RunResult, Usage
 from remit.ids import random_name
 from remit.model import transcript
 from remit.model.transcript import Entry, EntryKind
@@ -29,6 +29,10 @@ from remit.model.transcript import Entry, EntryKind
 _FOLDER = ".llm"
 _LARGEST_HISTORY = 32 << 20
 _LONGEST_NOTE = 20_000
+_FEW = (
+    "You have the tools that are listed to you and no others. What is said above about other tools "
+    "does not concern you."
+)
 #: From the narrow to the wide.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (errors.ModelAuthenticationError, "auth"),
@@ -47,8 +51,16 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 _ITS_OWN = frozenset({"max_turns", "context_full", "no_such_model", "settings"})
 
 
-async def run(context: RunContext, provider: str, model: str, key: str | None) -> RunResult:
-    tools: list[Any] = [] if context.background else [_remit(context)]
+async def run(
+    context: RunContext,
+    provider: str,
+    model: str,
+    key: str | None,
+    *,
+    base_url: str | None = None,
+    few_tools: bool = False,
+) -> RunResult:
+    tools: list[Any] = [] if context.background else [_remit(context, few_tools)]
     config = context.config
     settings: dict[str, Any] = {}
     if config.temperature is not None:
@@ -60,8 +72,16 @@ async def run(context: RunContext, provider: str, model: str, key: str | None) -
         settings["thinking"] = False if effort == "none" else effort
     async with AsyncExitStack() as opened:
         agent: Any = Agent(
-            _model(config, provider, model, key, opened, _retries(context, config.max_retries)),
-            instructions=context.instructions or None,
+            _model(
+                config,
+                provider,
+                model,
+                key,
+                opened,
+                base_url,
+                _retries(context, config.max_retries),
+            ),
+            instructions=_instructions(context, few_tools),
             model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
         )
         try:
@@ -77,9 +97,16 @@ async def run(context: RunContext, provider: str, model: str, key: str | None) -
     raise AssertionError("the stack holds nothing back")
 
 
-def _remit(context: RunContext) -> Any:
+def _instructions(context: RunContext, few: bool) -> str | None:
+    """They speak of all tools, of which a small model has a few."""
+    if few and context.instructions:
+        return f"{context.instructions}\n\n{_FEW}"
+    return context.instructions or None
+
+
+def _remit(context: RunContext, few: bool) -> Any:
     return MCPToolset(
-        f"{context.url}/mcp",
+        f"{context.url}/mcp{FEW_TOOLS if few else ''}",
         id="remit",
         headers={"Authorization": f"Bearer {context.token}"},
         # A refusal is something to read and to act on, not the end.
@@ -128,6 +155,7 @@ def _model(
     model: str,
     key: str | None,
     clients: AsyncExitStack,
+    base_url: str | None = None,
     heard: Callable[[Any], Awaitable[None]] | None = None,
 ) -> Any:
     """The model as the library has it; what is opened for it is closed with `clients`. `heard` is
@@ -136,8 +164,8 @@ def _model(
 
     def factory(name: str) -> Any:
         given: dict[str, Any] = {"api_key": key or "none"}
-        if config.base_url:
-            given["base_url"] = config.base_url
+        if address := base_url or config.base_url:
+            given["base_url"] = address
         if name.startswith("openai"):
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
@@ -156,7 +184,8 @@ def _model(
             return infer_provider_class(name)(anthropic_client=other)  # type: ignore[call-arg,unused-ignore]
         return infer_provider_class(name)(**given)
 
-    family = {"compatible": "openai-chat", "openai": "openai-chat"}.get(provider, provider)
+    as_openai = ("compatible", "openai", "ollama")
+    family = "openai-chat" if provider in as_openai else provider
     return infer_model(f"{family}:{model}", factory)
 
 

@@ -11,14 +11,20 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remit.adapters.contract import Check, Environment
+from remit.adapters.lending import Lent
 
-_PATIENCE_SECONDS = 15
+_PATIENCE_SECONDS = 10
+_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
+#: Programs change rarely; what is kept of them has an end all the same.
+_MOST_KNOWN = 100
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
 
 
@@ -28,11 +34,18 @@ def find_program(command: str, environment: Environment) -> str | None:
 
 
 def version_of(program: str, environment: Environment) -> str | None:
-    """What the program answers to --version; None when it does not answer like that.
+    """What the program answers to --version; None when it does not answer like that."""
+    said = said_by(program, ["--version"], environment)
+    found = _VERSION.search(said[:2000]) if said is not None else None
+    return found[0] if found else None
+
+
+def said_by(program: str, arguments: Sequence[str], environment: Environment) -> str | None:
+    """What a program prints when it is started like this; None unless it ends well and in time.
 
     It is started with an empty folder as its home and without the environment's secrets.
     """
-    with tempfile.TemporaryDirectory(prefix="remit-check-") as home:
+    with tempfile.TemporaryDirectory(prefix="remit-check-", ignore_cleanup_errors=True) as home:
         clean = {
             "PATH": environment.get("PATH", os.defpath),
             "HOME": home,
@@ -42,7 +55,7 @@ def version_of(program: str, environment: Environment) -> str | None:
         }
         try:
             answer = subprocess.run(
-                [program, "--version"],
+                [program, *arguments],
                 env=clean,
                 cwd=home,
                 stdin=subprocess.DEVNULL,
@@ -53,8 +66,64 @@ def version_of(program: str, environment: Environment) -> str | None:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-    found = _VERSION.search(answer.stdout[:2000].decode("utf-8", "replace"))
-    return found[0] if found and answer.returncode == 0 else None
+    return answer.stdout.decode("utf-8", "replace") if answer.returncode == 0 else None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A program as it answered."""
+
+    version: str
+    #: Options that we need and that its help does not have.
+    lacking: tuple[str, ...]
+
+
+class _Answers:
+    """What programs said about themselves; one that did not change is not asked again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[object, ...], Found] = {}
+
+    def of(
+        self, program: str, helps: Sequence[str], needed: Sequence[str], environment: Environment
+    ) -> Found | None:
+        mark = _mark(program)
+        key = (mark, tuple(helps), tuple(needed), environment.get("PATH"))
+        with self._lock:
+            if mark is not None and key in self._known:
+                return self._known[key]
+        with ThreadPoolExecutor(2) as both:
+            version = both.submit(version_of, program, environment)
+            text = both.submit(said_by, program, helps, environment) if helps else None
+        if (number := version.result()) is None:
+            return None
+        found = Found(number, _lacking((text.result() if text else None) or "", needed))
+        with self._lock:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+
+_answers = _Answers()
+
+
+def _mark(program: str) -> tuple[str, int, int] | None:
+    """What is another one after the program was replaced."""
+    try:
+        real = os.path.realpath(program)
+        found = os.stat(real)
+    except OSError:
+        return None
+    return real, found.st_mtime_ns, found.st_size
+
+
+def _lacking(text: str, needed: Sequence[str]) -> tuple[str, ...]:
+    """Options that are not in a help; a text that has none of them is not the program's help."""
+    known = set(_OPTION.findall(text))
+    lacking = tuple(one for one in needed if one not in known)
+    return lacking if len(lacking) < len(needed) else ()
 
 
 def credential(
@@ -99,9 +168,12 @@ class CommandLineAgent:
     files: Mapping[str, str]
     install: str
     log_in: str
+    #: How it prints the help in which our options are, and which ones it must have.
+    helps: Sequence[str] = ()
+    options: Sequence[str] = ()
 
-    def check(self, settings: Any, environment: Environment) -> Check:
-        """Whether it is there, answers, and has a key."""
+    def check(self, settings: Any, environment: Environment, lent: Lent) -> Check:
+        """Whether it is there, takes our options, and has a key."""
         program = find_program(settings.command, environment)
         if program is None:
             return Check(
@@ -110,13 +182,20 @@ class CommandLineAgent:
                 self.install,
                 {"program": None},
             )
-        version = version_of(program, environment)
+        found = _answers.of(program, self.helps, self.options, environment)
+        version = found.version if found else None
         around = {**environment, **settings.env}
         source = settings.secret_ref or credential(around, self.variables, self.files)
         facts = {"program": program, "version": version, "credential": source}
-        if version is None:
+        if found is None:
             sentence = f"{self.command} is there but does not answer to --version."
             return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
+        if found.lacking:
+            sentence = f"{self.name} {version} does not know {', '.join(found.lacking)}."
+            step = f"Install a newer {self.name} on this worker, or set `command` to one."
+            return Check(False, sentence, step, facts)
+        if lent.problem:
+            return Check(False, lent.problem, lent.step, facts)
         if source is None:
             sentence = f"{self.name} {version} is there, but no key for it is configured."
             return Check(False, sentence, self.log_in, facts)

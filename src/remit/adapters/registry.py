@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from remit.adapters.plugins import Plugins
@@ -9,6 +10,7 @@ from remit.adapters.plugins import Plugins
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from remit.adapters.asking import Tried
     from remit.adapters.contract import Adapter
     from remit.adapters.reading import Reader
 
@@ -62,6 +64,12 @@ class Registry(Plugins["Adapter"]):
             return Reader()
         return found if isinstance(found, Reader) else Reader()
 
+    async def try_out(self, type_: str, config: object, secret: str | None = None) -> Tried | None:
+        """Ask whoever serves the model of an adapter; None if there is nobody to ask."""
+        from remit.adapters.contract import tried
+
+        return await tried(self.get(type_), self.read(type_, config), os.environ, secret)
+
 
 #: The one of this process.
 installed = Registry()
@@ -74,3 +82,4 @@ validate = installed.validate
 read = installed.read
 check = installed.check
 reader = installed.reader
+try_out = installed.try_out

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from remit.adapters.pace import Pace
@@ -62,6 +63,10 @@ class RunResult:
     until: int | None = None
 
 
+#: At the end of the address of Remit's tools: a small model is told of the most important alone.
+FEW_TOOLS = "?tools=few"
+
+
 class Child(ABC):
     """A program that was started for a run. It ends with the run, and so do its children."""
 
@@ -104,6 +109,8 @@ class RunContext(ABC):
     session: str | None
     #: What the worker lends: the key for the model, by variable.
     credentials: Mapping[str, str]
+    #: What goes with the key: addresses, regions, proxies, certificates.
+    beside: Mapping[str, str] = MappingProxyType({})
     #: The value of the secret that `secretRef` of the configuration names.
     secret: str | None = None
     #: What the run has taken from a model so far, as far as its adapter knows.

@@ -95,6 +95,7 @@ class Context(RunContext):
     #: What must not be seen of the run.
     known: Known
     secret: str | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
     #: Variables of MCP servers that were set up to be given to the agent's own programs.
     injected: Mapping[str, str] = field(default_factory=dict)
     #: What is Remit's own; no run sees it.
@@ -344,10 +345,10 @@ async def _prepare(
     memory = "" if session else await remembered(app, caller, agent)
     home = homes.set_up(app.settings.home, claimed.agent_id)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
-    lent = lent_to(adapter)
+    lent = adapter.lending(config, os.environ)
     secret = await _own_secret(app, claimed, config)
     injected, values = await _injected(app, claimed)
-    known = Known((claimed.token, *lent.values(), *values, *([secret] if secret else ())))
+    known = Known((claimed.token, *lent.hidden, *values, *([secret] if secret else ())))
     return Context(
         config=config,
         agent=agent,
@@ -370,7 +371,8 @@ async def _prepare(
             memory=memory,
         ),
         session=session,
-        credentials=lent,
+        credentials=lent.keys,
+        beside=lent.beside,
         journal=Journal(app.gate, app.clock, claimed.run_id, known, adapter.reader()),
         gate=app.gate,
         may_have_full_access=briefing["full_access"],
@@ -419,11 +421,6 @@ async def _injected(app: Instance, claimed: Claimed) -> tuple[dict[str, str], li
         given |= server.settings
         given |= {name: filled(text, values) for name, text in server.templates.items()}
     return given, list(secrets.values())
-
-
-def lent_to(adapter: Adapter) -> dict[str, str]:
-    """What the worker's own environment has for an adapter: keys for the model, by name."""
-    return {name: os.environ[name] for name in adapter.lends if os.environ.get(name)}
 
 
 async def call(adapter: Adapter, context: Context) -> RunResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult, Usage
 from remit.errors import Refused, RemitError, Unsupported
 from remit.model.transcript import Entry
-from remit.runtime.execution import Context, Instance, call, lent_to, uninterrupted
+from remit.runtime.execution import Context, Instance, call, uninterrupted
 from remit.runtime.job_folders import JobFolder
 from remit.runtime.journal import Journal
 from remit.runtime.processes import end_leftovers_of_jobs
@@ -138,7 +139,7 @@ def _context(
     config: Any,
     secret: str | None,
 ) -> JobContext:
-    lent = lent_to(adapter)
+    lent = adapter.lending(config, os.environ)
     return JobContext(
         config=config,
         agent=known["agent"],
@@ -150,8 +151,9 @@ def _context(
         instructions="",
         turn=text,
         session=None,
-        credentials=lent,
-        known=Known((*lent.values(), *([secret] if secret else ()))),
+        credentials=lent.keys,
+        beside=lent.beside,
+        known=Known((*lent.hidden, *([secret] if secret else ()))),
         secret=secret,
         money_left=known["left"].get("money"),
         tokens_left=known["left"].get("tokens"),

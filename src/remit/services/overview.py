@@ -3,6 +3,7 @@ company in numbers, what happened to one thing, and what an agent is offered to 
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any
 
@@ -123,10 +124,18 @@ def happened_to(
 
 
 @query("overview.may_test")
-def may_test(ctx: Context, *, company: str | None) -> None:
-    """Whether the caller may try adapters out here, which starts the programs they name."""
-    lookup.company_of_caller(ctx, company)
+def may_test(
+    ctx: Context, *, company: str | None, agent: str | None = None
+) -> tuple[str, dict[str, Any] | None]:
+    """Whether the caller may try adapters out here, which starts the programs they name and asks
+    their models. Answers the company and the settings of an agent, which are not to be shown."""
+    entered = lookup.company_of_caller(ctx, company)
     ctx.require(Action.CONFIG_CHANGE, on="adapters")
+    if agent is None:
+        return entered, None
+    found = lookup.agent(ctx, agent)
+    settings = json.loads(found.adapter_config)
+    return entered, {"adapter_type": found.adapter_type, "adapter_config": settings}
 
 
 @query("overview.offered")

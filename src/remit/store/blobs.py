@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from remit.clock import Micros
 from remit.errors import BadInput, Unavailable, Unsupported
+from remit.extras import how_to_install
 from remit.ids import is_id
 from remit.store.spool import MAX_LINKS, Content, Spool, storage_error, write_all
 from remit.store.sweeping import (
@@ -99,7 +100,7 @@ def open_blobs(url: str, spool_dir: Path) -> BlobStore:
         except ModuleNotFoundError as error:
             raise Unsupported(
                 "Blobs in S3 need a library that is not installed.",
-                "Install Remit with its s3 extra: remit[s3].",
+                how_to_install("s3"),
             ) from error
         return S3Blobs(parts.netloc, path.strip("/"), spool_dir)
     raise BadInput(

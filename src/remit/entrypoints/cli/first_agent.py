@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any, NamedTuple
 
 from remit.adapters.ability import WITH_MODEL, WITHOUT_MODEL
@@ -15,6 +17,10 @@ class FirstAgent(NamedTuple):
     can_work: bool
     #: One, for a person.
     sentence: str
+    #: What its model is asked through, if it has one.
+    company: str = ""
+    id: str = ""
+    adapter: str = ""
 
 
 def look(client: Client) -> FirstAgent:
@@ -25,6 +31,23 @@ def look(client: Client) -> FirstAgent:
         return FirstAgent("ceo", False, f"Whether agents can work is not known: {error.sentence}")
 
 
+def try_out(client: Client, first: FirstAgent) -> dict[str, Any] | None:
+    """What comes of one request to its model; None if there is nothing to say."""
+    if not first.can_work:
+        return None
+    try:
+        answer = _test(client, first.company, first.adapter, agentId=first.id, tryOut=True)
+    except RemitError as error:
+        return {"ok": None, "sentence": error.sentence, "nextStep": error.step}
+    tried = answer["tried"]
+    return None if tried is None else dict(tried)
+
+
+def _test(client: Client, company: str, type_: str, **more: Any) -> dict[str, Any]:
+    target = path("companies", company, "adapters", type_, "test-environment")
+    return dict(client.send("POST", target, more))
+
+
 def _look(client: Client) -> FirstAgent:
     company = next(client.each(path("companies"), 1))
     here = ("companies", company["id"])
@@ -32,22 +55,36 @@ def _look(client: Client) -> FirstAgent:
     root = next((one for one in agents if one["reportsTo"] is None), None)
     if root is None:
         return FirstAgent("ceo", False, f"{company['name']} has no agent yet.")
-
-    def test(type_: str) -> dict[str, Any]:
-        answer = client.send("POST", path(*here, "adapters", type_, "test-environment"))
-        return dict(answer)
-
     name, type_ = root["name"], root["adapterType"]
     if type_ != WITHOUT_MODEL:
-        found = test(type_)
-        if found["usable"]:
-            return FirstAgent(name, True, f"{name} works with {type_} and is started by its mail.")
-        return FirstAgent(name, False, f"{name} cannot work yet: {found['sentence']}")
-    tried = {other: test(other) for other in WITH_MODEL}
+        found = _test(client, company["id"], type_, agentId=root["id"])
+        if not found["usable"]:
+            return FirstAgent(name, False, f"{name} cannot work yet: {found['sentence']}")
+        model = root["adapterConfig"].get("model") if type_ == "llm" else None
+        runs = f"{name} works with {model or type_} and is started by its mail."
+        return FirstAgent(name, True, runs, company["id"], root["id"], type_)
+    tried = {other: _test(client, company["id"], other) for other in WITH_MODEL}
     for other, found in tried.items():
         if found["usable"]:
             step = f"`remit agent set {name} adapterType={other}`"
             return FirstAgent(name, False, f"{name} has no model yet, but {step} gives it one.")
+    if local := tried["llm"]["details"].get("local"):
+        return FirstAgent(name, False, _offer(name, str(local), tried["llm"]))
     installed = [one for one in tried.values() if one["details"].get("program")]
     missing = installed[0]["sentence"] if installed else "neither claude nor codex is installed."
     return FirstAgent(name, False, f"{name} has no model and only reads its mail: {missing}")
+
+
+def _offer(name: str, local: str, llm: dict[str, Any]) -> str:
+    """Ollama is here: the command that takes the first of its models."""
+    from remit.adapters.local_models import first
+
+    settings = json.dumps({"provider": "ollama", "model": first(local)})
+    setting = shlex.quote(f"adapterConfig={settings}")
+    take = f"`remit agent set {name} adapterType=llm {setting}`"
+    if llm["details"].get("library") is None:
+        return (
+            f"{name} has no model yet, but Ollama is here with {local}. "
+            f"{llm['nextStep']} Then {take} gives it one."
+        )
+    return f"{name} has no model yet, but Ollama is here with {local}: {take} gives it one."

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from remit.adapters import reflection, registry
+from remit.adapters.asking import Tried
 from remit.adapters.contract import Adapter
 from remit.app import App
 from remit.entrypoints.http.caller import caller
@@ -16,6 +17,7 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
 from remit.entrypoints.http.paging import LARGEST, Paged, View
 from remit.entrypoints.mcp.tools import base_size
+from remit.errors import BadInput, RemitError
 from remit.services import companies, configuration, events, overview
 from remit.services.identity import Caller
 
@@ -24,6 +26,10 @@ AdapterType = Annotated[str, Path(alias="adapterType", min_length=1, max_length=
 
 class TestBody(Body):
     adapter_config: dict[str, Any] | None = None
+    #: With the settings of this agent instead.
+    agent_id: Reference | None = None
+    #: Also ask whoever serves the model, once.
+    try_out: bool = False
 
 
 def router(app: App) -> APIRouter:
@@ -86,10 +92,24 @@ def router(app: App) -> APIRouter:
     async def test_adapter(
         request: Request, company: CompanyId, adapter: AdapterType, body: TestBody | None = None
     ) -> Response:
-        """Look whether an adapter can work where this instance runs."""
-        await app.gate(caller(request), overview.may_test, company=company)
-        config = body.adapter_config if body is not None else None
+        """Look whether an adapter can work where this instance runs; with `tryOut`, one small
+        request to whoever serves its model says more."""
+        given = body or TestBody()
+        company_id, settings = await app.gate(
+            caller(request), overview.may_test, company=company, agent=given.agent_id
+        )
+        config = given.adapter_config
+        if settings is not None:
+            if config is not None or settings["adapter_type"] != adapter:
+                raise BadInput(
+                    f"That agent is run by {settings['adapter_type']}, with settings of its own.",
+                    "Name that adapter and no adapterConfig, or leave the agent out.",
+                )
+            config = settings["adapter_config"]
         found = await asyncio.to_thread(registry.check, adapter, config)
+        tried = None
+        if given.try_out and found.usable:
+            tried = await _tried(app, company_id, adapter, config or {})
         return reply(
             {
                 "adapter_type": adapter,
@@ -97,6 +117,7 @@ def router(app: App) -> APIRouter:
                 "sentence": found.sentence,
                 "next_step": found.next_step,
                 "details": dict(found.facts),
+                "tried": None if tried is None else _trial(tried),
             }
         )
 
@@ -119,6 +140,24 @@ def router(app: App) -> APIRouter:
         return _text(await asyncio.to_thread(reflection.adapter_text, adapter))
 
     return routes
+
+
+async def _tried(app: App, company: str, adapter: str, config: View) -> Tried | None:
+    name = getattr(registry.read(adapter, config), "secret_ref", None)
+    try:
+        secret = None if name is None else await app.vault.value(company, name)
+    except RemitError as error:
+        return Tried(False, error.sentence, error.step)
+    return await registry.try_out(adapter, config, secret)
+
+
+def _trial(tried: Tried) -> View:
+    return {
+        "ok": tried.ok,
+        "sentence": tried.sentence,
+        "next_step": tried.next_step,
+        "details": dict(tried.facts),
+    }
 
 
 async def _check_reader(app: App, who: Caller, company: str | None) -> None:

@@ -46,6 +46,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from remit.entrypoints.mcp import few as few_tools
+from remit.entrypoints.mcp.few import few, simpler
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
 from remit.errors import NotFound, RemitError, Stopped, TooLarge, Unauthenticated
 from remit.ids import random_name
@@ -237,6 +239,8 @@ def _server(
             found = await listed(_token(context))
         except Stopped as error:
             raise MCPError(INVALID_REQUEST, error.as_text()) from error
+        if _wants_few(context):
+            return ListToolsResult(tools=[_listed(tool, simpler) for tool in few(found)])
         return ListToolsResult(tools=[_listed(tool) for tool in found])
 
     async def call_tool(
@@ -300,12 +304,21 @@ def _find(tools: Sequence[Tool], name: str) -> Tool:
     raise NotFound(f"There is no tool {name[:60]!r} for you.", "List the tools and choose one.")
 
 
-def _listed(tool: Tool) -> ListedTool:
+def _wants_few(context: ServerRequestContext[dict[str, Any], Any]) -> bool:
+    """Whether its address says that it is for a small model."""
+    return context.request is not None and (
+        context.request.query_params.get(few_tools.PARAMETER) == few_tools.VALUE
+    )
+
+
+def _listed(
+    tool: Tool, made: Callable[[dict[str, Any]], dict[str, Any]] = lambda schema: schema
+) -> ListedTool:
     return ListedTool.model_validate(
         {
             "name": tool.name,
             "description": tool.description,
-            "inputSchema": schema_of(tool),
+            "inputSchema": made(schema_of(tool)),
             # Clients run tools that only read in parallel.
             "annotations": None if tool.mutates else {"readOnlyHint": True},
         }

@@ -69,7 +69,8 @@ def build(app: App) -> Shorten:
             else {}
         )
         lean: Answer = _shorter(answer, names)
-        step = _NEXT.get(tool, lambda _: None)(answer)
+        following = _NEXT.get(tool)
+        step = following(answer) if following is not None else None
         return lean if step is None else {**lean, "next_step": step}
 
     return shorten

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import output, reorganisation, run_view, tokens, trees
+from remit.entrypoints.cli import output, reorganisation, run_view, setup_note, tokens, trees
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands import budget as budgets
 from remit.entrypoints.cli.commands import hiring
@@ -83,6 +83,7 @@ def create(session: Session, /, **said: Any) -> None:
     body = hiring.post(session, said)
     made = session.client.send("POST", session.under_company("agents"), body)
     session.show(made, lambda one: _draw(session, one))
+    setup_note.tell(session, made)
 
 
 @agent.command()

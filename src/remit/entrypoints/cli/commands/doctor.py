@@ -14,6 +14,7 @@ import click
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
+from remit.extras import how_to_install
 from remit.settings import Settings
 
 OLDEST_PYTHON = (3, 11)
@@ -204,9 +205,7 @@ def _extras(_: Session) -> Iterator[Finding]:
         if find_spec(module) is not None:
             yield Finding(f"{extra} extra", "ok", f"{module} is installed")
         else:
-            yield Finding(
-                f"{extra} extra", "warn", "not installed", f"Install remit[{extra}] to use it."
-            )
+            yield Finding(f"{extra} extra", "warn", "not installed", how_to_install(extra))
 
 
 CHECKS = (

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from remit.entrypoints.asked import monthly
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli import output, setup_note
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Command, Session, pass_session
 
@@ -95,6 +95,7 @@ def hire(session: Session, /, **said: Any) -> None:
         output.say(f"  remit approval show {approval['id']}")
 
     session.show(answer, draw)
+    setup_note.tell(session, answer["agent"])
 
 
 @click.command("set", cls=Command)
@@ -128,6 +129,8 @@ def set_(
         answer = session.client.send("PATCH", path("agents", agent), body)
         said = f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
         session.show(answer, lambda one: output.say(f"{one['name']} {said}."))
+        if {"adapterType", "adapterConfig"} & body.keys():
+            setup_note.tell(session, answer)
         return
     target = path("agents", agent, "config-proposals")
     answer = session.client.send("POST", target, {**body, "reason": reason})

@@ -8,12 +8,12 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
-from remit.entrypoints.cli import detach, first_agent, output, process
+from remit.entrypoints.cli import detach, first_agent, named_model, output, process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands import halt
@@ -61,6 +61,13 @@ def slots_option(fewest: int) -> Callable[[F], F]:
 @slots_option(0)
 @click.option("--detach", "detached", is_flag=True, help="Go on in the background.")
 @click.option("--open", "browse", is_flag=True, help="Open the web in a browser.")
+@click.option(
+    "--model",
+    metavar="PROVIDER/NAME",
+    help="Let this model run the root agent, such as ollama/qwen3.",
+)
+@click.option("--model-url", metavar="URL", help="Where the model answers, if not at the usual.")
+@click.option("--no-try", "untried", is_flag=True, help="Do not ask the model whether it answers.")
 @click.option("--quiet", is_flag=True, hidden=True)
 @pass_session
 def up(
@@ -70,6 +77,9 @@ def up(
     slots: int,
     detached: bool,
     browse: bool,
+    model: str | None,
+    model_url: str | None,
+    untried: bool,
     quiet: bool,
 ) -> int:
     """Run the instance.
@@ -78,11 +88,18 @@ def up(
     --slots 0 no agent is started.
     """
     _check_free(session)
+    if model_url is not None and model is None:
+        raise click.UsageError("--model-url needs a --model.")
+    how = Greeting(
+        browse=browse,
+        model=None if model is None else named_model.settings(model, model_url),
+        try_out=not untried,
+    )
     if detached:
         running = detach.start(session.settings, host, port, slots)
-        welcome(session, running.url, running.pid, browse)
+        welcome(session, running.url, running.pid, how)
         return 0
-    return _serve(session, host, port, slots, browse, quiet=quiet)
+    return _serve(session, host, port, slots, how, quiet=quiet)
 
 
 @click.command(cls=Command)
@@ -96,7 +113,7 @@ def serve(session: Session, host: str, port: int) -> int:
     _check_free(session)
     if session.settings.database_url.startswith("sqlite:"):
         output.note("On SQLite no worker can join, so no agent is started; `remit up` has one.")
-    return _serve(session, host, port, 0, browse=False)
+    return _serve(session, host, port, 0, Greeting())
 
 
 @click.command(cls=Command)
@@ -137,15 +154,24 @@ def _check_free(session: Session) -> None:
         )
 
 
+class Greeting(NamedTuple):
+    """What is done once the instance answers, besides saying so."""
+
+    browse: bool = False
+    #: Settings that the root agent gets.
+    model: dict[str, Any] | None = None
+    try_out: bool = True
+
+
 def _serve(
-    session: Session, host: str, port: int, slots: int, browse: bool, *, quiet: bool = False
+    session: Session, host: str, port: int, slots: int, how: Greeting, *, quiet: bool = False
 ) -> int:
     from remit.entrypoints import serve as serving
 
     def ready(url: str) -> None:
         # A thread, because the greeting asks the instance that is about to serve it.
         greeting = threading.Thread(
-            target=_greet, args=(session, url, browse), name="welcome", daemon=True
+            target=_greet, args=(session, url, how), name="welcome", daemon=True
         )
         if not quiet:
             greeting.start()
@@ -160,21 +186,30 @@ def _serve(
     )
 
 
-def _greet(session: Session, url: str, browse: bool) -> None:
+def _greet(session: Session, url: str, how: Greeting) -> None:
     try:
-        welcome(session, url, os.getpid(), browse)
+        welcome(session, url, os.getpid(), how)
         sys.stdout.flush()
     except (RemitError, OSError) as error:
         output.note(f"Remit is running at {url}, but the welcome failed: {error}")
 
 
-def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
-    """Say where the instance is and what to do next."""
+def welcome(session: Session, url: str, pid: int, how: Greeting) -> None:
+    """Say where the instance is and what to do next, and then whether the model answers."""
+    token = session.settings.board_token_file.read_text().strip()
+    with closing(Client(url, token)) as client:
+        if how.model is not None:
+            named_model.give(client, how.model)
+        _say_welcome(session, client, url, pid, how)
+
+
+def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Greeting) -> None:
     token_file = session.settings.board_token_file
-    with closing(Client(url, token_file.read_text().strip())) as client:
-        link = _link(client, url)
-        first = first_agent.look(client)
-        spending = _daily_limit(client)
+    link = _link(client, url)
+    first = first_agent.look(client)
+    spending = _daily_limit(client)
+    # What is written as one document can say it only when it is known.
+    tried = first_agent.try_out(client, first) if session.as_json and how.try_out else None
     restored = list(process.holder(session.settings).restored)
     answer = {
         "url": url,
@@ -185,6 +220,7 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
         "can_work": first.can_work,
         "sentence": first.sentence,
         "spending": spending[0] if spending else None,
+        "tried": tried,
         "restored": restored,
     }
 
@@ -203,8 +239,18 @@ def welcome(session: Session, url: str, pid: int, browse: bool) -> None:
         )
 
     session.show(answer, draw)
-    if browse:
+    if how.browse:
         _browse(link)
+    if how.try_out and not session.as_json:
+        sys.stdout.flush()
+        _say_tried(first_agent.try_out(client, first))
+
+
+def _say_tried(tried: dict[str, Any] | None) -> None:
+    if tried is not None:
+        output.say(f"Tried: {tried['sentence']}")
+        if tried["nextStep"]:
+            output.say(f"  next: {tried['nextStep']}")
 
 
 def _daily_limit(client: Client) -> list[str]:
