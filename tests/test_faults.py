@@ -406,6 +406,23 @@ def test_an_agent_of_which_everything_fails_for_a_day_is_for_a_person(
 
 
 @pytest.mark.requirement("FX-06")
+def test_what_a_run_had_made_when_it_was_lost_is_gone_on_with(
+    company: Company, clock: VirtualClock
+) -> None:
+    """Its mandate waits for the parts, and of the parts nobody else knows."""
+    dev = worker(company)
+    part = company.call(dev.caller, outcomes.create, parent=dev.id, title="Whole")["id"]
+    run = claim(company, dev)
+    for number in range(2):
+        company.call(run.caller, outcomes.create, parent=part, title=f"Part {number}")
+    end(company, run, "lost", exit_reason="lost", error="the instance stopped")
+    clock.advance(HOUR)
+    company.call(as_system(), claiming.sweep, company=company.id)
+    again = claim(company, dev)
+    assert "Part 0" in company.call(as_system(), claiming.briefing, run=again.id)["situation"]
+
+
+@pytest.mark.requirement("FX-06")
 def test_two_failures_with_days_of_nothing_between_them_are_not_failing_all_the_time(
     small: Company, clock: VirtualClock
 ) -> None:

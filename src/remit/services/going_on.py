@@ -1,6 +1,6 @@
-"""What becomes of outcomes when a run of their owner ended well.
+"""What becomes of outcomes when a run of their owner ended.
 
-What the run was shown is seen. What it left, and could still be worked on, is not due again by
+What a run that ended well was shown is seen. What it left, and could still be worked on, is not due again by
 itself: a run that got on is followed by a few nudges at growing pauses, and what does not move
 after that is reviewed a few times; then whoever judges it is told, once.
 """
@@ -50,6 +50,14 @@ def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) 
         if outcome.id not in nudged and (outcome.look_at is None or outcome.look_at <= ctx.now):
             review_later(ctx, outcome)
     return nudges
+
+
+def keep_what_failed(ctx: Context, run: Run) -> None:
+    """A run that failed is tried again for what was due; what it had made by then, nobody else
+    knows of, so that is looked at as well."""
+    for outcome in ctx.tx.all(due.LEFT_ALONE, agent=run.agent_id, now=ctx.now, limit=MOST_LEFT):
+        if outcome.look_at is None and outcome.reviews == 0:
+            _look(ctx, outcome, ctx.now + NUDGES[0], Look.NUDGE, 0)
 
 
 def review_later(ctx: Context, outcome: Outcome) -> None:

@@ -148,6 +148,8 @@ def release(
         # It was begun by hand; whatever it left is to be seen to as ever.
         if ended is RunStatus.COMPLETED:
             going_on.plan(ctx, run, nudges=0, progress=progress, at_once=run.goes_on and progress)
+        elif ended is not RunStatus.CANCELLED:
+            going_on.keep_what_failed(ctx, run)
         if ended is not RunStatus.CANCELLED:
             waking.wake(ctx, agent.id, "something is left to do")
         return
@@ -158,6 +160,8 @@ def release(
     if ended is RunStatus.COMPLETED or after.was_cut:
         at_once = (run.goes_on or after.was_cut) and progress
         nudges = going_on.plan(ctx, run, nudges=nudges, progress=progress, at_once=at_once)
+    elif ended is not RunStatus.CANCELLED:
+        going_on.keep_what_failed(ctx, run)
     again = after.again and _is_due(ctx, agent)
     pause = pause_after(after.failures)
     if again and ended is RunStatus.COMPLETED and not progress and not _is_newer(lease, seen):
