@@ -241,11 +241,15 @@ class Brain:
         below = [
             one
             for one in self.reports
-            if self.week.is_at_work(one) and one.quirk != "answers in text"
+            if self.week.is_at_work(one)
+            and one.quirk != "answers in text"
+            # Who needs ten runs for each wish is not given every one.
+            and not (one.quirk == "plans ten parts" and one.did["wishes"] >= 3)
         ]
         twins = [one for one in below if one.quirk == "waits for its twin"]
         chosen = twins or ([self.week.chance.choice(below)] if below else [])
         for one in chosen:
+            one.did["wishes"] += 1
             title = f"wish {number} for {one.name}"
             part = turn.call("outcome_create", parent_id=outcome["id"], title=title)
             turn.call("delegate", outcome_id=part["id"], to=one.member.address)
