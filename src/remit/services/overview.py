@@ -18,6 +18,7 @@ from remit.services import approval_engine, ledger, lookup, views
 from remit.services.command import Context, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import without_secrets
+from remit.services.verbs import Added
 from remit.store import agents as agent_statements
 from remit.store import events as event_log
 from remit.store import governance
@@ -123,7 +124,7 @@ def happened_to(
     return [views.event(event) for event in found]
 
 
-@query("overview.may_test")
+@query("overview.may_test", Added("agent", None))
 def may_test(
     ctx: Context, *, company: str | None, agent: str | None = None
 ) -> tuple[str, dict[str, Any] | None]:
