@@ -22,6 +22,7 @@ from remit.services import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
+from tests.agents.fake_anthropic import FakeAnthropic
 from tests.agents.fake_model import Say, Step, Use
 from tests.real_programs import (
     KEY,
@@ -100,6 +101,46 @@ def test_a_wish_is_worked_on_and_answered_in_a_new_conversation(
             assert len(tools) == 10
             assert len(json.dumps(tools, separators=(",", ":"))) / 4 <= 1_500
             assert "the tools that are listed to you and no others" in prompt_of(fake.requests[0])
+
+    asyncio.run(story())
+
+
+#: Of Claude's first request, about; half of them are Claude's own.
+MOST_TOKENS = 9_500
+#: Tools of Claude that would do what Remit does, past its record and its rights.
+RIVALS = {"Agent", "Task", "Workflow", "SendMessage", "ListAgents", "ScheduleWakeup", "CronCreate"}
+
+
+@pytest.mark.requirement("FX-18")
+@pytest.mark.parametrize(
+    ("kind", "named"), [("claude", None), ("codex", None), ("codex", "gpt-5.5")]
+)
+def test_the_models_that_programs_take_by_default_use_the_tools(
+    kind: str, named: str | None, tmp_path: Path
+) -> None:
+    """To these Codex does not list the tools of a server; they are told how to call them."""
+
+    async def story() -> None:
+        command(kind)
+        with model(kind, story_of(kind, "It is green.")) as fake:
+            async with stage(tmp_path) as at:
+                given = {**config(kind, fake), "model": named}
+                given.pop("tools", None)
+                await at.cast(kind, given)
+                await at.send("What colour is grass?")
+                await worked(at, 1)
+                assert fake.failures == []
+                assert "It is green." in await at.mail()
+        if isinstance(fake, FakeAnthropic):
+            listed = set(fake.tools())
+            assert {"Read", "Edit", "Write", "Bash", "mcp__remit__mail_send"} <= listed
+            assert not listed & RIVALS
+            first = json.dumps(fake.requests[0], separators=(",", ":"), ensure_ascii=False)
+            assert len(first) / 4 < MOST_TOKENS
+        else:
+            told = prompt_of(fake.requests[0])
+            assert "tools.mcp__remit__" in told
+            assert "search for remit" in told
 
     asyncio.run(story())
 

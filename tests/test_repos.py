@@ -834,7 +834,7 @@ def test_an_agent_lists_and_clones_through_its_tool(remote: Remote, tmp_path: Pa
                 agent.call("repo_clone", name="site")
             site.call(site.board, grants.give, **here, **wish)
             (listed,) = agent.call("repo_clone")["repos"]
-            assert listed == {"name": "site", "url": remote.url, "ref": None, "mode": "allow"}
+            assert listed == {"name": "site", "url": remote.url, "mode": "allow"}
             answer = agent.call("repo_clone", name="site", dir="work/site", ref="main")
             assert answer["path"] == str(run.workspace / "work/site")
             assert git(run.workspace / "work/site", "rev-parse", "HEAD") == answer["commit"]

@@ -34,7 +34,15 @@ Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
 #: Agents, goals and timers of its own, and what only a person at a screen can use.
-RIVAL_FEATURES = ("multi_agent", "goals", "sleep_tool", "apps", "browser_use", "computer_use")
+RIVAL_FEATURES = (
+    "multi_agent",
+    "multi_agent_v2",
+    "goals",
+    "sleep_tool",
+    "apps",
+    "browser_use",
+    "computer_use",
+)
 
 
 class CodexConfig(PricedSettings, RunSettings):

@@ -20,6 +20,12 @@ from remit.adapters.settings import Prices
 from remit.errors import Unsupported
 
 _KEY = "OPENAI_API_KEY"
+#: Codex lists a server's tools to few models; to others only that there is a server named remit.
+_HOW_TO_CALL = (
+    "The tools of remit may not be listed to you. In `exec` call them like `text(await "
+    "tools.mcp__remit__mail_inbox({}))`, and `ALL_TOOLS` describes them; where there is "
+    "`tool_search`, search for remit."
+)
 #: Of the worker's environment; Codex itself is told by a setting.
 ADDRESS = "OPENAI_BASE_URL"
 #: Without these `codex exec` would not even begin.
@@ -112,7 +118,7 @@ def _remit(context: RunContext) -> dict[str, Any]:
         "mcp_servers.remit.startup_timeout_sec": 30,
         "mcp_servers.remit.tool_timeout_sec": 180,
         "mcp_servers.remit.default_tools_approval_mode": "approve",
-        "developer_instructions": context.instructions,
+        "developer_instructions": f"{context.instructions}\n{_HOW_TO_CALL}",
     }
 
 
