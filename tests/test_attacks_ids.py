@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from remit.errors import NotFound, Refused
-from remit.ids import random_name
+from remit.ids import random_name, short
 from remit.services import lookup
 from remit.testing import ScriptedAgent
 from tests.attack_stage import UUID, Estate, Stage, absent, estate, leaves, planted, same, staged
@@ -108,6 +108,8 @@ _NOBODY = absent()
 def like(reference: str) -> str:
     """Something of the same form that does not exist."""
     head, colon, rest = reference.rpartition(":")
+    if re.fullmatch(r"[0-9a-f]{12}", rest):
+        return f"{head}{colon}{_NOBODY[-12:]}"
     if not re.fullmatch(r"[0-9a-f-]{20,36}", rest):
         rest = rest.replace("their", "absent").replace("Theirs", "Absent")
         return f"{head}{colon}{rest}"
@@ -128,6 +130,7 @@ def references(stage: Stage, who: str) -> dict[str, str]:
     for kind in ("agent", "file", "outcome", "message"):
         # Long enough to be this one and no other.
         found[f"beginning of the {kind}"] = stage.theirs.ids[kind][:28]
+        found[f"short id of the {kind}"] = short(stage.theirs.ids[kind])
     return found
 
 

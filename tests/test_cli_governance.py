@@ -1,11 +1,18 @@
 """Governance on the command line: child processes against a real instance."""
 
+import contextlib
 import json
+import os
+import pty
 import re
+import select
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from remit.testing import ScriptedAgent
 from tests.test_cli import Home, only, refused, remit
 
 __all__ = ["only", "remit"]  # fixtures
@@ -54,7 +61,7 @@ def test_a_hire_is_shown_sent_back_revised_and_approved(firm: Firm) -> None:
     assert "  adapterConfig.env.API_KEY: ***REDACTED***\n" in shown
     assert "  prompt:\n    Draw.\n    Well.\n" in shown
     assert SECRET not in shown
-    assert f"remit approval approve|reject|revise {asked['id'][:13]}" in shown
+    assert f"remit approval approve|reject|revise {asked['id'][-12:]}" in shown
 
     back = board("approval", "revise", short, "--note", "With what?")
     assert back.out == "hire designer as designer (Designs): revision requested.\n"
@@ -105,7 +112,8 @@ def test_a_company_that_does_not_ask_hires_at_once(firm: Firm) -> None:
     board = firm.home
     changed = board("company", "set", "--approve-hires", "no", "--approve-config", "no")
     assert "take effect at once" in changed.out
-    assert firm.chief("agent", "hire", "ready").out == "ready is idle and can be given work.\n"
+    said = firm.chief("agent", "hire", "ready").out
+    assert said == 'ready is idle and can be given work.\n  remit send ready "…"\n'
     proposed = firm.chief("agent", "set", "worker", "title=Senior", "--propose")
     assert proposed.out == "worker was changed.\n"
     board("company", "set", "--chat-provider", "anthropic", "--chat-model", "large")
@@ -200,7 +208,118 @@ def test_adapters_are_listed_explained_and_tried(firm: Firm) -> None:
 
 def test_an_approval_that_is_not_there_is_not_found(firm: Firm) -> None:
     refused(firm.home("approval", "show", "0" * 12), 3, "approval")
-    refused(firm.home("approval", "show", "x"), 1, "id")
+    refused(firm.home("approval", "show", "x"), 3, "concerns 'x'")
+
+
+def tool(home: Home, name: str, /, **arguments: object) -> dict[str, Any]:
+    """An agent calls a tool."""
+    url = home.json("status")["url"]
+    with ScriptedAgent(url, home.environment["REMIT_TOKEN"]) as agent:
+        return agent.call(name, **arguments)
+
+
+def typed(home: Home, answer: str, *arguments: str) -> tuple[int, str]:
+    """A command at a terminal where somebody answers its question; its code, and what is seen."""
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        home.command(*arguments),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**home.environment, "TERM": "dumb"},
+        start_new_session=True,
+    ) as process:
+        try:
+            os.close(terminal)
+            os.write(main, answer.encode())
+            seen = b""
+            with contextlib.suppress(OSError):  # the other end is closed
+                while select.select([main], [], [], 60)[0]:
+                    seen += os.read(main, 65536)
+            os.close(main)
+            return process.wait(60), seen.decode()
+        finally:
+            process.kill()
+
+
+def test_the_only_request_is_shown_and_asked_about(firm: Firm) -> None:
+    board = firm.home
+    assert board("approve").out == "Nothing waits for a decision.\n"
+    ann = firm.hire("ann", "--purpose", "Draw what is asked for")
+    nobody_there = board("approve")
+    assert nobody_there.code == 2
+    assert "asks to hire ann as general" in nobody_there.out
+    assert f"remit approve {ann[-12:]}" in nobody_there.err
+    refused(board("approve", "--json"), 2, "needs ID or AGENT")
+    code, seen = typed(board, "n\n", "reject")
+    assert code == 1
+    assert "Nothing is decided." in seen
+    assert board.json("approval", "show", ann)["status"] == "pending"
+    code, seen = typed(board, "y\n", "approve")
+    assert (code, "Approve this?" in seen) == (0, True)
+    assert "hire ann as general: approved." in seen
+    assert board.json("approval", "show", ann)["status"] == "approved"
+
+
+def test_a_request_goes_by_whom_it_concerns(firm: Firm) -> None:
+    board = firm.home
+    ann, bob = firm.hire("ann"), firm.hire("bob")
+    several = board("approve")
+    assert (several.code, len(several.out.splitlines())) == (2, 3)
+    assert "2 requests wait" in several.err
+    both = board("approval", "approve", "chief")
+    refused(both, 2, "Several requests concern chief")
+    assert ann[-12:] in both.err
+    assert bob[-12:] in both.err
+    assert board("approval", "show", "Ann").out.startswith("chief asks to hire ann")
+    assert board("approve", "ann", "--note", "Welcome").out == "hire ann as general: approved.\n"
+    assert board.json("approval", "show", "ann")["decision_note"] == "Welcome"
+    refused(board("approve", "ann"), 3, "concerns 'ann'")
+    assert board("reject", "chief").out == "hire bob as general: rejected.\n"
+    refused(board("approve", "worker"), 3, "concerns 'worker'")
+
+
+def test_a_hire_says_what_one_says_yes_to(firm: Firm) -> None:
+    file = firm.home.json("kb", "create", "Brand", stdin=b"Blue.")["id"]
+    firm.home.json("grant", "give", "chief", f"kb_file:{file}", "read")
+    grant = {"resource": f"kb_file:{file}", "level": "read"}
+    tool(firm.chief, "hire_agent", name="ann", purpose="Draw what is asked for", grants=[grant])
+    shown = firm.home("approval", "show", "ann").out
+    for line in (
+        "mandate: Draw what is asked for",
+        "budget: none: unlimited",
+        f"  read on kb_file:{file[-12:]}",
+        "may hire: no",
+    ):
+        assert f"\n  {line}\n" in shown, shown
+
+
+def test_names_stand_for_ids_where_one_thing_is_meant(firm: Firm) -> None:
+    board = firm.home
+    made = board("outcome", "create", "Launch the site", "--parent", "chief").out.splitlines()
+    id_ = re.fullmatch(r"Created ([0-9a-f]{12}): Launch the site .* which chief owns\.", made[0])
+    assert id_ is not None
+    assert made[1].startswith(f"Next: remit outcome delegate {id_[1]} --to ")
+    assert board.json("outcome", "show", "launch the SITE")["id"].endswith(id_[1])
+    assert "version" in board("-v", "outcome", "update", "Launch the site", "--urgent").out
+    board.json("outcome", "create", "Launch the site", "--parent", "worker")
+    refused(board("outcome", "show", "Launch the site"), 2, "Several match")
+    assert board("outcome", "close", id_[1], "no").out == "Launch the site: closed.\n"
+    assert board.json("outcome", "show", "Launch the site")["owner_id"]
+    stored = board("kb", "create", "A plan", stdin=b"x").out
+    assert re.match(r"Stored kb://[0-9a-f]{12}, 1 B: A plan\nNext: remit send ", stored)
+    assert board("kb", "cat", "a plan").out == "x"
+    given = board("grant", "give", "worker", "kb_file:A plan", "read").out.splitlines()
+    assert re.fullmatch(r"worker has read on kb_file:[0-9a-f]{12}\.", given[0])
+    assert board(*given[1].split()[1:4]).out == "Revoked 1 grant.\n"
+    created = board("agent", "create", "ann", "--boss", "chief", "--adapter", "scripted").out
+    assert created.splitlines()[0] == "ann is there, reports to chief and is run by scripted."
+    assert len(created.splitlines()) == 2
+    assert "may hire" in board("agent", "create", "bob", "--boss", "chief", "-v").out
+    asked = tool(firm.chief, "ask", question="Which?")
+    assert board("question", "answer", "chief", "This.").out == "Answered; chief gets it as mail.\n"
+    assert board.json("question", "list", "--all")[0]["id"] == asked["id"]
+    refused(board("question", "answer", "chief", "That."), 3, "asks nothing")
 
 
 def test_what_others_wrote_cannot_steer_the_terminal(firm: Firm) -> None:
@@ -264,7 +383,9 @@ def test_accepting_says_who_ends_and_reopening_who_is_back(firm: Firm) -> None:
     board.json("agent", "create", "helper", "--boss", "writer", "--adapter", "scripted")
     writer = board.json("agent", "show", "writer")["id"]
     said = board("outcome", "accept", writer).out.splitlines()[-1]
-    assert said == f"Ends writer and 1 below; `remit outcome reopen {writer}` brings them back."
+    assert (
+        said == f"Ends writer and 1 below; `remit outcome reopen {writer[-12:]}` brings them back."
+    )
     back = board("outcome", "reopen", writer).out.splitlines()[-1]
     assert back == "Back at work: writer, helper, with new credentials and a new session."
     assert board.json("agent", "show", "helper")["status"] == "idle"

@@ -1,5 +1,8 @@
 """Every command explains itself, is in the reference, and takes the shared options."""
 
+import re
+import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +12,7 @@ import pytest
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.commands.login import keep
-from remit.entrypoints.cli.main import COMMANDS, cli
+from remit.entrypoints.cli.main import ADVICE, ALIASES, COMMANDS, cli
 from tests.test_cli import Home, refused
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -84,6 +87,10 @@ def test_the_overview_and_the_version_need_nothing(tmp_path: Path) -> None:
         (["event", "tail", "--after", "x"], "--after"),
         (["login", "--show", "x"], "--show"),
         (["demo", "--speed", "x"], "--speed"),
+        (["why", "nonsense"], "'nonsense' is not an id"),
+        (["read", "nonsense"], "'nonsense' is not an id"),
+        (["job", "show", "nonsense"], "'nonsense' is not an id"),
+        (["grant", "revoke", "nonsense"], "'nonsense' is not an id"),
     ],
 )
 def test_a_wrong_command_line_is_exit_code_2(
@@ -116,15 +123,99 @@ def test_values_are_kept_in_any_settings_file(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["remit.toml"]
 
 
-def test_short_ids_stay_apart() -> None:
-    close = ["01a1dead-6a98-724d-a6d3-4bae5ac4614c", "01a1dead-6a98-724e-a6d3-4bae5ac4614c"]
-    assert set(output.short_ids(close).values()) == {"01a1dead-6a98-724d", "01a1dead-6a98-724e"}
-    assert output.short_ids(close[:1] * 2) == {close[0]: "01a1dead-6a98"}
-    assert output.short_ids([]) == {}
-    assert output.short_resources([f"kb_file:{close[0]}", "full_access"]) == [
-        "kb_file:01a1dead-6a98",
-        "full_access",
-    ]
+def test_the_ids_in_a_text_are_shown_short() -> None:
+    command = "remit grant give ann kb_file:01a1dead-6a98-724d-a6d3-4bae5ac4614c read"
+    assert output.shortened(command) == "remit grant give ann kb_file:4bae5ac4614c read"
+    assert output.shortened("full_access") == "full_access"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("ls", "agent list"),
+        ("agents", "agent list"),
+        ("agent ls", "agent list"),
+        ("agent get", "agent show"),
+        ("user create", "user add"),
+        ("ps", "run list"),
+        ("logs", "run tail"),
+        ("approvals", "approval list"),
+        ("files", "kb list"),
+        ("companies", "company list"),
+    ],
+)
+def test_names_of_other_programs_are_understood(tmp_path: Path, typed: str, meant: str) -> None:
+    asked = Home(tmp_path)("help", *typed.split())
+    assert asked.out == Home(tmp_path)(*meant.split(), "--help").out
+    assert asked.out.startswith(f"Usage: remit {meant} ")
+
+
+def test_every_alias_leads_to_a_command_and_hides_none() -> None:
+    for name, path in ALIASES.items():
+        assert f"remit {' '.join(path)}" in ALL
+        assert f"remit {name}" not in ALL
+    for advice in ADVICE.values():
+        for command in re.findall(r"`remit ([a-z ]+)", advice):
+            assert f"remit {command.strip()}" in ALL
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("sned", "'send'"),
+        ("agnet", "'agent'"),
+        ("inbx", "'inbox'"),
+        ("rm", "remit agent terminate NAME"),
+        ("delete", "remit agent terminate NAME"),
+        ("agent rm", "`remit agent terminate`"),
+        ("outcome delete", "`remit outcome close`"),
+        ("agent lst", "'list'"),
+        ("help agnet", "'agent'"),
+        ("help version more", "no commands"),
+    ],
+)
+def test_what_is_not_a_command_is_answered_with_what_could_be(
+    tmp_path: Path, typed: str, hint: str
+) -> None:
+    refused(Home(tmp_path)(*typed.split()), 2, hint)
+
+
+def test_bash_completes_commands(tmp_path: Path) -> None:
+    """Really: the script is read by a bash, which then asks this command line."""
+    home = Home(tmp_path)
+    script = home("completion", "bash").out
+    (tmp_path / "remit").write_text(
+        f'#!/bin/sh\nexec {shlex.join(home.command(warnings=False))} "$@"\n'
+    )
+    (tmp_path / "remit").chmod(0o755)
+    told = (
+        script
+        + """
+    COMP_WORDS=(remit outcome re) COMP_CWORD=2 COMPREPLY=()
+    _remit_completion remit && printf '%s\\n' "${COMPREPLY[@]}"
+    complete -p remit
+    """
+    )
+    path = f"{tmp_path}:{home.environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "--noprofile", "-c", told],
+        capture_output=True,
+        text=True,
+        env={**home.environment, "PATH": path},
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    *words, registered = done.stdout.splitlines()
+    assert sorted(words) == ["reclaim", "reopen", "return"]
+    assert registered.endswith("-F _remit_completion remit")
+
+
+def test_other_shells_have_a_script_of_their_own(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert home("completion", "zsh").out.startswith("#compdef remit")
+    assert "complete --no-files --command remit" in home("completion", "fish").out
+    refused(home("completion", "tcsh"), 2, "tcsh")
 
 
 def test_a_table_is_drawn_for_a_terminal(

@@ -1,7 +1,15 @@
 """The organisation on the command line: child processes against a real instance."""
 
+import json
+import os
+import pty
 import re
+import select
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -147,14 +155,70 @@ def test_outcomes_of_a_named_company_go_by_short_ids(remit: Home, staffed: Home)
     refused(remit(*there, "outcome", "show", "0123456789ab"), 3, "outcome")
 
 
+def test_a_list_is_watched_until_it_is_interrupted(staffed: Home) -> None:
+    with staffed.start("outcome", "list", "--owner", "left", "--watch", "--json") as watching:
+        try:
+            assert watching.stdout is not None
+            first = json.loads(watching.stdout.readline())
+            assert first["title"] == "See to the left"
+            staffed.json("outcome", "create", "News", "--parent", "left")
+            seen = [first]
+            while seen[-1]["title"] != "News":
+                seen.append(json.loads(watching.stdout.readline()))
+            # What is as it was is not said again.
+            assert all(one not in seen[:number] for number, one in enumerate(seen))
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(60) == 0
+        finally:
+            watching.kill()
+
+
+def test_a_screen_is_drawn_anew_when_something_happens(staffed: Home) -> None:
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        staffed.command("agent", "list", "--watch"),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**staffed.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"},
+        start_new_session=True,
+    ) as process:
+        try:
+            os.close(terminal)
+            seen, renamed, end = "", False, time.monotonic() + 60
+            while "newcomer" not in seen and time.monotonic() < end:
+                if select.select([main], [], [], 1)[0]:
+                    seen += os.read(main, 65536).decode(errors="replace")
+                if "Ctrl-C ends it." in seen and not renamed:
+                    renamed = staffed("agent", "set", "left", "name=newcomer").code == 0
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    os.close(main)
+    assert seen.count("\x1b[2J") >= 2
+    assert "newcomer" in seen
+
+
+def test_the_example_of_a_company_is_applied_as_it_is(only: Home) -> None:
+    file = str(Path(__file__).parent.parent / "examples" / "company.toml")
+    tried = only("apply", file, "--dry-run").out
+    assert "+ agent author" in tried
+    assert tried.endswith("4 to create, 1 to change, 0 unchanged.\n")
+    assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
+    assert only("apply", file).out.endswith("4 created, 1 changed, 0 unchanged.\n")
+    assert names(only) == ["└── ceo", "    └── editor", "        └── author"]
+    assert only("apply", file).out.endswith("There is nothing to do.\n")
+
+
 # Agents and the tree
 
 
 @pytest.mark.requirement("AG-93")
 def test_agents_are_paused_resumed_and_their_logs_read(staffed: Home) -> None:
-    assert staffed("agent", "pause", "left").out == "left is paused.\n"
+    assert staffed("agent", "pause", "left").out.startswith("left is paused; `remit agent resume")
     assert "└── left (general) paused" in staffed("org", "tree").out.replace("├", "└")
-    assert staffed("agent", "resume", "left").out == "left is idle.\n"
+    assert staffed("agent", "resume", "left").out.startswith("left is resumed; ")
     refused(staffed("agent", "resume", "left"), 4, "not paused")
     assert staffed("agent", "logs", "left").out == "Its runs have said nothing yet.\n"
     assert staffed.json("agent", "logs", "left") == []

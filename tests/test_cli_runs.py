@@ -199,10 +199,10 @@ def test_an_agent_is_stopped_started_restarted_and_aborted(quiet: Home) -> None:
     hire(quiet, "busy", "echo here; exec sleep 1000")
     first = running(quiet, "busy")
     assert quiet("agent", "why-idle", "busy").out == "busy: It is running.\n"
-    assert quiet("agent", "stop", "busy").out == "busy is paused.\n"
+    assert quiet("agent", "stop", "busy").out.startswith("busy is stopped; ")
     assert quiet.json("run", "show", first)["status"] == "cancelled"
     assert quiet.json("agent", "why-idle", "busy")["reason"] == "paused"
-    assert quiet("agent", "start", "busy").out == "busy is idle.\n"
+    assert quiet("agent", "start", "busy").out.startswith("busy is started: ")
     refused(quiet("agent", "start", "busy"), 4, "not paused")
     quiet("agent", "wake", "busy", "go on")
     second = running(quiet, "busy")

@@ -923,7 +923,7 @@ def test_the_beginning_of_an_id_means_what_the_caller_can_see(company: Company) 
         assert shown["id"] == sent["id"]
         done = company.call(member.caller, inbox.acknowledge, ids=[prefix])
         assert done["acknowledged"] == [sent["id"]]
-    assert refusal(company, company.ceo.caller, threads.show, message=prefix) == "invalid"
+    assert refusal(company, company.ceo.caller, threads.show, message=prefix) == "ambiguous"
 
 
 @pytest.mark.requirement("HH-17")

@@ -206,7 +206,7 @@ def test_the_beginning_of_an_id_is_enough_for_those_concerned(company: Company) 
     assert asked(company, peer.caller) == [("open", None)]
     assert (
         refusal(company, company.ceo.caller, questions.answer, question=prefix, answer="x")
-        == "invalid"
+        == "ambiguous"
     )
     company.call(company.ceo.caller, questions.answer, question=theirs["id"][:18], answer="x")
 

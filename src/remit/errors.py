@@ -2,6 +2,7 @@
 
 RemitError                code                what the caller should think
 ├── BadInput              invalid             fix the arguments
+│   ├── NotAnId           invalid             give an id, or a part of one
 │   └── TooLarge          too_large           send less
 ├── Unauthenticated       unauthenticated     present a valid token
 ├── Refused               <reason code>       not allowed; the decision says why
@@ -55,6 +56,10 @@ class BadInput(RemitError):
     code = "invalid"
     status = 422
     next_step = "Correct the arguments and call again."
+
+
+class NotAnId(BadInput):
+    """What should be an id, or a part of one, can be none."""
 
 
 class TooLarge(BadInput):

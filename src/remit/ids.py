@@ -1,6 +1,8 @@
 """Ids and randomness: the only module that makes either.
 
-Ids are UUIDv7, so they sort by the time they were made. Each kind of id is its own type.
+Ids are UUIDv7, so they sort by the time they were made. Each kind of id is its own type. People
+see the last twelve digits, which are random. The first ones are the time, and the same in all that
+was made together.
 """
 
 from __future__ import annotations
@@ -9,13 +11,13 @@ import hashlib
 import re
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from threading import Lock
 from typing import NewType
 
 from remit.clock import Clock, SystemClock
-from remit.errors import BadInput
+from remit.errors import BadInput, NotAnId
 
 CompanyId = NewType("CompanyId", str)
 UserId = NewType("UserId", str)
@@ -41,12 +43,16 @@ BindingId = NewType("BindingId", str)
 WaitId = NewType("WaitId", str)
 SubmissionId = NewType("SubmissionId", str)
 
-#: A prefix of an id that a person may type instead of the whole.
-SHORTEST_PREFIX = 8
+#: So many digits of an id, from its beginning or at its end, may stand for the whole.
+SHORTEST_PART = 8
+#: So many digits at the end of an id are shown in lists: 48 random bits, which no two share.
+SHORT = 12
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HEX = re.compile(r"[0-9a-f]+")
 _COUNTER_BITS = 12
+#: So many candidates are named when there are several.
+_MOST_SHOWN = 5
 
 
 #: So many random bits.
@@ -85,21 +91,50 @@ def is_id(text: str) -> bool:
 
 
 def looks_like_id(text: str) -> bool:
-    """Whether a text could be meant as an id or the beginning of one."""
+    """Whether a text could be meant as an id or a part of one."""
     bare = text.lower().replace("-", "")
-    return SHORTEST_PREFIX <= len(bare) <= 32 and _HEX.fullmatch(bare) is not None
+    return SHORTEST_PART <= len(bare) <= 32 and _HEX.fullmatch(bare) is not None
 
 
 def normalise(text: str) -> str:
-    """A whole id or a leading part of one, in the form it is stored."""
+    """A whole id or a part of one, written as if it were the beginning."""
     bare = text.strip().lower().replace("-", "")
-    if not SHORTEST_PREFIX <= len(bare) <= 32 or not _HEX.fullmatch(bare):
-        raise BadInput(
+    if not SHORTEST_PART <= len(bare) <= 32 or not _HEX.fullmatch(bare):
+        raise NotAnId(
             f"{text[:60]!r} is not an id.",
-            f"Give a UUID or at least its first {SHORTEST_PREFIX} hex digits.",
+            f"Give the short id that a list shows, or at least {SHORTEST_PART} digits of the id.",
         )
     cuts = [bare[:8], bare[8:12], bare[12:16], bare[16:20], bare[20:]]
     return "-".join(cut for cut in cuts if cut)
+
+
+def short(id_: str) -> str:
+    """An id as people see and type it: always the same, wherever it is shown."""
+    return id_[-SHORT:]
+
+
+def ending(text: str) -> str | None:
+    """The end of an id that a text can be: a short id, or the last digits of one."""
+    bare = normalise(text).replace("-", "")
+    return bare if len(bare) <= SHORT else None
+
+
+def begins_or_ends(id_: str, text: str) -> bool:
+    """Whether a text that `normalise` takes is the beginning or the end of an id."""
+    last = ending(text)
+    return id_.startswith(normalise(text)) or (last is not None and id_.endswith(last))
+
+
+def several(sentence: str, candidates: Sequence[str]) -> BadInput:
+    """What to answer when that which was named can be any of these."""
+    shown = ", ".join(candidates[:_MOST_SHOWN])
+    left = len(candidates) - _MOST_SHOWN
+    return BadInput(
+        f"{sentence}: {shown}{f' and {left} more' if left > 0 else ''}.",
+        "Name one of them, or give more digits.",
+        code="ambiguous",
+        details={"candidates": list(candidates)},
+    )
 
 
 class TokenKind(StrEnum):

@@ -8,7 +8,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
-from remit.ids import is_id, normalise
+from remit.ids import ending, is_id, normalise
 from remit.model.event import Event
 from remit.model.mail import Message
 from remit.model.principal import ActorKind
@@ -20,6 +20,7 @@ from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store import runs as run_statements
+from remit.store.endings import ENDINGS
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 #: A walk longer than this means that something is wrong with the data.
@@ -177,8 +178,12 @@ def _find(ctx: Context, text: str) -> Event:
         except NotFound:
             raise NotFound("There is no such event.") from None
         return found
-    lookup.company_of_caller(ctx, None)
-    high = prefix + lookup.AFTER
-    return lookup.only(
-        ctx.tx.all(log.EVENTS_BY_PREFIX, company=ctx.company, low=prefix, high=high), "event"
-    )
+    lookup.enter_by(ctx, "event", prefix)
+    events = lookup.matching(ctx, "event", log.EVENTS_BY_PREFIX, prefix)
+    last = ending(prefix)
+    if not events and last is not None:
+        # What an outcome's list shows of its id leads to the event that made it.
+        ids = ctx.tx.all(ENDINGS["outcome"], company=ctx.company, ending=f"%{last}")
+        made = (_first(ctx, f"outcome:{one}", 1 << 62) for one in ids)
+        events = [one for one in made if one is not None]
+    return lookup.only(events, "event")

@@ -457,16 +457,12 @@ def _grant(ctx: Context, text: str, company: str | None) -> Grant:
     prefix = normalise(text.removeprefix("grant:"))
     found = ctx.tx.one(statements.GRANT_ANYWHERE, grant=prefix) if company is None else None
     if found is None:
-        lookup.company_of_caller(ctx, company)
-        return lookup.only(
-            ctx.tx.all(
-                statements.GRANTS_BY_PREFIX,
-                company=ctx.company,
-                low=prefix,
-                high=prefix + lookup.AFTER,
-            ),
-            "grant",
-        )
+        if company is None:
+            lookup.enter_by(ctx, "grant", prefix)
+        else:
+            lookup.company_of_caller(ctx, company)
+        found_so = lookup.matching(ctx, "grant", statements.GRANTS_BY_PREFIX, prefix)
+        return lookup.only(found_so, "grant")
     try:
         ctx.enter(found.company_id)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Finding what a caller named: by id, by the first digits of one, or by name."""
+"""Finding what a caller named: by id, by the first or last digits of one, or by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from remit.authority import Action, Relation
 from remit.errors import BadInput, NotFound
-from remit.ids import AgentId, is_id, normalise
+from remit.ids import AgentId, begins_or_ends, ending, is_id, normalise, several
 from remit.model.agent import Agent
 from remit.model.approval import Approval
 from remit.model.decision import Decision, Effect
@@ -31,6 +31,7 @@ from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import waits as wait_statements
 from remit.store.database import Transaction
+from remit.store.endings import ENDINGS
 from remit.store.statement import Statement
 
 T = TypeVar("T")
@@ -46,8 +47,44 @@ def only(found: list[T], what: str) -> T:
     if not found:
         raise NotFound(f"There is no such {what}.")
     if len(found) > 1:
-        raise BadInput(f"Several match that {what} id.", "Give more of its digits.")
+        ids = [str(getattr(one, "id", "")) for one in found]
+        raise several(f"Several match that {what} id", ids)
     return found[0]
+
+
+def enter_by(ctx: Context, what: str, text: str) -> None:
+    """Enter the only company that the caller can mean; of several, the one that has such an id."""
+    if ctx.company is None and ctx.actor.company_id is None:
+        mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
+        if len(mine) > 1:
+            having = [one.id for one in mine if _has(ctx, one.id, what, text)]
+            if len(having) < 2:
+                ctx.enter(only(having, what))
+                return
+    company_of_caller(ctx, None)
+
+
+def _has(ctx: Context, company: str, what: str, text: str) -> bool:
+    last = ending(text)
+    patterns = [f"{text}%"] if last is None else [f"{text}%", f"%{last}"]
+    return any(ctx.tx.all(ENDINGS[what], company=company, ending=each) for each in patterns)
+
+
+def matching(
+    ctx: Context, what: str, statement: Statement[T], text: str, **more: object
+) -> list[T]:
+    """Those of the entered company whose id begins with a text, or else ends with it.
+
+    What begins so is found at once. A short id, of random digits, begins like no other.
+    """
+    prefix = normalise(text)
+    given = {"company": ctx.company, **more}
+    found = ctx.tx.all(statement, low=prefix, high=prefix + AFTER, **given)
+    last = ending(text)
+    if found or last is None:
+        return found
+    ids = ctx.tx.all(ENDINGS[what], company=ctx.company, ending=f"%{last}")
+    return [one for id_ in ids for one in ctx.tx.all(statement, low=id_, high=id_ + AFTER, **given)]
 
 
 def company_of_caller(ctx: Context, company: str | None) -> str:
@@ -74,10 +111,10 @@ def _company_id(ctx: Context, text: str) -> str:
         prefix = normalise(text)
     except BadInput:
         raise NotFound("There is no such company.") from None
-    if ctx.actor.company_id is not None and ctx.actor.company_id.startswith(prefix):
+    if ctx.actor.company_id is not None and begins_or_ends(ctx.actor.company_id, prefix):
         return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
-    return only([company for company in mine if company.id.startswith(prefix)], "company").id
+    return only([one for one in mine if begins_or_ends(one.id, prefix)], "company").id
 
 
 def agent(ctx: Context, text: str) -> Agent:
@@ -93,12 +130,7 @@ def agent(ctx: Context, text: str) -> Agent:
         prefix = normalise(name)
     except BadInput:
         raise NotFound(f"There is no agent named {name[:64]!r} here.") from None
-    return only(
-        ctx.tx.all(
-            agent_statements.AGENTS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
-        ),
-        "agent",
-    )
+    return only(matching(ctx, "agent", agent_statements.AGENTS_BY_PREFIX, prefix), "agent")
 
 
 def agent_ever(ctx: Context, text: str) -> Agent:
@@ -128,13 +160,8 @@ def outcome_anywhere(ctx: Context, text: str) -> Outcome:
     prefix = normalise(text.removeprefix("outcome:").removeprefix("kb://"))
     if is_id(prefix):
         return _entered(ctx, outcome_statements.OUTCOME_ANYWHERE, "outcome", outcome=prefix)
-    company_of_caller(ctx, None)
-    found = ctx.tx.all(
-        outcome_statements.OUTCOMES_BY_PREFIX,
-        company=ctx.company,
-        low=prefix,
-        high=prefix + AFTER,
-    )
+    enter_by(ctx, "outcome", prefix)
+    found = matching(ctx, "outcome", outcome_statements.OUTCOMES_BY_PREFIX, prefix)
     return only([one for one in found if _sees(ctx, one)], "outcome")
 
 
@@ -157,17 +184,9 @@ def file(ctx: Context, text: str, action: Action, *, asking_too: bool = False) -
         found = _entered(ctx, file_statements.FILE_ANYWHERE, "file", file=text)
     else:
         prefix = normalise(text)
-        company_of_caller(ctx, None)
-        found = only(
-            ctx.tx.all(
-                file_statements.FILES_BY_PREFIX,
-                company=ctx.company,
-                low=prefix,
-                high=prefix + AFTER,
-                **sight(ctx),
-            ),
-            "file",
-        )
+        enter_by(ctx, "file", prefix)
+        seen = matching(ctx, "file", file_statements.FILES_BY_PREFIX, prefix, **sight(ctx))
+        found = only(seen, "file")
     _require_file(ctx, found, action, asking_too=asking_too)
     return found
 
@@ -182,12 +201,12 @@ def message(ctx: Context, text: str, sees: Callable[[Message], bool]) -> Message
     if is_id(prefix):
         found = [_entered(ctx, mail_statements.MESSAGE_ANYWHERE, "message", message=prefix)]
     else:
-        company_of_caller(ctx, None)
-        found = ctx.tx.all(
+        enter_by(ctx, "message", prefix)
+        found = matching(
+            ctx,
+            "message",
             mail_statements.MESSAGES_BY_PREFIX,
-            company=ctx.company,
-            low=prefix,
-            high=prefix + AFTER,
+            prefix,
             me=ctx.actor.id,
             any_party=ctx.actor.kind is not ActorKind.AGENT,
         )
@@ -202,10 +221,8 @@ def schedule(ctx: Context, text: str, sees: Callable[[Schedule], bool]) -> Sched
     prefix = normalise(text.removeprefix("schedule:"))
     if is_id(prefix):
         return _entered(ctx, mail_statements.SCHEDULE_ANYWHERE, "schedule", schedule=prefix)
-    company_of_caller(ctx, None)
-    found = ctx.tx.all(
-        mail_statements.SCHEDULES_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
-    )
+    enter_by(ctx, "schedule", prefix)
+    found = matching(ctx, "schedule", mail_statements.SCHEDULES_BY_PREFIX, prefix)
     return only([one for one in found if sees(one)], "schedule")
 
 
@@ -213,10 +230,8 @@ def question(ctx: Context, text: str, sees: Callable[[Question], bool]) -> Quest
     prefix = normalise(text.removeprefix("question:"))
     if is_id(prefix):
         return _entered(ctx, mail_statements.QUESTION_ANYWHERE, "question", question=prefix)
-    company_of_caller(ctx, None)
-    found = ctx.tx.all(
-        mail_statements.QUESTIONS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
-    )
+    enter_by(ctx, "question", prefix)
+    found = matching(ctx, "question", mail_statements.QUESTIONS_BY_PREFIX, prefix)
     return only([one for one in found if sees(one)], "question")
 
 
@@ -224,10 +239,8 @@ def job(ctx: Context, text: str, sees: Callable[[Job], bool] = lambda _: True) -
     prefix = normalise(text.removeprefix("job:"))
     if is_id(prefix):
         return _entered(ctx, job_statements.JOB_ANYWHERE, "job", job=prefix)
-    company_of_caller(ctx, None)
-    found = ctx.tx.all(
-        job_statements.JOBS_BY_PREFIX, company=ctx.company, low=prefix, high=prefix + AFTER
-    )
+    enter_by(ctx, "job", prefix)
+    found = matching(ctx, "job", job_statements.JOBS_BY_PREFIX, prefix)
     return only([one for one in found if sees(one)], "job")
 
 
@@ -238,13 +251,9 @@ def approval(
     prefix = normalise(text.removeprefix("approval:"))
     if is_id(prefix):
         return _entered(ctx, governance.APPROVAL_ANYWHERE, "approval", approval=prefix)
-    company_of_caller(ctx, None)
-    found = ctx.tx.all(
-        governance.APPROVALS_BY_PREFIX,
-        company=ctx.company,
-        low=prefix,
-        high=prefix + AFTER,
-        limit=MOST_WITH_PREFIX,
+    enter_by(ctx, "approval", prefix)
+    found = matching(
+        ctx, "approval", governance.APPROVALS_BY_PREFIX, prefix, limit=MOST_WITH_PREFIX
     )
     # What the caller may not know of does not make a prefix ambiguous.
     return only([one for one in found if sees(one)], "approval")

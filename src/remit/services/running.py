@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from remit.authority import Action
-from remit.errors import BadInput, NotFound
-from remit.ids import RunId, TokenKind, UserId, is_id
+from remit.errors import NotFound
+from remit.ids import RunId, TokenKind, UserId, is_id, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import Look, Outcome, OutcomeKind
 from remit.model.principal import ActorKind
@@ -95,19 +95,31 @@ def _accountable(ctx: Context, agent: Agent) -> UserId | None:
 
 
 def entered(ctx: Context, run: str) -> Run:
-    if not is_id(run):
-        raise BadInput(f"{run[:60]!r} is not the id of a run.", "List the runs.")
-    found = ctx.tx.one(statements.RUN, run=RunId(run))
+    text = normalise(run)
+    if not is_id(text):
+        lookup.enter_by(ctx, "run", text)
+        named = lookup.matching(ctx, "run", statements.RUNS_BY_PREFIX, text)
+        text = lookup.only([one for one in named if _may_look(ctx, one)], "run").id
+    found = ctx.tx.one(statements.RUN, run=RunId(text))
     try:
         if found is not None:
             ctx.enter(found.company_id)
             # Entering may have waited for another command that changed it.
-            found = ctx.tx.one(statements.RUN, run=RunId(run))
+            found = ctx.tx.one(statements.RUN, run=RunId(text))
     except NotFound:
         found = None  # of another company: as if there were none
     if found is None:
         raise NotFound("There is no such run.")
     return found
+
+
+def _may_look(ctx: Context, run: Run) -> bool:
+    """What the caller may not know of does not make a part of an id ambiguous."""
+    if run.agent_id == ctx.actor.agent_id:
+        return True
+    if ctx.actor.kind is ActorKind.AGENT:
+        return ctx.decide(Action.AGENT_CONTROL, None, place=ctx.place(run.agent_id)).allowed
+    return ctx.decide(Action.OUTCOME_READ, None, home=run.agent_id).allowed
 
 
 def require_look(ctx: Context, agent: str | None, on: str) -> None:

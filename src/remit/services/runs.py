@@ -43,7 +43,7 @@ def end(
 ) -> Answer:
     """End a run; its token dies with it, and what it left undone is seen to again."""
     found = entered(ctx, run)
-    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{found.id}", home=found.agent_id)
     ended = RunStatus(status)
     known = clean(report or {})
     # Last words are no progress: who has nothing else to show could go on saying them for ever.
@@ -56,7 +56,7 @@ def end(
     if ended is RunStatus.COMPLETED:
         wishes.after_run(ctx, found)
     release(ctx, found, ended, seen, known, progress)
-    return {"id": run, "status": ended.value}
+    return {"id": found.id, "status": ended.value}
 
 
 @command("runs.cancel")

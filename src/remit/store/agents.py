@@ -66,7 +66,7 @@ AGENTS_BY_PREFIX = Statement(
         agents.c.id >= bind("low"),
         agents.c.id < bind("high"),
     )
-    .limit(2),
+    .limit(20),
     into(Agent),
 )
 AGENTS = Statement(

@@ -134,7 +134,7 @@ EVENTS_BY_PREFIX = Statement(
         events.c.id >= bind("low"),
         events.c.id < bind("high"),
     )
-    .limit(2),
+    .limit(20),
     into(Event),
 )
 EVENT_ANYWHERE = Statement(select(*_all).where(events.c.id == bind("event")), into(Event))

@@ -157,7 +157,7 @@ FILES_BY_PREFIX = Statement(
         files.c.id < bind("high"),
         _visible,
     )
-    .limit(2),
+    .limit(20),
     into(File),
 )
 # The newest files: everything for who sees everything; for others what is listed, and apart from

@@ -26,7 +26,7 @@ GRANTS_BY_PREFIX = Statement(
         grants.c.id >= bind("low"),
         grants.c.id < bind("high"),
     )
-    .limit(2),
+    .limit(20),
     into(Grant),
 )
 #: What one agent holds on one resource.

@@ -44,6 +44,17 @@ _OF_OTHERS = [literal(fault) for fault, one in CONSEQUENCES.items() if one.holds
 
 INSERT_RUN = change(insert(runs))
 RUN = Statement(select(*_all).where(runs.c.id == bind("run")), into(Run))
+RUNS_BY_PREFIX = Statement(
+    select(*_all)
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.id >= bind("low"),
+        runs.c.id < bind("high"),
+    )
+    .order_by(runs.c.id)
+    .limit(1000),
+    into(Run),
+)
 #: A run that was stopped from outside did not end badly.
 _badly = and_(
     runs.c.status.in_([literal("failed"), literal("lost")]),

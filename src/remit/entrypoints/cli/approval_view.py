@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from remit.entrypoints.asked import asks_to, difference
+from remit.entrypoints.asked import asks_to, difference, monthly
 from remit.entrypoints.cli import output
+from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session
+from remit.errors import RemitError
+from remit.ids import short
 
 _INDENT = "  "
 #: Of the payload, what is said elsewhere or is for programs.
@@ -19,6 +23,8 @@ _NOT_SHOWN = frozenset(
         *("baseRevision", "options", "verb", "basis"),
     }
 )
+#: Of a hire, what is said in words.
+_OF_A_HIRE = frozenset({"grants", "permissions", "permissionLevel", "setAside", "reason"})
 
 
 def who(session: Session, one: Mapping[str, Any], role: str) -> str:
@@ -47,7 +53,11 @@ def draw(session: Session, one: dict[str, Any]) -> None:
             "outcome": payload.get("outcomeId"),
         }
     )
-    asked = {key: value for key, value in payload.items() if key not in _NOT_SHOWN and value}
+    said = _NOT_SHOWN
+    if one["type"] == "hire_agent":
+        _section("The hire", _hire(session, payload))
+        said |= _OF_A_HIRE
+    asked = {key: value for key, value in payload.items() if key not in said and value}
     if one["type"] == "config_change":
         _section("What would change", _changes(payload["difference"]))
     elif "requestedConfigurationSnapshot" in payload:
@@ -64,7 +74,32 @@ def draw(session: Session, one: dict[str, Any]) -> None:
         _section("Comments", _thread(session, one["comments"]))
     if one["status"] == "pending":
         output.say("")
-        output.say(f"Decide with `remit approval approve|reject|revise {one['id'][:13]}`.")
+        output.say(f"Decide with `remit approval approve|reject|revise {short(one['id'])}`.")
+
+
+def _hire(session: Session, payload: Mapping[str, Any]) -> Iterator[str]:
+    """What somebody says yes to who takes this agent on."""
+    config = payload.get("requestedConfigurationSnapshot") or {}
+    mandate = payload.get("outcomeId") or payload.get("agentId")
+    with suppress(RemitError):  # it may be gone with an agent that was deleted
+        found = session.client.get(path("outcomes", str(mandate)))
+        yield f"mandate: {found['title']}"
+        yield from (f"{_INDENT}{line}" for line in found["description"].splitlines())
+    yield f"budget: {monthly(config) or 'none: unlimited'}"
+    if payload.get("setAside"):
+        yield f"set aside for it: {_value(payload['setAside'])}"
+    grants = payload.get("grants") or []
+    yield f"grants: {'none but what its place brings' if not grants else ''}".rstrip()
+    for grant in grants:
+        mode = "" if grant.get("mode") in (None, "allow") else f" ({grant['mode']})"
+        resource = output.shortened(str(grant.get("resource")))
+        yield f"{_INDENT}{grant.get('level')} on {resource}{mode}"
+    may_hire = (payload.get("permissions") or {}).get("canCreateAgents")
+    yield f"may hire: {'yes' if may_hire else 'no'}"
+    if payload.get("permissionLevel"):
+        yield f"level: {payload['permissionLevel']}"
+    if payload.get("reason"):
+        yield f"reason: {payload['reason']}"
 
 
 def _section(title: str, lines: Any) -> None:

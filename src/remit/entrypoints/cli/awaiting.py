@@ -9,6 +9,7 @@ from typing import Any
 from remit.entrypoints.cli import letters, output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session
+from remit.ids import short
 
 #: Between two looks, in seconds: an answer may come at once, or take a day.
 _FIRST_PAUSE = 0.2
@@ -23,18 +24,19 @@ def await_answer(session: Session, message: str, timeout: float | None) -> int:
     try:
         trace, replies = _watch(session, message, timeout)
     except KeyboardInterrupt:
-        output.note(f"It goes on without you. The answer will be in: remit read {message}")
+        output.note(f"It goes on without you. The answer will be in: remit read {short(message)}")
         raise
     if session.as_json:
         session.show({"id": message, "trace": trace, "replies": replies}, lambda _: None)
     if trace["state"] in _ANSWERED:
         return 0
     if trace["state"] in _OVER:
-        output.error(trace["sentence"], f"See `remit read {message}`.")
+        output.error(trace["sentence"], f"See `remit read {short(message)}`.")
     else:
         output.error(
             f"There is no answer yet. {trace['sentence']}",
-            f"It goes on; see `remit read {message}`, or take it back: remit cancel {message}",
+            f"It goes on; see `remit read {short(message)}`, or take it back: "
+            f"remit cancel {short(message)}",
         )
     return 1
 

@@ -11,7 +11,7 @@ from remit.entrypoints.cli import output, trees
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import RemitError
-from remit.ids import is_id
+from remit.ids import is_id, normalise, short
 from remit.model.mail import MARKS, Mark
 
 Entry = dict[str, Any]
@@ -22,10 +22,10 @@ _BAR = "│ "
 
 
 def message_id(session: Session, text: str) -> str:
-    """A message by its id or the beginning of it, in the company in force."""
+    """A message by its id or a part of it, in the company in force."""
     text = text.removeprefix("message:")
     if is_id(text) or not session.is_company_named:
-        return text  # the instance looks it up in the only company of the caller
+        return normalise(text)  # the instance looks it up in the companies of the caller
     known = session.client.each(session.under_company("messages"))
     return str(pick(known, text, "message", "See `remit inbox`.")["id"])
 
@@ -65,14 +65,13 @@ def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> Non
     if not entries:
         output.say(empty)
         return
-    ids = output.short_ids(one["id"] for one in entries)
     if sys.stdout.isatty():
-        _draw(entries, ids, with_state=with_state)
+        _draw(entries, with_state=with_state)
         return
     columns = ["id", "from", "age", *(["state"] if with_state else []), "subject", "text"]
     rows = [
         [
-            ids[one["id"]],
+            short(one["id"]),
             who(one),
             age(one["deliveredAt"]),
             *([state(one)] if with_state else []),
@@ -84,7 +83,7 @@ def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> Non
     output.table(columns, rows, empty=empty)
 
 
-def _draw(entries: Sequence[Entry], ids: dict[str, str], *, with_state: bool) -> None:
+def _draw(entries: Sequence[Entry], *, with_state: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -105,7 +104,7 @@ def _draw(entries: Sequence[Entry], ids: dict[str, str], *, with_state: bool) ->
             (preview(one), "dim"),
         )
         drawn.add_row(
-            ids[one["id"]],
+            short(one["id"]),
             Text(output.clean(who(one)), style="green" if one["fromBoard"] else "cyan"),
             age(one["deliveredAt"]),
             *([state(one)] if with_state else []),
@@ -142,7 +141,7 @@ def _draw_letter(session: Session, one: Entry) -> None:
         "state": ", ".join(_states(one)),
         "note": one["mark"] and MARKS[Mark(one["mark"])],
         "id": one["id"],
-        "question": one["questionId"] and f"remit question answer {one['questionId']} …",
+        "question": one["questionId"] and f"remit question answer {short(one['questionId'])} …",
         "asks for": one["request"] and _request(one),
     }
     output.fields({f"  {name}": value for name, value in head.items() if value})
@@ -154,15 +153,14 @@ def _draw_letter(session: Session, one: Entry) -> None:
             print(_BAR + piece)
     if one["bodyCut"]:
         print()
-        output.say(f"  The whole text: remit kb cat {one['fileId']}")
+        output.say(f"  The whole text: remit kb cat {short(one['fileId'])}")
 
 
 def draw_sent(entries: Sequence[Entry]) -> None:
     """What one wrote, and what became of it."""
-    ids = output.short_ids(one["id"] for one in entries)
     rows = [
         (
-            ids[one["id"]],
+            short(one["id"]),
             _receiver(one),
             age(one["createdAt"]),
             one["state"].replace("_", " "),
@@ -243,7 +241,8 @@ def _states(one: Entry) -> list[str]:
 
 def _request(one: Entry) -> str:
     asked = one["request"]
-    return f"{asked['level']} on {asked['resource']}; remit grant give --request {one['id']}"
+    resource = output.shortened(asked["resource"])
+    return f"{asked['level']} on {resource}; remit grant give --request {short(one['id'])}"
 
 
 def _described(session: Session, file: str) -> str:

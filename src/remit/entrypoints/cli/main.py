@@ -13,7 +13,7 @@ import click
 from remit import __version__
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Group, Session
-from remit.errors import Conflict, NotFound, RemitError
+from remit.errors import Conflict, NotAnId, NotFound, RemitError
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
@@ -50,6 +50,8 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "apply": Entry("apply", "Make a company what a file says."),
         "user": Entry("user", "People with a part in a company, and their tokens."),
         "agent": Entry("agent", "Agents and their keys."),
+        "approve": Entry("approval", "Say yes; it takes effect at once."),
+        "reject": Entry("approval", "Say no; an agent that was to be hired is terminated."),
         "org": Entry("org", "The tree of agents, and changes to it."),
         "outcome": Entry("outcome", "Outcomes, such as an agent's mandate."),
         "kb": Entry("kb", "The knowledge base: files with versions."),
@@ -90,6 +92,10 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "backup": Entry("backup", "Write the instance to a file, while it works."),
         "restore": Entry("backup", "Put a backup where there is no instance."),
     },
+    "This command line": {
+        "help": Entry("help", "Explain a command."),
+        "completion": Entry("completion", "Print what makes a shell complete `remit`."),
+    },
     "Trying out": {
         "simulate": Entry("simulate", "Play a scenario, or break companies on purpose."),
     },
@@ -97,6 +103,34 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "mcp-stdio": Entry("mcp", "Serve MCP on standard input and output."),
     },
 }
+#: Names that people bring along from other programs, and what they are here.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "ls": ("agent", "list"),
+    "ps": ("run", "list"),
+    "logs": ("run", "tail"),
+    "companies": ("company", "list"),
+    "files": ("kb", "list"),
+}
+#: What others call `list` is the plural here, too: `remit agents`.
+_LISTED = (
+    *("agent", "run", "outcome", "approval", "event", "user", "question", "job", "grant"),
+    *("schedule", "secret", "repo", "account", "adapter"),
+)
+ALIASES |= {f"{noun}s": (noun, "list") for noun in _LISTED}
+#: And names that could be several things, with what each of them is here.
+ADVICE = {
+    "rm": "`remit agent terminate NAME` ends an agent, `remit outcome close ID` an outcome",
+    "kill": "`remit agent stop NAME` ends what an agent is doing, `remit run cancel ID` a run",
+    "get": "`remit agent show NAME` shows an agent; others have `show`, too",
+    "create": "`remit agent create NAME` makes an agent, `remit outcome create` an outcome",
+    "hire": "`remit agent hire NAME` asks for an agent, `remit agent create NAME` makes one",
+    "tail": "`remit run tail NAME` follows a run, `remit event tail` the record",
+    "init": "`remit up` makes what it needs and runs it",
+    "start": "`remit up` runs the instance, `remit agent start NAME` lets an agent work again",
+}
+ADVICE |= dict.fromkeys(("delete", "remove"), ADVICE["rm"])
+ADVICE |= dict.fromkeys(("show", "describe", "inspect"), ADVICE["get"])
+ADVICE |= dict.fromkeys(("new", "add"), ADVICE["create"])
 _BY_NAME = {name: entry for section in COMMANDS.values() for name, entry in section.items()}
 
 
@@ -118,6 +152,18 @@ class Root(Group):
         found = vars(module).get(cmd_name.replace("-", "_")) or vars(module)[f"{cmd_name}_"]
         assert isinstance(found, click.Command)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in ALIASES:
+            return super().resolve_command(ctx, [*ALIASES[name], *args[1:]])
+        if name in ADVICE and name not in _BY_NAME:
+            raise click.UsageError(f"There is no command {name!r} here: {ADVICE[name]}.", ctx)
+        if name not in _BY_NAME and not name.startswith("-"):
+            raise click.NoSuchCommand(name, possibilities=[*_BY_NAME, *ALIASES], ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(
         self,
@@ -204,6 +250,8 @@ def _explain(error: Exception) -> int:
             return UNREACHABLE
         if isinstance(error, NotFound):
             return NOT_FOUND
+        if isinstance(error, NotAnId) or error.reason == "ambiguous":
+            return USAGE
         return CONFLICT if isinstance(error, Conflict) else FAILED
     if isinstance(error, click.ClickException):
         output.error(error.format_message(), "Correct it and try again.")

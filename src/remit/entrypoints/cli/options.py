@@ -14,7 +14,7 @@ from remit import settings as settings_module
 from remit.entrypoints.cli import output, process
 from remit.entrypoints.cli.address import is_loopback, path
 from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
-from remit.ids import is_id, normalise
+from remit.ids import begins_or_ends, is_id, looks_like_id, several
 from remit.model.text import name_key
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
@@ -30,6 +30,7 @@ class Session:
 
     def __init__(self) -> None:
         self.as_json = False
+        self.verbose = False
         self.company_option: str | None = None
         self.url_option: str | None = None
         self.token_option: str | None = None
@@ -122,8 +123,21 @@ class Session:
         name = text.removeprefix("agent:")
         if is_id(name) or not self.is_company_named:
             return name
-        everybody = self.client.each(self.under_company("agents"), terminated="true")
-        return str(pick(everybody, name, "agent", "See `remit agent list --all`.")["id"])
+        named = self.agent_named(name)
+        if named is None:
+            named = pick(self.agents_ever, name, "agent", "See `remit agent list --all`.")
+        return str(named["id"])
+
+    def agent_named(self, name: str) -> dict[str, Any] | None:
+        """Who has the name, or had it last: names of those who are gone may be given again."""
+        key = name_key(name.removeprefix("agent:"))
+        named = [one for one in self.agents_ever if name_key(one["name"]) == key]
+        return max(named, key=lambda one: (one["status"] != "terminated", one["id"]), default=None)
+
+    @cached_property
+    def agents_ever(self) -> list[dict[str, Any]]:
+        """The agents of the company, also those who are terminated."""
+        return list(self.client.each(self.under_company("agents"), terminated="true"))
 
     def agent_name(self, id_: str) -> str:
         try:
@@ -146,12 +160,24 @@ class Session:
             known |= {user["id"]: user["name"] for user in users}
         return known
 
+    def forget(self) -> None:
+        """Ask anew who there is."""
+        for known in ("agents", "agents_ever", "names"):
+            self.__dict__.pop(known, None)
+
     def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
         """A list up to the limit; 0 means all. Says so when there is more."""
         found = list(self.client.each(target, limit + 1 if limit else None, **query))
         if limit and len(found) > limit:
             output.note(f"Only the first {limit} are shown; --limit 0 shows all.")
         return found[:limit] if limit else found
+
+    def done(self, answer: Any, said: Iterable[str], draw: Callable[[Any], None]) -> None:
+        """After a change: what happened and what comes next, or all of it if that is asked for."""
+        if self.as_json or self.verbose:
+            self.show(answer, draw)
+        else:
+            output.say(*said)
 
     def show(self, answer: Any, draw: Callable[[Any], None]) -> None:
         """Print an answer: as JSON if asked, otherwise drawn for a person."""
@@ -161,23 +187,21 @@ class Session:
             draw(answer)
 
 
-def pick(found: Iterable[dict[str, Any]], text: str, what: str, step: str) -> dict[str, Any]:
-    """The one that is named so, or whose id begins so."""
+def pick(
+    found: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
+) -> dict[str, Any]:
+    """The one that is called so, or else whose id begins or ends so."""
     entries = list(found)
     key = name_key(text)
-    for entry in entries:
-        if key and key in (entry["id"], name_key(entry.get("name") or "")):
-            return entry
-    try:
-        prefix = normalise(text)
-    except BadInput:
-        raise NotFound(f"There is no {what} {text[:100]!r} here.", step) from None
-    matching = [entry for entry in entries if entry["id"].startswith(prefix)]
-    if not matching:
+    named = [one for one in entries if key in (one["id"], name_key(one.get(called) or "")) and key]
+    if not named and looks_like_id(text):
+        named = [entry for entry in entries if begins_or_ends(entry["id"], text)]
+    if not named:
         raise NotFound(f"There is no {what} {text[:100]!r} here.", step)
-    if len(matching) > 1:
-        raise BadInput(f"Several match {text[:100]!r}.", "Give more of the id's digits.")
-    return matching[0]
+    if len(named) > 1:
+        ids = [f"{one['id']} ({output.clean(one.get(called) or '')[:60]})" for one in named]
+        raise several(f"Several match {text[:100]!r}", ids)
+    return named[0]
 
 
 def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -196,6 +220,13 @@ def shared_options() -> list[click.Parameter]:
             expose_value=False,
             callback=_store("as_json"),
             help="Print JSON.",
+        ),
+        click.Option(
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=_store("verbose"),
+            help="After a change, show the whole of what is there now.",
         ),
         *(
             click.Option(
@@ -222,6 +253,18 @@ class Command(click.Command):
         self.params.extend(shared_options())
 
 
+#: Verbs that people bring along from other programs, and what they are here.
+VERBS = {
+    "ls": ("list",),
+    **dict.fromkeys(("get", "describe", "inspect", "view"), ("show",)),
+    **dict.fromkeys(("create", "add", "new"), ("create", "add")),
+    "edit": ("update", "set"),
+}
+#: What ends something is never guessed; these are what to look at.
+_ENDING = ("terminate", "close", "revoke", "remove", "cancel", "purge")
+_ENDED = frozenset({"rm", "delete", "del", "remove", "destroy", "kill"})
+
+
 class Group(click.Group):
     """A noun with its verbs; the shared options may stand before a verb, too."""
 
@@ -230,6 +273,25 @@ class Group(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(shared_options())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for name in (cmd_name, *VERBS.get(cmd_name, ())):
+            found = super().get_command(ctx, name)
+            if found is not None:
+                return found
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in _ENDED and args[0] not in self.commands:
+            meant = [f"`{ctx.command_path} {verb}`" for verb in _ENDING if verb in self.commands]
+            if meant:
+                raise click.UsageError(
+                    f"There is no {args[0]!r} here, but {' and '.join(meant)}.", ctx
+                )
+        name, found, rest = super().resolve_command(ctx, args)
+        return (found.name if found else name), found, rest
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -7,8 +7,7 @@ from typing import Any
 from remit.entrypoints.cli import output, trees
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
-from remit.errors import BadInput, NotFound
-from remit.ids import is_id, normalise
+from remit.ids import is_id, looks_like_id, short
 from remit.model.text import name_key
 
 Outcome = dict[str, Any]
@@ -17,31 +16,26 @@ _SHOWN_HISTORY = 10
 
 
 def outcome_id(session: Session, text: str) -> str:
-    """An outcome by id, by the beginning of one, or a mandate by its agent's name."""
+    """An outcome by id or a part of one, by its title, or a mandate by its agent's name."""
     text = text.removeprefix("outcome:").removeprefix("kb://")
     if is_id(text):
         return text
-    everybody = session.client.each(session.under_company("agents"), terminated="true")
-    named = [one for one in everybody if name_key(one["name"]) == name_key(text)]
-    if named:
-        # A mandate has the id of its agent. Names of those who are gone may be given again.
-        return str(max(named, key=lambda one: (one["status"] != "terminated", one["id"]))["id"])
-    try:
-        prefix = normalise(text)
-    except BadInput:
-        raise NotFound(
-            f"There is no outcome or agent {text[:100]!r} here.", "See `remit outcome tree`."
-        ) from None
-    if not session.is_company_named:
-        return prefix  # the instance looks it up in the only company of the caller
-    known = session.client.each(session.under_company("outcomes"))
-    return str(pick(known, text, "outcome", "See `remit outcome list`.")["id"])
+    if looks_like_id(text) and not session.is_company_named:
+        return text  # the instance looks it up in the companies of the caller
+    named = session.agent_named(text)
+    if named is not None:
+        return str(named["id"])  # a mandate has the id of its agent
+    known = list(session.client.each(session.under_company("outcomes")))
+    # What is finished does not stand in the way of what goes by the same title now.
+    being = [one for one in known if one["status"] == "open"]
+    where = being if any(name_key(one["title"]) == name_key(text) for one in being) else known
+    what = "outcome or agent"
+    return str(pick(where, text, what, "See `remit outcome tree`.", "title")["id"])
 
 
 def owner_names(session: Session) -> dict[str, str]:
     """Agents by id, also those who are gone."""
-    everybody = session.client.each(session.under_company("agents"), terminated="true")
-    return {one["id"]: one["name"] for one in everybody}
+    return {one["id"]: one["name"] for one in session.agents_ever}
 
 
 def marks(one: Outcome) -> str:
@@ -63,7 +57,6 @@ def status(one: Outcome) -> str:
 
 def draw_list(session: Session, found: list[Outcome], empty: str) -> None:
     names = owner_names(session)
-    ids = output.short_ids(one["id"] for one in found)
     rows = [
         (
             one["title"],
@@ -71,7 +64,7 @@ def draw_list(session: Session, found: list[Outcome], empty: str) -> None:
             status(one),
             names.get(one["ownerId"], one["ownerId"]),
             "yes" if one["delegated"] else "",
-            ids[one["id"]],
+            short(one["id"]),
         )
         for one in found
     ]

@@ -6,8 +6,10 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from remit.ids import short
 
 #: Keys whose values are somebody else's data and stay as they are.
 OPAQUE = frozenset(
@@ -17,8 +19,6 @@ OPAQUE = frozenset(
         *("env", "secretEnv", "headers", "secretHeaders"),
     }
 )
-#: Where an id may be cut: after its time in seconds or so, its milliseconds, its counter.
-_CUTS = (13, 18, 23, 36)
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z][a-z])")
 #: Invisible or steering: controls, format characters such as bidi marks, separators, surrogates.
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -89,19 +89,9 @@ def as_json(value: Any, *, one_line: bool = False) -> str:
     return json.dumps(snake(value), indent=2)
 
 
-def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """Each id as far as it takes to tell it from the others here."""
-    distinct = set(ids)
-    for cut in _CUTS:
-        if len({one[:cut] for one in distinct}) == len(distinct):
-            return {one: one[:cut] for one in distinct}
-    return {one: one for one in distinct}
-
-
-def short_resources(resources: Sequence[str]) -> list[str]:
-    """The same with the ids in them shortened."""
-    ids = short_ids(id_ for resource in resources for id_ in _UUID.findall(resource))
-    return [_UUID.sub(lambda found: ids[found[0]], resource) for resource in resources]
+def shortened(text: str) -> str:
+    """The same with the ids in it as people see them."""
+    return _UUID.sub(lambda found: short(found[0]), text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:

@@ -8,6 +8,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Session
+from remit.ids import short
 
 #: Names that are spelled out for one right; the rest is counted.
 _MOST_NAMED = 12
@@ -43,7 +44,7 @@ def draw(answer: dict[str, Any]) -> None:
         for verb in ("gains", "loses"):
             _draw_side(verb, [change for change in changes if change["change"] == verb])
     if answer["eventId"]:
-        output.say("", f"Take it back with `remit org undo {answer['eventId']}`.")
+        output.say("", f"Take it back with `remit org undo {short(answer['eventId'])}`.")
 
 
 def _draw_side(verb: str, changes: list[dict[str, Any]]) -> None:
@@ -51,6 +52,6 @@ def _draw_side(verb: str, changes: list[dict[str, Any]]) -> None:
     for change in changes:
         rights.setdefault(change["right"], []).append(change["overName"])
     for right, over in sorted(rights.items()):
-        names = output.short_resources(sorted(over, key=str.casefold))
+        names = [output.shortened(one) for one in sorted(over, key=str.casefold)]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         output.say(f"  {verb}  {right} {', '.join(names[:_MOST_NAMED])}{more}")

@@ -12,30 +12,27 @@ from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import NotFound, Refused
-from remit.ids import is_id
+from remit.ids import is_id, looks_like_id, short
 from remit.model import transcript
 
 #: The instance says at least every fifteen seconds that it is still there.
 SILENCE_SECONDS = 45.0
 GIVE_UP_SECONDS = 60.0
-#: How far back a run is looked for by the beginning of its id.
-MOST_SEARCHED = 1000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
 
 
 def run_id(session: Session, text: str) -> str:
-    """A run by its id or the beginning of it, or the newest of an agent."""
+    """A run by its id or a part of it, or the newest of an agent."""
     name = text.removeprefix("run:")
     if is_id(name):
         return name
+    if looks_like_id(name) and not session.is_company_named:
+        # The instance looks it up in the companies of the caller.
+        return str(session.client.get(path("runs", name))["id"])
     target = session.under_company("runs")
-    try:
-        recent = session.client.each(target, MOST_SEARCHED)
-        return str(pick(recent, name, "run", "See `remit run list`.")["id"])
-    except NotFound:
-        agent = next((one for one in session.agents if one["name"] == name), None)
-        if agent is None:
-            raise
+    agent = session.agent_named(name)
+    if agent is None:
+        return str(pick(session.client.each(target), name, "run", "See `remit run list`.")["id"])
     newest = list(session.client.each(target, 1, agent=agent["id"]))
     if not newest:
         raise NotFound(f"{name} has not run yet.", f"`remit agent why-idle {name}` tells why.")
@@ -43,10 +40,9 @@ def run_id(session: Session, text: str) -> str:
 
 
 def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
-    ids = output.short_ids(one["id"] for one in runs)
     rows = [
         (
-            ids[one["id"]],
+            short(one["id"]),
             session.names.get(one["agentId"], one["agentId"]),
             one["status"],
             output.when(one["startedAt"]),

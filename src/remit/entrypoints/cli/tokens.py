@@ -10,6 +10,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Session, pick
+from remit.ids import short
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,10 +60,9 @@ def _draw_new(made: dict[str, Any]) -> None:
 
 
 def _draw_list(found: list[dict[str, Any]]) -> None:
-    ids = output.short_ids(one["id"] for one in found)
     rows = [
         (
-            ids[one["id"]],
+            short(one["id"]),
             one["kind"],
             one["label"],
             output.when(one["createdAt"]),

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from remit.entrypoints.cli import output, reorganisation, run_view, setup_note, tokens, trees
+from remit.entrypoints.cli import (
+    following,
+    output,
+    reorganisation,
+    run_view,
+    setup_note,
+    tokens,
+    trees,
+)
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands import budget as budgets
 from remit.entrypoints.cli.commands import hiring
+from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 from remit.errors import BadInput
+from remit.ids import short
 
 depth_option = click.option(
     "--depth", type=click.IntRange(min=1), help="So many levels; everything otherwise."
@@ -26,15 +37,16 @@ def agent() -> None:
 @agent.command("list")
 @click.option("--all", "everybody", is_flag=True, help="Terminated agents, too.")
 @limit_option
+@watch_option
 @pass_session
-def list_(session: Session, everybody: bool, limit: int) -> None:
+def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
     """List the agents of the company."""
-    found = session.listed(
-        session.under_company("agents"), limit, terminated="true" if everybody else None
-    )
+
+    def look() -> list[dict[str, Any]]:
+        every = "true" if everybody else None
+        return session.listed(session.under_company("agents"), limit, terminated=every)
 
     def draw(agents: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in agents)
         names = {one["id"]: one["name"] for one in agents}
         rows = [
             (
@@ -44,14 +56,14 @@ def list_(session: Session, everybody: bool, limit: int) -> None:
                 one["status"],
                 names.get(one["reportsTo"], one["reportsTo"] or "board"),
                 one["adapterType"],
-                ids[one["id"]],
+                short(one["id"]),
             )
             for one in agents
         ]
         columns = ("name", "role", "title", "status", "boss", "adapter", "id")
         output.table(columns, rows, empty="The company has no agents.")
 
-    session.show(found, draw)
+    following.show(session, look, draw, watch=watch)
 
 
 @agent.command()
@@ -82,8 +94,20 @@ def create(session: Session, /, **said: Any) -> None:
     """
     body = hiring.post(session, said)
     made = session.client.send("POST", session.under_company("agents"), body)
-    session.show(made, lambda one: _draw(session, one))
+    session.done(made, _created(session, made), lambda one: _draw(session, one))
     setup_note.tell(session, made)
+
+
+def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
+    boss = session.agent_name(one["reportsTo"]) if one["reportsTo"] else "the board"
+    name = one["name"]
+    if one["adapterType"] == "human":
+        yield f"{name} is there, a person's seat that reports to {boss}."
+        if not one["seatUserId"]:
+            yield f"Next: remit org seat {name} --user NAME"
+        return
+    yield f"{name} is there, reports to {boss} and is run by {one['adapterType']}."
+    yield f'Next: remit send {name} "…", or give it an outcome'
 
 
 @agent.command()
@@ -139,7 +163,7 @@ def update(session: Session, name: str, dry_run: bool) -> None:
         if not one["changes"]:
             output.say("Its settings stay as they are.")
         if one["approval"]:
-            output.say(f"That waits for approval {one['approval']['id']}.")
+            output.say(f"That waits for approval: remit approve {short(one['approval']['id'])}")
             return
         if one["runTold"]:
             output.say("Its run is told to save its state and end; it is started again afterwards.")
@@ -226,7 +250,18 @@ def why_idle(session: Session, name: str) -> None:
 
 def _control(session: Session, name: str, verb: str) -> None:
     answer = session.client.send("POST", path("agents", session.agent_id(name), verb))
-    session.show(answer, lambda one: output.say(f"{one['name']} is {one['status']}."))
+    session.show(answer, lambda one: output.say(_CONTROLLED[verb].format(one["name"])))
+
+
+#: What happened, in the word of the command, and the way back.
+_CONTROLLED = {
+    "pause": "{0} is paused; `remit agent resume {0}` lets it be started again.",
+    "resume": "{0} is resumed; it is started once there is something to do.",
+    "stop": "{0} is stopped; `remit agent start {0}` lets it work again.",
+    "start": "{0} is started: it works once there is something to do.",
+    "restart": "{0} is restarted: it begins anew.",
+    "abort": "The run of {0} is aborted; something new starts it again.",
+}
 
 
 @agent.command()

@@ -12,12 +12,15 @@ from remit.entrypoints.cli import approval_view, output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
-from remit.errors import BadInput
+from remit.errors import BadInput, NotFound
+from remit.ids import is_id, looks_like_id, several, short
+from remit.model.text import name_key
 
 OPEN = ("pending", "revision_requested")
 STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 
-id_argument = click.argument("id_", metavar="ID")
+id_argument = click.argument("id_", metavar="ID|AGENT")
+which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False)
 note_option = click.option("--note", help="Why; whoever asked reads it.")
 revision_option = click.option(
     "--revision", type=click.IntRange(min=1), help="Only if it still is at this revision."
@@ -43,24 +46,24 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
         undecided = [one for each in OPEN for one in session.listed(target, limit, status=each)]
         found = sorted(undecided, key=lambda one: str(one["id"]), reverse=True)
 
-    def draw(approvals: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in approvals)
-        rows = [
-            (
-                ids[one["id"]],
-                one["status"].replace("_", " "),
-                asks_for(one),
-                approval_view.who(session, one, "requestedBy"),
-                one["revision"],
-                output.when(one["createdAt"]),
-            )
-            for one in approvals
-        ]
-        columns = ("id", "status", "title", "asked by", "revision", "since")
-        empty = "Nothing waits for a decision." if status is None else "There are none."
-        output.table(columns, rows, empty=empty)
+    empty = "Nothing waits for a decision." if status is None else "There are none."
+    session.show(found, lambda approvals: _draw_list(session, approvals, empty))
 
-    session.show(found, draw)
+
+def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) -> None:
+    rows = [
+        (
+            short(one["id"]),
+            one["status"].replace("_", " "),
+            asks_for(one),
+            approval_view.who(session, one, "requestedBy"),
+            one["revision"],
+            output.when(one["createdAt"]),
+        )
+        for one in approvals
+    ]
+    columns = ("id", "status", "title", "asked by", "revision", "since")
+    output.table(columns, rows, empty=empty)
 
 
 @approval.command()
@@ -68,28 +71,36 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
 @pass_session
 def show(session: Session, id_: str) -> None:
     """Show what is asked for, what changed since the last revision, and what was said."""
-    found = session.client.get(_path(session, id_))
+    found = session.client.get(_path(session, id_, open_only=False))
     session.show(found, lambda one: approval_view.draw(session, one))
 
 
 @approval.command()
-@id_argument
+@which_argument
 @note_option
 @revision_option
 @pass_session
-def approve(session: Session, id_: str, note: str | None, revision: int | None) -> None:
-    """Say yes; it takes effect at once."""
-    _decide(session, id_, "approve", note, revision)
+def approve(session: Session, id_: str | None, note: str | None, revision: int | None) -> None:
+    """Say yes; it takes effect at once.
+
+    AGENT is whom it is about or who asked. Without either, what waits is shown; if that is one
+    request alone, you are asked.
+    """
+    _decide_or_ask(session, id_, "approve", note, revision)
 
 
 @approval.command()
-@id_argument
+@which_argument
 @note_option
 @revision_option
 @pass_session
-def reject(session: Session, id_: str, note: str | None, revision: int | None) -> None:
-    """Say no; an agent that was to be hired is terminated."""
-    _decide(session, id_, "reject", note, revision)
+def reject(session: Session, id_: str | None, note: str | None, revision: int | None) -> None:
+    """Say no; an agent that was to be hired is terminated.
+
+    AGENT is whom it is about or who asked. Without either, what waits is shown; if that is one
+    request alone, you are asked.
+    """
+    _decide_or_ask(session, id_, "reject", note, revision)
 
 
 @approval.command()
@@ -166,10 +177,77 @@ def _decide(session: Session, id_: str, verb: str, note: str | None, revision: i
     session.show(answer, draw)
 
 
-def _path(session: Session, id_: str, *more: str) -> str:
-    """An approval by its id; the beginning of one is looked up in the company in force."""
+def _decide_or_ask(
+    session: Session, id_: str | None, verb: str, note: str | None, revision: int | None
+) -> None:
+    """Decide about what was named; about the only one that waits, after it was seen."""
+    if id_ is None:
+        one = _only_one(session, verb)
+        if one is None:
+            return
+        # What changed while it was looked at is not what was decided about.
+        id_, revision = one["id"], revision or one["revision"]
+    _decide(session, id_, verb, note, revision)
+
+
+def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
+    """The only request that waits, if it was shown to somebody who said yes to deciding it."""
+    if session.as_json:
+        raise click.UsageError(f"{verb} with --json needs ID or AGENT.")
+    waiting = list(session.client.each(session.under_company("approvals"), status="pending"))
+    if len(waiting) != 1:
+        _draw_list(session, waiting, "Nothing waits for a decision.")
+        if not waiting:
+            return None
+        raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
+    one: dict[str, Any] = session.client.get(path("approvals", waiting[0]["id"]))
+    approval_view.draw(session, one)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {short(one['id'])}.")
+    print()
+    if not click.confirm(f"{verb.capitalize()} this?", err=True):
+        raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
+    return one
+
+
+def _path(session: Session, id_: str, *more: str, open_only: bool = True) -> str:
+    """An approval by its id, a part of it, or the agent that it concerns."""
     bare = id_.removeprefix("approval:")
-    if session.is_company_named and len(bare) < 36:
-        mine = session.client.each(session.under_company("approvals"))
-        bare = pick(mine, bare, "approval", "See `remit approval list --all`.")["id"]
-    return path("approvals", bare, *more)
+    if is_id(bare):
+        return path("approvals", bare, *more)
+    if looks_like_id(bare):
+        if session.is_company_named:
+            mine = session.client.each(session.under_company("approvals"))
+            bare = pick(mine, bare, "approval", "See `remit approval list --all`.")["id"]
+        return path("approvals", bare, *more)
+    return path("approvals", _concerning(session, bare, open_only=open_only)["id"], *more)
+
+
+def _concerning(session: Session, name: str, *, open_only: bool) -> dict[str, Any]:
+    """The undecided request about an agent, or else of an agent; perhaps the newest decided one."""
+    target = session.under_company("approvals")
+    waiting = [one for each in OPEN for one in session.client.each(target, status=each)]
+    found = _about(session, waiting, name)
+    if not found and not open_only:
+        found = _about(session, list(session.client.each(target)), name)[:1]
+    if not found:
+        raise NotFound(f"Nothing waits that concerns {name[:100]!r}.", "See `remit approval list`.")
+    if len(found) > 1:
+        which = [f"{short(one['id'])} ({asks_for(one)})" for one in found]
+        raise several(f"Several requests concern {name}", which)
+    return found[0]
+
+
+def _about(session: Session, requests: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    agent = session.agent_named(name)
+    key, id_ = name_key(name.removeprefix("agent:")), agent["id"] if agent else None
+
+    def is_about(one: dict[str, Any]) -> bool:
+        payload = one["payload"]
+        return (id_ is not None and payload.get("agentId") == id_) or (
+            one["type"] == "hire_agent" and name_key(payload.get("name") or "") == key
+        )
+
+    about = [one for one in requests if is_about(one)]
+    asked = [one for one in requests if id_ is not None and one["requestedByAgentId"] == id_]
+    return about or asked

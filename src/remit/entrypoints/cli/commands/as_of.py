@@ -9,6 +9,7 @@ import click
 from remit.entrypoints.cli import output, trees
 from remit.entrypoints.cli.commands.kb import write_out
 from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.ids import short
 
 
 @click.command("as-of", cls=Command)
@@ -38,8 +39,6 @@ def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | 
 
 
 def _draw_grants(session: Session, grants: list[dict[str, Any]]) -> None:
-    ids = output.short_ids(one["id"] for one in grants)
-    resources = output.short_resources([one["resource"] for one in grants])
     names: dict[str, str] = {}
     for one in grants:
         if one["holderId"] not in names:
@@ -47,14 +46,14 @@ def _draw_grants(session: Session, grants: list[dict[str, Any]]) -> None:
     rows = [
         (
             names[one["holderId"]],
-            resource,
+            output.shortened(one["resource"]),
             one["level"],
             one["mode"],
             output.when(one["createdAt"]),
             output.when(one["expiresAt"]),
-            ids[one["id"]],
+            short(one["id"]),
         )
-        for one, resource in zip(grants, resources, strict=True)
+        for one in grants
     ]
     columns = ("agent", "resource", "level", "mode", "since", "expires", "id")
     output.table(columns, rows, empty="No grants were in force then.")

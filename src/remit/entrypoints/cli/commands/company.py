@@ -12,6 +12,7 @@ from remit.entrypoints.cli.commands.archive import export, import_
 from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.commands.policy import policy
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.ids import short
 from remit.model.limit import WORDS, Limit, amount_shown
 
 
@@ -37,12 +38,12 @@ def create(session: Session, /, config: str | None, **given: str | None) -> None
         body["adapterConfig"] = json_object(config)
     made = session.client.send("POST", path("companies"), body)
 
-    def draw(one: dict[str, Any]) -> None:
-        _draw(one)
-        root = body.get("rootName", "ceo")
-        output.say(f'Next: remit --company "{one["name"]}" send {root} "…"')
-
-    session.show(made, draw)
+    root = body.get("rootName", "ceo")
+    said = [
+        f"{made['name']} is there, with {root}; you are its board.",
+        f'Next: remit --company "{made["name"]}" send {root} "…"',
+    ]
+    session.done(made, said, _draw)
 
 
 @company.command("list")
@@ -53,9 +54,8 @@ def list_(session: Session, limit: int) -> None:
     found = session.listed(path("companies"), limit)
 
     def draw(companies: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in companies)
         rows = [
-            (one["name"], ids[one["id"]], output.when(one.get("createdAt"))) for one in companies
+            (one["name"], short(one["id"]), output.when(one.get("createdAt"))) for one in companies
         ]
         output.table(("name", "id", "created"), rows, empty="You have no part in a company.")
 

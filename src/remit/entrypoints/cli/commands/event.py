@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.client import Unreachable, server_sent
+from remit.entrypoints.cli.following import follow, newest
 from remit.entrypoints.cli.options import Command, Group, Session, pass_session
-from remit.errors import Refused
-
-#: The instance says at least every fifteen seconds that it is still there.
-SILENCE_SECONDS = 45.0
-GIVE_UP_SECONDS = 60.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
+from remit.ids import normalise, short
 
 
 @click.group(cls=Group)
@@ -44,19 +36,17 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
     found = session.listed(session.under_company("events"), limit, **wanted)
 
     def draw(events: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in events)
-        resources = output.short_resources([one["resource"] for one in events])
         rows = [
             (
                 one["seq"],
                 output.when(one["at"]),
                 _who(session, one["actor"]),
                 one["action"],
-                resource,
+                output.shortened(one["resource"]),
                 "" if one["allowed"] else one["reason"],
-                ids[one["id"]],
+                short(one["id"]),
             )
-            for one, resource in zip(events, resources, strict=True)
+            for one in events
         ]
         columns = ("seq", "at", "who", "action", "resource", "refused", "id")
         output.table(columns, rows, empty="Nothing has happened yet.")
@@ -69,42 +59,14 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
 @pass_session
 def tail(session: Session, after: int | None) -> None:
     """Follow the record as it grows; with --json one event a line."""
-    for one in _follow(session, after):
+    last = newest(session) if after is None else after
+    for one in follow(session, last, session.connect(session.token)):
         if session.as_json:
             print(output.as_json(one, one_line=True), flush=True)
         else:
             allowed = "" if one["allowed"] else f"  refused: {one['reason']}"
             line = f"{output.when(one['at'])}  {_who(session, one['actor'])}  {one['action']}"
             print(output.clean(f"{line}  {one['resource']}{allowed}"), flush=True)
-
-
-def _follow(session: Session, last: int | None) -> Iterator[dict[str, Any]]:
-    """Every event after `last`, or from now on; each once, whatever happens to the connection."""
-    target = session.under_company("events")
-    if last is None:
-        newest = session.client.get(target, limit=1)
-        last = newest[0]["seq"] if newest else 0
-    stream = session.connect(session.token)  # of its own, so that names can be asked for
-    contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
-    while True:
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
-        try:
-            response = stream.open(target, headers, silence=SILENCE_SECONDS)
-            contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
-            for message in server_sent(response):
-                if message.kind == "end":
-                    raise Refused(message.data["error"], code=message.data.get("code"))
-                last = message.data["seq"]
-                yield message.data
-        except (Unreachable, OSError, http.client.HTTPException):
-            if time.monotonic() - contact > GIVE_UP_SECONDS:
-                raise
-        stream.close()
-        if not noted:
-            output.note("The connection broke; trying again.")
-            noted = True
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 @event.command()
@@ -134,8 +96,13 @@ def why(session: Session, id_: str) -> None:
     """Walk from an event or an outcome back to the person who wanted it.
 
     That is who authorised it, or wished for it."""
-    answer = session.client.get(path("events", id_.removeprefix("event:"), "why"))
+    target = path("events", normalise(_bare(id_)), "why")
+    answer = session.client.get(target)
     session.show(answer, _draw_chain)
+
+
+def _bare(id_: str) -> str:
+    return id_.removeprefix("event:").removeprefix("outcome:")
 
 
 def _draw_chain(answer: dict[str, Any]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands.kb import file_id
 from remit.entrypoints.cli.letters import message_id
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.entrypoints.cli.outcome_view import outcome_id
 from remit.errors import BadInput
+from remit.ids import normalise, short
 
 
 @click.group(cls=Group)
@@ -57,17 +61,34 @@ def give(
         answer = session.client.send(
             "POST", path("messages", message_id(session, request), "grant")
         )
-        session.show(answer, lambda one: _draw(session, one))
+        session.done(answer, _given(session, answer), lambda one: _draw(session, one))
         return
     if agent is None or resource is None or level is None:
         raise click.UsageError("Missing argument: AGENT, RESOURCE and LEVEL, or --request.")
-    body = {"to": session.agent_id(agent), "resource": resource, "level": level, "mode": mode}
+    what = _resource(session, resource)
+    body = {"to": session.agent_id(agent), "resource": what, "level": level, "mode": mode}
     if scope:
-        body["scope"] = scope
+        body["scope"] = outcome_id(session, scope)
     if expires:
         body["expiresAt"] = expires
     answer = session.client.send("POST", session.under_company("grants"), body)
-    session.show(answer, lambda one: _draw(session, one))
+    session.done(answer, _given(session, answer), lambda one: _draw(session, one))
+
+
+def _resource(session: Session, text: str) -> str:
+    """A resource whose file or outcome may go by its name."""
+    kind, colon, named = text.partition(":")
+    if colon and kind == "kb_file":
+        return f"{kind}:{file_id(session, named)}"
+    return f"{kind}:{outcome_id(session, named)}" if colon and kind == "outcome" else text
+
+
+def _given(session: Session, one: dict[str, Any]) -> Iterator[str]:
+    modes = {"allow": "has", "ask": "has, but asks before each use,", "deny": "is denied"}
+    name, what = session.agent_name(one["holderId"]), output.shortened(one["resource"])
+    until = f" until {output.when(one['expiresAt'])}" if one["expiresAt"] else ""
+    yield f"{name} {modes[one['mode']]} {one['level']} on {what}{until}."
+    yield f"  remit grant revoke {short(one['id'])}   takes it back"
 
 
 @grant.command()
@@ -87,7 +108,7 @@ def refuse(session: Session, request: str, why: str) -> None:
 @pass_session
 def revoke(session: Session, id_: str) -> None:
     """Take a grant back, with everything passed on from it."""
-    id_ = id_.removeprefix("grant:")
+    id_ = normalise(id_.removeprefix("grant:"))
     named = session.is_company_named
     target = session.under_company("grants", id_) if named else path("grants", id_)
     answer = session.client.send("DELETE", target)
@@ -131,20 +152,18 @@ def _count(number: int) -> str:
 
 
 def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> None:
-    ids = output.short_ids(one["id"] for one in grants if one["id"])
-    resources = output.short_resources([one["resource"] for one in grants])
     rows = [
         (
             session.names.get(one["holderId"], one["holderId"]),
-            resource,
+            output.shortened(one["resource"]),
             one["level"],
             one["mode"],
             one.get("reason") or "",
             output.when(one.get("expiresAt")),
             "" if one.get("derived") else output.when(one["usedAt"]) or "never",
-            "by rule" if one.get("derived") else ids[one["id"]],
+            "by rule" if one.get("derived") else short(one["id"]),
         )
-        for one, resource in zip(grants, resources, strict=True)
+        for one in grants
     ]
     columns = ("agent", "resource", "level", "mode", "why", "expires", "used", "id")
     output.table(columns, rows, empty=empty)

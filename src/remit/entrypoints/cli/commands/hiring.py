@@ -13,6 +13,7 @@ from remit.entrypoints.asked import monthly
 from remit.entrypoints.cli import output, setup_note
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.ids import short
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,9 +91,10 @@ def hire(session: Session, /, **said: Any) -> None:
         agent, approval = hired["agent"], hired["approval"]
         if approval is None:
             output.say(f"{agent['name']} is {agent['status']} and can be given work.")
+            output.say(f'  remit send {agent["name"]} "…"')
             return
         output.say(f"{agent['name']} waits for approval.")
-        output.say(f"  remit approval show {approval['id']}")
+        output.say(f"  remit approval show {agent['name']}")
 
     session.show(answer, draw)
     setup_note.tell(session, answer["agent"])
@@ -140,7 +142,7 @@ def set_(
             output.say(f"{proposed['agent']['name']} was changed.")
         else:
             output.say("It waits for approval.")
-            output.say(f"  remit approval show {proposed['approval']['id']}")
+            output.say(f"  remit approval show {short(proposed['approval']['id'])}")
 
     session.show(answer, draw)
 

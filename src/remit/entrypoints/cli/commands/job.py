@@ -9,7 +9,7 @@ import click
 from remit.entrypoints.cli import output, run_view
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
-from remit.ids import is_id
+from remit.ids import is_id, normalise, short
 
 id_argument = click.argument("id_", metavar="ID")
 
@@ -34,10 +34,9 @@ def list_(session: Session, agent: str | None, unfinished: bool, limit: int) -> 
     )
 
     def draw(jobs: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in jobs)
         rows = [
             (
-                ids[one["id"]],
+                short(one["id"]),
                 session.names.get(one["agentId"], one["agentId"]),
                 one["status"],
                 output.when(one["createdAt"]),
@@ -58,7 +57,8 @@ def list_(session: Session, agent: str | None, unfinished: bool, limit: int) -> 
 @pass_session
 def show(session: Session, id_: str) -> None:
     """Show one job; what was asked and answered is mail, see `remit read`."""
-    found = session.client.get(path("jobs", _job_id(session, id_)))
+    target = path("jobs", _job_id(session, id_))
+    found = session.client.get(target)
 
     def draw(one: dict[str, Any]) -> None:
         output.fields(
@@ -104,7 +104,7 @@ def _took(one: dict[str, Any]) -> str:
 
 def _job_id(session: Session, text: str) -> str:
     name = text.removeprefix("job:")
-    if is_id(name):
-        return name
-    recent = session.client.each(session.under_company("jobs"), run_view.MOST_SEARCHED)
-    return str(pick(recent, name, "job", "See `remit job list`.")["id"])
+    if is_id(name) or not session.is_company_named:
+        return normalise(name)  # the instance looks it up in the companies of the caller
+    known = session.client.each(session.under_company("jobs"))
+    return str(pick(known, name, "job", "See `remit job list`.")["id"])

@@ -18,7 +18,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
 from remit.errors import TooLarge
-from remit.ids import is_id
+from remit.ids import is_id, looks_like_id, short
 
 LARGEST = 32 * 1024 * 1024
 _IN_MEMORY = 1024 * 1024
@@ -106,7 +106,12 @@ def create(session: Session, description: str, source: str, unlisted: bool) -> N
     """Make a file from FILE, or from standard input."""
     with spooled(source) as (stream, size):
         answer = store(session, description, stream, size, unlisted=unlisted)
-    session.show(answer, _draw)
+    id_ = short(answer["id"])
+    said = [
+        f"Stored kb://{id_}, {output.size(answer['size'])}: {answer['description']}",
+        f"Next: remit send AGENT --attach {id_}, or remit grant give AGENT kb_file:{id_} read",
+    ]
+    session.done(answer, said, _draw)
 
 
 def store(
@@ -149,7 +154,8 @@ def write(session: Session, id_: str, source: str, if_version: str | None) -> No
             stream,
             {**_BYTES, "Content-Length": str(size), "If-Match": f'"{if_version}"'},
         )
-    session.show(answer, _draw)
+    told = f"version {answer['version']}, {output.size(answer['size'])}: {answer['description']}"
+    session.done(answer, [f"Wrote kb://{short(answer['id'])}, {told}"], _draw)
 
 
 @kb.command()
@@ -221,11 +227,12 @@ def _copy(source: BinaryIO, spool: IO[bytes]) -> int:
 
 
 def file_id(session: Session, text: str) -> str:
+    """A file by its id or a part of it, or by its description where only one has that."""
     text = text.removeprefix("kb://").removeprefix("kb_file:")
-    if is_id(text) or not session.is_company_named:
+    if is_id(text) or (looks_like_id(text) and not session.is_company_named):
         return text
     files = session.client.each(session.under_company("files"))
-    return str(pick(files, text, "file", "See `remit kb browse`.")["id"])
+    return str(pick(files, text, "file", "See `remit kb browse`.", "description")["id"])
 
 
 def _author(session: Session, one: dict[str, Any]) -> str:
@@ -235,10 +242,9 @@ def _author(session: Session, one: dict[str, Any]) -> str:
 
 
 def _draw_list(files: list[dict[str, Any]], empty: str) -> None:
-    ids = output.short_ids(one["id"] for one in files)
     rows = [
         (
-            ids[one["id"]],
+            short(one["id"]),
             one["level"],
             one["version"],
             output.size(one["size"]),

@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import letters, output
+from remit.entrypoints.cli import following, letters, output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.kb import file_id, spooled, store
+from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import Command, Session, limit_option, pass_session
 from remit.errors import BadInput, NotFound
-from remit.ids import is_id, normalise
+from remit.ids import is_id, normalise, short
 from remit.model.text import plural
 
 #: A text that is longer is stored first, so that it travels as it is.
@@ -65,7 +66,7 @@ def send(
 
     def draw(sent: dict[str, Any]) -> None:
         when = f" It is delivered at {at}." if at else ""
-        output.say(f"Sent {sent['id']} to {to}.{when}")
+        output.say(f"Sent {short(sent['id'])} to {to}.{when}")
         if sent["notStarted"]:
             output.say(f"warning: {sent['notStarted']}")
 
@@ -74,7 +75,7 @@ def send(
         return 0
     if not str(answer["to"]).startswith("agent:"):
         raise BadInput(
-            f"Sent {answer['id']}; nobody can say when a person answers.",
+            f"Sent {short(answer['id'])}; nobody can say when a person answers.",
             "Look into `remit inbox`.",
         )
     if not session.as_json:
@@ -114,7 +115,7 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
 
     def draw(sent: dict[str, Any]) -> None:
         name = found["toName"] if away else found["senderName"]
-        output.say(f"Sent {sent['id']} to {name}.")
+        output.say(f"Sent {short(sent['id'])} to {name}.")
         if sent["notStarted"]:
             output.say(f"warning: {sent['notStarted']}")
 
@@ -221,8 +222,11 @@ def _stored(session: Session, attached: str | Path) -> str:
 @click.option("--all", "everything", is_flag=True, help="Also what was read already.")
 @click.option("--sent", is_flag=True, help="What you wrote, newest first, and what became of it.")
 @limit_option
+@watch_option
 @pass_session
-def inbox(session: Session, agent: str | None, everything: bool, sent: bool, limit: int) -> None:
+def inbox(
+    session: Session, agent: str | None, everything: bool, sent: bool, limit: int, watch: bool
+) -> None:
     """List your mail, or an agent's.
 
     The oldest comes first, and looking changes nothing.
@@ -230,18 +234,27 @@ def inbox(session: Session, agent: str | None, everything: bool, sent: bool, lim
     if sent:
         if agent is not None or everything:
             raise click.UsageError("--sent is about your own letters; it goes with neither.")
-        mine = session.listed(session.under_company("messages"), limit, sent="1")
-        session.show(mine, letters.draw_sent)
+        target = session.under_company("messages")
+        following.show(
+            session,
+            lambda: session.listed(target, limit, sent="1"),
+            letters.draw_sent,
+            watch=watch,
+        )
         return
     query = {"all": "1" if everything else None}
     if agent is not None:
         target = path("agents", session.agent_id(agent), "inbox")
-        found = session.listed(target, limit, **query)
     else:
-        company = session.company["id"] if session.is_company_named else None
-        found = session.listed(path("inbox"), limit, company=company, **query)
+        target = path("inbox")
+        query["company"] = session.company["id"] if session.is_company_named else None
     empty = f"There is no {'' if everything else 'unread '}mail."
-    session.show(found, lambda mail: letters.draw_inbox(mail, with_state=everything, empty=empty))
+    following.show(
+        session,
+        lambda: session.listed(target, limit, **query),
+        lambda mail: letters.draw_inbox(mail, with_state=everything, empty=empty),
+        watch=watch,
+    )
 
 
 @click.command(cls=Command)
@@ -261,7 +274,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
     if revive or discard:
         verb = "revive" if revive else "discard"
         answer = session.client.send("POST", path("messages", message, verb))
-        session.show(answer, lambda done: output.say(f"{done['id']} is {done['status']}."))
+        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
     found = session.client.get(path("messages", message))
     thread = found["thread"]
@@ -297,7 +310,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     if id_ is not None:
         message = letters.message_id(session, id_)
         answer = session.client.send("POST", path("messages", message, "revive"))
-        session.show(answer, lambda done: output.say(f"{done['id']} is {done['status']}."))
+        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
     target = session.under_company("dead-letters")
     if everything:
@@ -310,9 +323,10 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     found = session.listed(target, limit)
 
     def draw(items: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in items)
         names = {agent: session.agent_name(agent) for agent in {one["agentId"] for one in items}}
-        rows = [(ids[one["id"]], names[one["agentId"]], one["title"], one["why"]) for one in items]
+        rows = [
+            (short(one["id"]), names[one["agentId"]], one["title"], one["why"]) for one in items
+        ]
         output.table(("id", "to", "subject", "why"), rows, empty="There are none.")
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
@@ -322,14 +336,13 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
 
 @click.command("needs-you", cls=Command)
 @limit_option
+@watch_option
 @pass_session
-def needs_you(session: Session, limit: int) -> None:
+def needs_you(session: Session, limit: int, watch: bool) -> None:
     """List everything that awaits you."""
     company = session.company["id"] if session.is_company_named else None
-    found = session.listed(path("needs-you"), limit, company=company)
 
     def draw(items: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in items)
         about = dict.fromkeys(one["agentId"] for one in items if one["agentId"])
         names = {agent: session.agent_name(agent) for agent in about}
         rows = [
@@ -339,11 +352,16 @@ def needs_you(session: Session, limit: int) -> None:
                 names.get(one["agentId"], ""),
                 one["title"],
                 one["cause"],
-                one["next"].replace(one["id"], ids[one["id"]]),
+                output.shortened(one["next"]),
             )
             for one in items
         ]
         columns = ("what", "age", "agent", "title", "cause", "next step")
         output.table(columns, rows, empty="Nothing awaits you.")
 
-    session.show(found, draw)
+    following.show(
+        session,
+        lambda: session.listed(path("needs-you"), limit, company=company),
+        draw,
+        watch=watch,
+    )

@@ -82,7 +82,12 @@ def add(
         if pairs:
             body[key] = dict(_pair(pair) for pair in pairs)
     answer = session.client.send("POST", session.under_company("mcp-servers"), body)
-    session.show(answer, lambda one: _draw(session, one))
+    name = answer["name"]
+    said = [
+        f"{name} is registered.",
+        f"Next: remit mcp test {name}, then remit grant give AGENT mcp_server:{name} use",
+    ]
+    session.done(answer, said, lambda one: _draw(session, one))
 
 
 def _split(command: str) -> list[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from remit.entrypoints.cli import following, output
 from remit.entrypoints.cli import outcome_view as view
-from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.hiring import json_object
+from remit.entrypoints.cli.commands.kb import file_id
 from remit.entrypoints.cli.commands.outcome_graph import graph
+from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.ids import short
 
 id_argument = click.argument("id_", metavar="ID")
 
@@ -20,7 +24,7 @@ id_argument = click.argument("id_", metavar="ID")
 def outcome() -> None:
     """Outcomes, such as an agent's mandate.
 
-    An outcome is named by its id, and a mandate also by its agent's name.
+    An outcome is named by its id or its title, and a mandate also by its agent's name.
     """
 
 
@@ -30,6 +34,7 @@ def outcome() -> None:
 @click.option("--actionable", is_flag=True, help="Only what the owner can work on now.")
 @click.option("--stale", is_flag=True, help="Only what does not move.")
 @limit_option
+@watch_option
 @pass_session
 def list_(
     session: Session,
@@ -38,17 +43,22 @@ def list_(
     actionable: bool,
     stale: bool,
     limit: int,
+    watch: bool,
 ) -> None:
     """List outcomes: the company's, or your own if you are an agent."""
-    found = session.listed(
-        session.under_company("outcomes"),
-        limit,
-        owner=session.agent_id(owner) if owner else None,
-        status=status,
-        actionable="1" if actionable else None,
-        stale="1" if stale else None,
+    target = session.under_company("outcomes")
+    wanted = {
+        "owner": session.agent_id(owner) if owner else None,
+        "status": status,
+        "actionable": "1" if actionable else None,
+        "stale": "1" if stale else None,
+    }
+    following.show(
+        session,
+        lambda: session.listed(target, limit, **wanted),
+        lambda all_: view.draw_list(session, all_, "There are no outcomes."),
+        watch=watch,
     )
-    session.show(found, lambda all_: view.draw_list(session, all_, "There are no outcomes."))
 
 
 @outcome.command()
@@ -86,7 +96,7 @@ def show(session: Session, id_: str) -> None:
 
 @outcome.command()
 @click.argument("title")
-@click.option("--parent", metavar="ID", required=True, help="What it is a part of.")
+@click.option("--parent", metavar="ID", required=True, help="What it is a part of, or an agent.")
 @click.option("--also", metavar="ID", multiple=True, help="What else it is for.")
 @click.option("--blocked-by", metavar="ID", multiple=True, help="What it waits for.")
 @click.option("--description", default="", help="More about it, in Markdown.")
@@ -117,7 +127,13 @@ def create(
         "deferredUntil": defer,
     }
     answer = session.client.send("POST", session.under_company("outcomes"), body)
-    session.show(answer, lambda one: view.draw(session, one))
+    session.done(answer, _created(session, answer), lambda one: view.draw(session, one))
+
+
+def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
+    id_, owner = short(one["id"]), session.agent_name(one["ownerId"])
+    yield f"Created {id_}: {one['title']} ({view.status(one)}), which {owner} owns."
+    yield f"Next: remit outcome delegate {id_} --to AGENT, or leave it to {owner}"
 
 
 @outcome.command()
@@ -158,7 +174,8 @@ def update(
     target = path("outcomes", view.outcome_id(session, id_))
     body["version"] = session.client.get(target)["version"] if version is None else version
     answer = session.client.send("PATCH", target, body)
-    session.show(answer, lambda one: view.draw(session, one))
+    said = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
+    session.done(answer, said, lambda one: view.draw(session, one))
 
 
 @outcome.command()
@@ -168,7 +185,7 @@ def update(
 @pass_session
 def complete(session: Session, id_: str, evidence: tuple[str, ...], note: str) -> None:
     """Say that an outcome is accomplished; whose mandate it was is shut down."""
-    files = [file.removeprefix("kb://").removeprefix("kb_file:") for file in evidence]
+    files = [file_id(session, file) for file in evidence]
     _finish(session, id_, "complete", {"note": note, "evidence": files})
 
 
@@ -179,7 +196,7 @@ def complete(session: Session, id_: str, evidence: tuple[str, ...], note: str) -
 @pass_session
 def submit(session: Session, id_: str, evidence: tuple[str, ...], note: str) -> None:
     """Hand in a delegated outcome; its owner waits for the verdict."""
-    files = [file.removeprefix("kb://").removeprefix("kb_file:") for file in evidence]
+    files = [file_id(session, file) for file in evidence]
     _finish(session, id_, "submit", {"note": note, "evidence": files})
 
 
@@ -271,10 +288,11 @@ def delegate(
         name, approval = answer["agent"]["name"], answer["approval"]
         if approval is not None:
             output.say(f"{name} takes it over once the hire is approved.")
-            output.say(f"  remit approval show {approval['id']}")
+            output.say(f"  remit approval show {name}")
         else:
             output.say(f"{name} is responsible for it{along}.")
-        view.draw(session, answer["outcome"])
+        if session.verbose:
+            view.draw(session, answer["outcome"])
 
     session.show(session.client.send("POST", target, body), draw)
 
@@ -292,8 +310,9 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
         names = view.owner_names(session)
         gone = ", ".join(names.get(agent, agent) for agent in answer["agents"]) or "nobody"
         output.say(f"Reclaimed; shut down: {gone}.")
-        output.say(f"What was left behind: `remit kb cat {answer['handoverFileId']}`.")
-        view.draw(session, answer["outcome"])
+        output.say(f"What was left behind: `remit kb cat {short(answer['handoverFileId'])}`.")
+        if session.verbose:
+            view.draw(session, answer["outcome"])
 
     session.show(answer, draw)
 
@@ -303,11 +322,22 @@ def _finish(session: Session, id_: str, verb: str, body: dict[str, Any]) -> None
     answer = session.client.send("POST", target, body)
 
     def draw(one: dict[str, Any]) -> None:
-        view.draw(session, one)
-        for sentence in _consequences(one):
-            output.say(sentence)
+        if session.verbose:
+            view.draw(session, one)
+        else:
+            output.say(f"{one['title']}: {_FINISHED[verb]}.")
+        output.say(*_consequences(one))
 
     session.show(answer, draw)
+
+
+_FINISHED = {
+    "complete": "completed",
+    "submit": "handed in; it waits for the verdict",
+    "return": "sent back",
+    "close": "closed",
+    "reopen": "open again",
+}
 
 
 def _consequences(one: dict[str, Any]) -> list[str]:
@@ -317,7 +347,8 @@ def _consequences(one: dict[str, Any]) -> list[str]:
         first, *below = (agent["name"] for agent in one["agentsEnded"])
         more = f" and {len(below)} below" if below else ""
         them = "them" if below else "it"
-        said.append(f"Ends {first}{more}; `remit outcome reopen {one['id']}` brings {them} back.")
+        back = f"`remit outcome reopen {short(one['id'])}` brings {them} back"
+        said.append(f"Ends {first}{more}; {back}.")
     if one.get("agentsRestored"):
         names = ", ".join(agent["name"] for agent in one["agentsRestored"])
         said.append(f"Back at work: {names}, with new credentials and a new session.")

@@ -13,6 +13,7 @@ from remit.entrypoints.cli import output
 from remit.entrypoints.cli.client import PIECE, Unreachable
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.entrypoints.cli.outcome_view import outcome_id
+from remit.ids import short
 
 _MOST_ROOTS = 20
 
@@ -60,9 +61,8 @@ def _draw(found: dict[str, Any], file: Path | None) -> None:
     parts = Counter(parent for parent, _ in found["parts"])
     below = {child for _, child in found["parts"]}
     roots = [node for node in nodes if node["id"] not in below]
-    ids = output.short_ids(node["id"] for node in roots)
     rows = [
-        (ids[one["id"]], one["status"], one["owner"], parts[one["id"]], one["title"])
+        (short(one["id"]), one["status"], one["owner"], parts[one["id"]], one["title"])
         for one in roots[:_MOST_ROOTS]
     ]
     output.table(("id", "status", "owner", "parts", "title"), rows, empty="There are none.")

@@ -8,8 +8,10 @@ import click
 
 from remit.entrypoints.cli import letters, output
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.errors import NotFound
+from remit.ids import looks_like_id, several, short
 
-id_argument = click.argument("id_", metavar="ID")
+id_argument = click.argument("id_", metavar="ID|AGENT")
 
 
 @click.group(cls=Group)
@@ -32,10 +34,9 @@ def list_(session: Session, agent: str | None, ended: bool, limit: int) -> None:
     )
 
     def draw(questions: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in questions)
         rows = [
             (
-                ids[one["id"]],
+                short(one["id"]),
                 session.names.get(one["agentId"], one["agentId"]),
                 _asked(session, one["to"]),
                 letters.age(one["createdAt"]),
@@ -62,9 +63,10 @@ def _asked(session: Session, address: str) -> str:
 @pass_session
 def answer(session: Session, id_: str, answer: str) -> None:
     """Answer a question; the agent gets it as mail."""
-    target = session.under_company("questions", _bare(id_), "answer")
+    target = session.under_company("questions", _question_id(session, id_), "answer")
     done = session.client.send("POST", target, {"answer": answer})
-    session.show(done, _draw)
+    name = session.agent_name(done["agentId"])
+    session.done(done, [f"Answered; {name} gets it as mail."], _draw)
 
 
 @question.command()
@@ -72,12 +74,25 @@ def answer(session: Session, id_: str, answer: str) -> None:
 @pass_session
 def cancel(session: Session, id_: str) -> None:
     """Cancel a question; nobody has to answer it any more."""
-    gone = session.client.send("DELETE", session.under_company("questions", _bare(id_)))
-    session.show(gone, lambda one: output.say(f"Question {one['id']} is {one['status']}."))
+    gone = session.client.send(
+        "DELETE", session.under_company("questions", _question_id(session, id_))
+    )
+    session.show(gone, lambda one: output.say(f"Question {short(one['id'])} is {one['status']}."))
 
 
-def _bare(id_: str) -> str:
-    return id_.removeprefix("question:")
+def _question_id(session: Session, text: str) -> str:
+    """A question by its id or a part of it, or the open one of an agent."""
+    bare = text.removeprefix("question:")
+    if looks_like_id(bare):
+        return bare
+    agent = session.agent_id(bare)
+    found = list(session.client.each(session.under_company("questions"), agent=agent))
+    if not found:
+        raise NotFound(f"{bare} asks nothing.", "See `remit question list`.")
+    if len(found) > 1:
+        asked = [f"{short(one['id'])} ({output.clean(one['question'])[:60]})" for one in found]
+        raise several(f"{bare} asks several things", asked)
+    return str(found[0]["id"])
 
 
 def _draw(one: dict[str, Any]) -> None:

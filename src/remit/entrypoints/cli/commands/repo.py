@@ -27,7 +27,9 @@ def add(session: Session, /, address: str, **given: Any) -> None:
     body = {name: value for name, value in given.items() if value is not None}
     body["url"] = address
     made = session.client.send("POST", session.under_company("repos"), body)
-    session.show(made, _draw)
+    name = made["name"]
+    said = [f"{name} is known.", f"Next: remit grant give AGENT repo:{name} use"]
+    session.done(made, said, _draw)
 
 
 @repo.command("list")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from remit.entrypoints.cli import output, run_view
+from remit.entrypoints.cli import following, output, run_view
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import Group, Session, pass_session
 
 id_argument = click.argument("id_", metavar="ID|AGENT")
@@ -26,17 +27,19 @@ def run() -> None:
     show_default=True,
     help="At most so many; 0 for all.",
 )
+@watch_option
 @pass_session
-def list_(session: Session, live: bool, agent: str | None, limit: int) -> None:
+def list_(session: Session, live: bool, agent: str | None, limit: int, watch: bool) -> None:
     """List runs, the newest first."""
-    found = session.listed(
-        session.under_company("runs"),
-        limit,
-        live="true" if live else None,
-        agent=agent and session.agent_id(agent),
-    )
+    target = session.under_company("runs")
+    wanted = {"live": "true" if live else None, "agent": agent and session.agent_id(agent)}
     empty = "Nobody is running." if live else "Nobody has run yet."
-    session.show(found, lambda runs: run_view.draw_list(session, runs, empty))
+    following.show(
+        session,
+        lambda: session.listed(target, limit, **wanted),
+        lambda runs: run_view.draw_list(session, runs, empty),
+        watch=watch,
+    )
 
 
 @run.command()

@@ -8,6 +8,7 @@ import click
 
 from remit.entrypoints.cli import output
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.ids import normalise, short
 
 
 @click.group(cls=Group)
@@ -30,10 +31,9 @@ def list_(session: Session, agent: str | None, ended: bool, limit: int) -> None:
     )
 
     def draw(schedules: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in schedules)
         rows = [
             (
-                ids[one["id"]],
+                short(one["id"]),
                 session.names.get(one["agentId"], one["agentId"]),
                 _times(one),
                 output.when(one["nextAt"]) or one["status"],
@@ -69,7 +69,12 @@ def add(session: Session, /, agent: str | None, **given: Any) -> None:
     if agent is not None:
         body["agent"] = session.agent_id(agent)
     answer = session.client.send("POST", session.under_company("schedules"), body)
-    session.show(answer, lambda one: _draw(session, one))
+    name, first = session.agent_name(answer["agentId"]), output.when(answer["nextAt"])
+    said = [
+        f"{name} sends it {_times(answer)}; next at {first}.",
+        f"  remit schedule cancel {short(answer['id'])}   ends it",
+    ]
+    session.done(answer, said, lambda one: _draw(session, one))
 
 
 @schedule.command()
@@ -77,9 +82,9 @@ def add(session: Session, /, agent: str | None, **given: Any) -> None:
 @pass_session
 def cancel(session: Session, id_: str) -> None:
     """End a schedule."""
-    target = session.under_company("schedules", id_.removeprefix("schedule:"))
+    target = session.under_company("schedules", normalise(id_.removeprefix("schedule:")))
     gone = session.client.send("DELETE", target)
-    session.show(gone, lambda one: output.say(f"Schedule {one['id']} is {one['status']}."))
+    session.show(gone, lambda one: output.say(f"Schedule {short(one['id'])} is {one['status']}."))
 
 
 def _draw(session: Session, one: dict[str, Any]) -> None:

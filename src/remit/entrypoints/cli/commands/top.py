@@ -99,11 +99,11 @@ def _doing(session: Session) -> dict[str, str]:
         recent = list(session.client.each(session.under_company("events"), MOST_EVENTS))
     except RemitError:
         return {}
-    shown = output.short_resources([one["resource"] for one in recent])
     last: dict[str, str] = {}
-    for event, resource in zip(recent, shown, strict=True):
+    for event in recent:
         if event["runId"]:
-            last.setdefault(event["runId"], f"{event['action']} {resource}")
+            doing = f"{event['action']} {output.shortened(event['resource'])}"
+            last.setdefault(event["runId"], doing)
     return last
 
 

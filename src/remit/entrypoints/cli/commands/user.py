@@ -8,6 +8,7 @@ import click
 
 from remit.entrypoints.cli import output, tokens
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.ids import short
 
 
 @click.group(cls=Group)
@@ -27,7 +28,11 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
     body = {"name": name, "role": role}
     if scope is not None:
         body["scope"] = session.agent_id(scope)
-    session.show(session.client.send("POST", session.under_company("users"), body), _draw)
+    answer = session.client.send("POST", session.under_company("users"), body)
+    what = "is on the board of" if role == "board" else "observes"
+    over = f"{scope} and below" if scope is not None else session.company["name"]
+    said = [f"{answer['name']} {what} {over}.", f"Next: remit user token {answer['name']}"]
+    session.done(answer, said, _draw)
 
 
 @user.command("list")
@@ -38,7 +43,6 @@ def list_(session: Session, limit: int) -> None:
     found = session.listed(session.under_company("users"), limit)
 
     def draw(users: list[dict[str, Any]]) -> None:
-        ids = output.short_ids(one["id"] for one in users)
         scopes = [one.get("scopeAgentId") for one in users]
         names = session.names if any(scopes) else {}
         rows = [
@@ -46,7 +50,7 @@ def list_(session: Session, limit: int) -> None:
                 one["name"],
                 one["role"],
                 names.get(scope, scope) if scope else "whole company",
-                ids[one["id"]],
+                short(one["id"]),
             )
             for one, scope in zip(users, scopes, strict=True)
         ]

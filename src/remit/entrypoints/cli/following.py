@@ -1,0 +1,151 @@
+"""The record as it grows, and lists that are drawn again when it does."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.entrypoints.cli import output
+from remit.entrypoints.cli.options import Session
+from remit.errors import Refused
+
+if TYPE_CHECKING:
+    from remit.entrypoints.cli.client import Client
+
+#: The instance says at least every fifteen seconds that it is still there.
+SILENCE_SECONDS = 45.0
+GIVE_UP_SECONDS = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
+#: What happens within so many seconds is shown at once.
+_TOGETHER_SECONDS = 0.3
+#: Ages on a screen go on although nothing happens.
+_AGEING_SECONDS = 60.0
+_CLEAR = "\x1b[H\x1b[2J"
+
+watch_option = click.option(
+    "--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C."
+)
+
+Look = Callable[[], list[dict[str, Any]]]
+Draw = Callable[[list[dict[str, Any]]], None]
+
+
+def newest(session: Session) -> int:
+    """The place in the record that everything so far comes before."""
+    events = session.client.get(session.under_company("events"), limit=1)
+    return events[0]["seq"] if events else 0
+
+
+def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, Any]]:
+    """Every event after `last`; each once, whatever happens to the connection.
+
+    The connection is one of its own, so that names can be asked for meanwhile.
+    """
+    import http.client
+
+    from remit.entrypoints.cli.client import Unreachable, server_sent
+
+    target = session.under_company("events")
+    contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
+    while True:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
+        try:
+            response = stream.open(target, headers, silence=SILENCE_SECONDS)
+            contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
+            for message in server_sent(response):
+                if message.kind == "end":
+                    raise Refused(message.data["error"], code=message.data.get("code"))
+                last = message.data["seq"]
+                yield message.data
+        except (Unreachable, OSError, http.client.HTTPException):
+            if time.monotonic() - contact > GIVE_UP_SECONDS:
+                raise
+        stream.close()
+        if not noted:
+            output.note("The connection broke; trying again.")
+            noted = True
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def show(session: Session, look: Look, draw: Draw, *, watch: bool) -> None:
+    """A list, once or for as long as somebody watches.
+
+    A terminal is drawn anew. In a pipe, what is new or different is appended, and what is as it
+    was is not repeated; with --json that is one entry a line.
+    """
+    if not watch:
+        session.show(look(), draw)
+        return
+    on_screen = sys.stdout.isatty() and not session.as_json
+    shown: list[dict[str, Any]] | None = None
+    try:
+        for _ in _changes(session):
+            session.forget()
+            found = _patiently(look)
+            if on_screen:
+                print(_CLEAR, end="")
+                draw(found)
+                output.say("", "Watching; Ctrl-C ends it.")
+            elif shown is None or any(one not in shown for one in found):
+                _append(session, [one for one in found if one not in (shown or [])], draw)
+            shown = found
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return
+
+
+def _patiently(look: Look) -> list[dict[str, Any]]:
+    """The list, also when the instance is started anew meanwhile."""
+    from remit.entrypoints.cli.client import Unreachable
+
+    since = time.monotonic()
+    while True:
+        try:
+            return look()
+        except Unreachable:
+            if time.monotonic() - since > GIVE_UP_SECONDS:
+                raise
+            time.sleep(_LONGEST_PAUSE)
+
+
+def _append(session: Session, entries: list[dict[str, Any]], draw: Draw) -> None:
+    if not session.as_json:
+        draw(entries)
+        return
+    for one in entries:
+        print(output.as_json(one, one_line=True))
+
+
+def _changes(session: Session) -> Iterator[None]:
+    """At once, and then whenever something happened; what happens together counts once."""
+    from remit.entrypoints.cli.client import Client
+
+    happened = threading.Event()
+    failed: list[Exception] = []
+    # Not one that is closed with the command: closing waits for whoever reads, and here somebody
+    # always does. It ends with the process.
+    stream = Client(session.url, session.token)
+    last = newest(session)  # before the first look, so that nothing falls in between
+
+    def listen() -> None:
+        try:
+            for _ in follow(session, last, stream):
+                happened.set()
+        except Exception as error:
+            failed.append(error)
+            happened.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        yield
+        happened.wait(_AGEING_SECONDS)
+        time.sleep(_TOGETHER_SECONDS)
+        happened.clear()
+        if failed:
+            raise failed[0]

@@ -1,0 +1,152 @@
+"""Short ids, as lists show them: the random end of an id, which names it wherever one is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.clock import MINUTE
+from remit.entrypoints.cli.options import pick
+from remit.errors import BadInput, NotFound, RemitError
+from remit.ids import Ids, begins_or_ends, is_id, looks_like_id, short
+from remit.services import (
+    agents,
+    approvals,
+    companies,
+    events,
+    files,
+    grants,
+    hiring,
+    outcomes,
+    questions,
+    runs,
+    schedules,
+    threads,
+    waiting,
+)
+from remit.testing import VirtualClock
+from tests.company import Company
+from tests.mailing import send
+from tests.organisation import refusal
+
+#: Made a minute apart, and the same at the end.
+TWINS = ("01890000-0000-7000-8000-0123456789ab", "01890001-0000-7000-8000-0123456789ab")
+
+
+@given(st.lists(st.integers(0, 2 * MINUTE), min_size=1, max_size=300))
+def test_a_short_id_means_one_whatever_was_made_beside_it(moments: list[int]) -> None:
+    clock = VirtualClock()
+    ids = Ids(clock)
+    made = []
+    for moment in moments:
+        clock.advance(moment if moment % 3 == 0 else 0)  # most are made at the same moment
+        made.append(ids.new())
+    entries = [{"id": one, "name": f"agent {number}"} for number, one in enumerate(made)]
+    for one in made:
+        assert len(short(one)) == 12
+        assert looks_like_id(short(one))
+        assert not is_id(short(one))
+        assert [other for other in made if begins_or_ends(other, short(one))] == [one]
+        for typed in (short(one), short(one).upper(), one, one[:23], one.replace("-", "")):
+            assert pick(entries, typed, "agent", "")["id"] == one
+
+
+def test_what_means_several_is_answered_with_them() -> None:
+    entries = [{"id": one, "name": "same"} for one in TWINS]
+    for typed in ("0123456789ab", "456789ab", "same"):
+        with pytest.raises(BadInput) as caught:
+            pick(entries, typed, "agent", "")
+        assert caught.value.reason == "ambiguous"
+        assert all(one in caught.value.sentence for one in TWINS)
+    assert pick(entries, "01890000", "agent", "")["id"] == TWINS[0]
+    with pytest.raises(NotFound):
+        pick(entries, "other", "agent", "See the list.")
+
+
+def test_every_kind_goes_by_the_end_of_its_id(company: Company) -> None:
+    """The clock stands still, so all ids begin alike, as those do that are made together."""
+    worker = company.agent("worker")
+    asking: dict[str, Any] = {"require_board_approval_for_new_agents": True}
+    company.call(company.board, companies.change, company=company.id, **asking)
+    for number in range(2):
+        company.file(company.board, b"text", f"notes {number}")
+        send(company, company.board, "agent:worker", "hello")
+        company.call(worker.caller, questions.ask, question="Which?")
+        company.call(worker.caller, schedules.add, body="x", cron="* * * * *")
+        company.call(company.ceo.caller, hiring.hire, company=None, name=f"new{number}")
+        company.run(company.agent(f"busy{number}"))
+        file = company.file(company.board)
+        company.give(company.board, worker, file, "read")
+    shown: dict[str, Any] = {
+        "agent": lambda one: company.call(company.board, agents.show, agent=one),
+        "approval": lambda one: company.call(company.board, approvals.show, approval=one),
+        "file": lambda one: company.call(company.board, files.show, file=one),
+        "message": lambda one: company.call(company.board, threads.show, message=one),
+        "outcome": lambda one: company.call(company.board, outcomes.show, outcome=one),
+        "run": lambda one: company.call(company.board, runs.show, run=one),
+    }
+    for what, show in shown.items():
+        ids = [row[0] for row in company.sql(f"SELECT id FROM {what}s")]  # noqa: S608
+        assert len(ids) >= 2
+        for one in ids:
+            assert show(short(one))["id"] == one, what
+            assert show(f"{what}:{short(one)}" if what == "approval" else one)["id"] == one
+    for (one,) in company.sql("SELECT id FROM events WHERE action = 'file.create'"):
+        why = company.call(company.board, events.why, event=short(one))
+        assert why["steps"][0]["id"] == one
+    (first, second) = (row[0] for row in company.sql("SELECT id FROM questions ORDER BY id"))
+    company.call(company.board, questions.answer, question=short(second), answer="This.")
+    company.call(worker.caller, waiting.cancel, thread=short(first))
+    for (one,) in company.sql("SELECT id FROM schedules"):
+        company.call(worker.caller, waiting.cancel, thread=short(one))
+    given = company.call(company.board, grants.listing, company=company.id, agent="worker")
+    for one in (grant["id"] for grant in given if not grant.get("derived")):
+        assert one in company.call(company.board, grants.revoke, grant=short(one))["revoked"]
+
+
+def test_an_outcome_shows_its_origin_by_what_its_list_shows(small: Company) -> None:
+    (one,) = small.sql("SELECT id FROM outcomes WHERE owner_id = id LIMIT 1")[0]
+    why = small.call(small.board, events.why, event=short(one))
+    assert why["authorised_by"] == "user:board"
+
+
+def test_the_end_of_an_id_means_what_the_caller_can_see(small: Company) -> None:
+    neighbour = small.second_company()
+    hidden = small.file(small.board, b"text", "hidden", unlisted=True)
+    for caller in (neighbour.board, neighbour.agent.caller):
+        for verb, name, one in (
+            (files.show, "file", hidden["id"]),
+            (agents.show, "agent", small.ceo.id),
+            (outcomes.show, "outcome", small.ceo.id),
+        ):
+            assert refusal(small, caller, verb, **{name: short(one)}) == "not_found"
+    worker = small.agent("worker")
+    assert refusal(small, worker.caller, files.show, file=short(hidden["id"])) == "not_found"
+
+
+def test_somebody_with_several_companies_need_not_say_which(small: Company) -> None:
+    """A list over all companies shows ids of all; the board has a part in both."""
+    small.second_company()
+    file = small.file(small.board)
+    sent = send(small, small.board, "agent:ceo", "hello", company=small.id)
+    assert small.call(small.board, files.show, file=short(file["id"]))["id"] == file["id"]
+    assert small.call(small.board, threads.show, message=short(sent["id"]))["id"] == sent["id"]
+    assert refusal(small, small.board, files.show, file="0123456789ab") == "not_found"
+
+
+def test_twins_are_named_and_nothing_is_done(
+    small: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small.app.ids, "_chance", lambda _: 0x0123456789AB)
+    twins = sorted(small.file(small.board)["id"] for _ in range(2))
+    assert short(twins[0]) == short(twins[1]) == "0123456789ab"
+    with pytest.raises(RemitError) as caught:
+        small.call(small.board, files.show, file=short(twins[0]))
+    assert caught.value.reason == "ambiguous"
+    assert caught.value.details == {"candidates": twins}
+    assert all(twin in caught.value.sentence for twin in twins)
+    assert small.call(small.board, files.show, file=twins[1])["id"] == twins[1]
+    assert refusal(small, small.board, files.show, file="not an id") == "invalid"
