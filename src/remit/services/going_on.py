@@ -1,8 +1,8 @@
 """What becomes of outcomes when a run of their owner ended.
 
-What a run that ended well was shown is seen. What it left, and could still be worked on, is not due again by
-itself: a run that got on is followed by a few nudges at growing pauses, and what does not move
-after that is reviewed a few times; then whoever judges it is told, once.
+What a run that ended well was shown is seen. What it left, and could still be worked on, is not
+due again by itself: a run that got on is followed by a few nudges at growing pauses, and what does
+not move after that is reviewed a few times; then whoever judges it is told, once.
 """
 
 from __future__ import annotations
