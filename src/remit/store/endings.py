@@ -1,7 +1,8 @@
 """Ids that end with what a person typed: the short ids that lists show.
 
 No index begins with the end of an id. Each of these walks along one that holds ids, without a look
-at the rows: a tenth of a second for a million. Beginnings of ids are looked for first.
+at the rows: 0.15 s of processor time for a million. Beginnings of ids are looked for first, and
+what agents are shown in their turns is such a beginning.
 """
 
 from __future__ import annotations

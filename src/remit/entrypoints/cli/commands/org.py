@@ -11,6 +11,7 @@ from remit.entrypoints.cli.commands.agent import depth_option
 from remit.entrypoints.cli.commands.hiring import json_object
 from remit.entrypoints.cli.options import Group, Session, pass_session
 from remit.entrypoints.cli.reorganisation import carry_out, dry_run_option
+from remit.ids import normalise
 
 
 @click.group(cls=Group)
@@ -117,4 +118,4 @@ def seat(
 @pass_session
 def undo(session: Session, event: str, dry_run: bool) -> None:
     """Take a change back, unless what it touched was changed since."""
-    carry_out(session, dry_run, undo=event)
+    carry_out(session, dry_run, undo=normalise(event.removeprefix("event:")))
