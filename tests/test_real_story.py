@@ -58,7 +58,7 @@ class Root:
         ]
 
     def _judge(self, told: str) -> Sequence[Step]:
-        (page,) = set(re.findall(r"outcome:([0-9a-f-]{36})", told))
+        (page,) = set(re.findall(r"hands in 'The page' \(outcome:([0-9a-f-]{36})\)", told))
         return [
             Use(tool(self._kind, "outcome_complete"), {"id": page, "note": "I read it."}),
             Use(tool(self._kind, "mail_send"), {"to": "board", "subject": "Done", "body": RESULT}),
