@@ -74,7 +74,8 @@ def test_the_system_prompt_is_given_by_flag(tmp_path: Path) -> None:
     claude = claude_cli.command_line(Paper("claude", tmp_path / "1"), "claude", None)
     assert after(claude, "--append-system-prompt") == "be good"
     codex = codex_cli.command_line(Paper("codex", tmp_path / "2"), "codex", None)
-    assert 'developer_instructions="be good"' in codex
+    (told,) = [one for one in codex if one.startswith("developer_instructions=")]
+    assert told.startswith('developer_instructions="be good\\n')
 
 
 @pytest.mark.requirement("HB-19")

@@ -60,6 +60,15 @@ def test_mail_is_measured_through_all_that_it_goes_through() -> None:
 
 
 @LONG
+def test_what_a_model_is_sent_first_is_measured_for_each_program() -> None:
+    done = bench("requests", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = "\n".join(done.stdout.splitlines()[4:-2])
+    for program in ("claude", "codex", "codex with gpt-5.5", "llm"):
+        assert f"{program}: first request" in rows
+
+
+@LONG
 def test_runs_are_measured_from_the_wake_to_the_end() -> None:
     done = bench("runtime", "--quick")
     assert (done.returncode, done.stderr) == (0, "")
