@@ -19,6 +19,7 @@ import pytest
 SLOW_FILES = {
     "test_web_*.py": "a browser",
     "test_real_agents.py": "agents' programs",
+    "test_real_story.py": "agents' programs",
     "test_adapter_conformance.py": "agents' programs",
     "test_job_agents.py": "agents' programs",
     "test_budget_runs.py": "agents' programs",
@@ -40,6 +41,7 @@ SLOW_FILES = {
     "test_upgrades.py": "a database of every schema",
     "test_releases.py": "a database of every release",
     "test_simulation.py": "whole simulations",
+    "test_week.py": "whole simulations",
     "test_*_histories.py": "thousands of random histories",
     "test_attacks_*.py": "attacks on every route",
     "test_*_surfaces.py": "the command line",

@@ -497,6 +497,7 @@ def many(small: Company) -> Company:
 
 
 @pytest.mark.requirement("FX-08", "FX-10")
+@pytest.mark.slow
 def test_200_agents_on_an_account_that_is_closed_for_five_hours(
     many: Company, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

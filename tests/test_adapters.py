@@ -504,6 +504,7 @@ def wheel(folder: Path) -> Path:
 
 
 @pytest.mark.requirement("PC-63")
+@pytest.mark.slow
 def test_a_plugin_from_a_wheel_shows_up_and_broken_ones_do_no_harm(tmp_path: Path) -> None:
     place = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]

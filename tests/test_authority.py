@@ -316,6 +316,7 @@ def _read_taken_as_write(grant: Grant) -> Grant:
         _read_taken_as_write,
     ],
 )
+@pytest.mark.slow
 def test_a_broken_decision_function_would_be_caught(mistake: Callable[[Grant], Grant]) -> None:
     def broken(
         actor: Principal, action: Action, resource: Resource | None, facts: Facts
@@ -549,6 +550,7 @@ def test_whatever_is_passed_on_is_inside_of_what_is_held() -> None:
 
 
 @pytest.mark.requirement("BX-01", "BX-02", "AG-46")
+@pytest.mark.slow
 def test_what_is_passed_down_a_chain_is_inside_of_everything_above() -> None:
     """Every grant at the top of a chain of four agents, narrowed in every way at each step."""
     wishes = [Wish(level, until) for level in LEVELS for until in (None, NOW + 1, NOW + 2)]
@@ -575,6 +577,7 @@ def test_what_is_passed_down_a_chain_is_inside_of_everything_above() -> None:
 
 
 @pytest.mark.requirement("BX-01", "BX-02")
+@pytest.mark.slow
 def test_what_cannot_be_given_any_more_is_excessive() -> None:
     asked = 0
     children = [

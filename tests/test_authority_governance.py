@@ -187,6 +187,7 @@ OF_PEOPLE = {
 
 
 @pytest.mark.requirement("HB-08", "HB-10", "PC-10")
+@pytest.mark.slow
 def test_the_level_boss_adds_a_say_over_others_and_nothing_else_in_every_case() -> None:
     """Against an agent without the level: only these actions, only there, and never less."""
     assert not LIKE_THE_BOARD & OF_PEOPLE

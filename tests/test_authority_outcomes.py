@@ -203,6 +203,7 @@ def test_a_broken_rule_would_be_caught(
     assert any(disagreements())
 
 
+@pytest.mark.slow
 def test_every_answer_has_a_reason_a_sentence_and_a_basis() -> None:
     for held in holdings():
         for relation, delegated, action in itertools.product(BY_PLACE, (False, True), ACTIONS):

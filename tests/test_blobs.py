@@ -364,6 +364,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_no_half_blob(place: Place) -> None:
     stored = set()
     command = [sys.executable, "-c", WRITER, place.url, str(place.incoming), FILE]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
+
 from remit.entrypoints.web import words
 from remit.entrypoints.web.comparing import MOST_SHOWN, compare
 
@@ -53,6 +55,7 @@ def test_references_to_knowledge_become_links_except_in_code() -> None:
     assert "kb://x" in shown
 
 
+@pytest.mark.slow
 def test_hostile_markdown_stays_text_and_takes_no_time() -> None:
     for text in (
         "[x](javascript:alert(1))",

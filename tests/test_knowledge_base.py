@@ -381,6 +381,7 @@ async def pieces(content: bytes, size: int) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.requirement("AG-18")
+@pytest.mark.slow
 def test_20_mib_go_in_and_come_out_whether_whole_or_as_they_arrive(company: Company) -> None:
     content = os.urandom(20 * 1024 * 1024)
     library, me = company.app.library, company.ceo.caller

@@ -258,6 +258,7 @@ def test_no_cache_is_in_the_repository() -> None:
     assert [str(path) for path in tracked if CACHES & set(path.parts)] == []
 
 
+@pytest.mark.slow
 def test_every_story_inside_a_test_is_told() -> None:
     """A function inside a test that nobody calls makes it a test that cannot fail."""
     untold = [

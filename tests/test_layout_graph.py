@@ -214,6 +214,7 @@ def test_a_drawing_says_when_it_is_not_everything() -> None:
     assert ElementTree.fromstring(svg.draw(graph_of([]))) is not None  # noqa: S314
 
 
+@pytest.mark.slow
 def test_two_thousand_outcomes_are_drawn_in_seconds() -> None:
     nodes, edges = acyclic(2000, 3200, 2)
     graph = graph_of([f"Outcome {n}" for n in range(2000)])

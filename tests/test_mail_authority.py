@@ -77,6 +77,7 @@ def by_rule(
 
 
 @pytest.mark.requirement("AG-50", "AG-52", "AG-61", "HH-17", "HH-18", "BX-02", "AG-41")
+@pytest.mark.slow
 def test_who_may_write_to_whom_follows_the_rules_in_every_tree() -> None:
     shapes: list[tuple[str, dict[str, int]]] = [
         ("allow", {}),

@@ -324,6 +324,7 @@ def test_nothing_is_lost_repeated_or_out_of_order_whatever_happens() -> None:
 
 
 @pytest.mark.requirement("HB-33", "HB-34", "AG-62", "AG-64")
+@pytest.mark.slow
 def test_the_same_on_a_server(postgres_cluster: Any) -> None:
     class OnServer(Delivery):
         url_factory = staticmethod(postgres_cluster.migrated_database)

@@ -813,6 +813,7 @@ def test_a_cycle_written_around_remit_hangs_nothing(database_url: str, tmp_path:
 # ── many ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_a_long_braid_is_closed_without_delay(small: Company) -> None:
     """Every part hangs below the two before it; there are more ways through it than atoms."""
     ceo = small.ceo

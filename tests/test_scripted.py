@@ -17,6 +17,7 @@ def answers(at: Stage) -> Any:
     return at.app.gate(at.board, threads.own_inbox, company=None, everything=True)
 
 
+@pytest.mark.slow
 def test_an_agent_without_a_model_says_so_once_to_each_letter_of_a_person(tmp_path: Path) -> None:
     async def story() -> None:
         async with stage(tmp_path) as at:
@@ -44,6 +45,7 @@ def test_an_agent_without_a_model_says_so_once_to_each_letter_of_a_person(tmp_pa
 SEND = {"tool": "mail_send", "arguments": {"to": "agent:ceo", "body": "Hello."}}
 
 
+@pytest.mark.slow
 def test_it_says_so_once_even_if_its_run_has_to_be_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
