@@ -10,6 +10,7 @@ import pytest
 from remit.entrypoints.mcp import lean
 from remit.entrypoints.mcp.registry import validate
 from remit.entrypoints.mcp.tools import build_tools
+from remit.services import agents
 from tests.company import Company, Member
 
 
@@ -57,6 +58,15 @@ def test_letters_come_from_names_that_can_be_written_to(company: Company) -> Non
     assert [one["sender"] for one in inbox["messages"]] == ["agent:ceo"]
     _, sent = shown(company, dev, "mail_send", to=inbox["messages"][0]["sender"], body="Yes?")
     assert sent["id"]
+
+
+def test_who_is_gone_is_not_taken_for_somebody_with_the_same_name(company: Company) -> None:
+    old = company.agent("dev", "ceo")
+    shown(company, old, "mail_send", to="agent:ceo", subject="Hello", body="There.")
+    company.call(company.board, agents.terminate, agent=old.id)
+    company.agent("dev", "ceo")
+    _, inbox = shown(company, company.ceo, "mail_inbox")
+    assert f"agent:{old.id}" in [one["sender"] for one in inbox["messages"]]
 
 
 def test_what_has_a_fixed_form_is_left_as_it_is(company: Company) -> None:

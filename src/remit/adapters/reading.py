@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -46,7 +47,7 @@ class Reader:
         return (Entry(EntryKind.PRINTED, line),)
 
 
-class JsonReader(Reader):
+class JsonReader(Reader, ABC):
     """Reads lines of which each is a JSON object."""
 
     def read(self, line: str) -> Iterable[Entry]:
@@ -55,8 +56,9 @@ class JsonReader(Reader):
             return super().read(line)
         return self.meaning(found)
 
+    @abstractmethod
     def meaning(self, event: Mapping[str, Any]) -> Iterable[Entry]:
-        raise NotImplementedError
+        """What one of them says to a person."""
 
 
 class Known:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from remit.authority import Action
 from remit.ids import AgentId, UserId
+from remit.model.agent import AgentStatus
 from remit.services import lookup
 from remit.services.command import Context, query
+from remit.services.verbs import Added
 from remit.store import files as file_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
@@ -15,16 +17,22 @@ from remit.store import people
 MOST = 2000
 
 
-@query("naming.names")
-def names(ctx: Context, *, company: str | None, ids: Iterable[str]) -> dict[str, str]:
-    """Agents of the company and people, by id; whoever is not known is left out."""
+@query("naming.names", Added("living", False))
+def names(
+    ctx: Context, *, company: str | None, ids: Iterable[str], living: bool = False
+) -> dict[str, str]:
+    """Agents of the company and people, by id; whoever is not known is left out.
+
+    With `living`, so are agents that are gone: somebody else may have their name by now.
+    """
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     found: dict[str, str] = {}
     for one in sorted(set(ids))[:MOST]:
         agent = lookup.agent_row(ctx, AgentId(one))
         if agent is not None and agent.company_id == ctx.company:
-            found[one] = agent.name
+            if not (living and agent.status is AgentStatus.TERMINATED):
+                found[one] = agent.name
             continue
         user = ctx.tx.one(people.USER, user=UserId(one))
         if user is not None and (

@@ -1,7 +1,8 @@
 """What a model is shown of a tool's answer: names instead of ids, nothing empty, the next step.
 
 Services answer for every caller; a model pays for each word, and does nothing with a time of
-creation or the id of its own company. What it is told of others is what it can use as an argument.
+creation or the id of its own company. What it is told of others is what it can use as an argument;
+who is gone keeps its id, because somebody else may have its name by now.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def build(app: App) -> Shorten:
             return answer
         mentioned = _mentioned(answer)
         names = (
-            await app.gate(Caller(token), naming.names, company=None, ids=mentioned)
+            await app.gate(Caller(token), naming.names, company=None, ids=mentioned, living=True)
             if mentioned
             else {}
         )
