@@ -122,7 +122,8 @@ class Company:
         self._runner.close()
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
-        return self._runner.run(work)
+        # Its own `run` sets a handler for signals first, which spells out the last answer.
+        return self._runner.get_loop().run_until_complete(work)
 
     def call(self, caller: Caller, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return self.wait(self.app.gate(caller, verb, *args, **kwargs))

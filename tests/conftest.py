@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from tests.browsing import Launched, Office, Visitor
     from tests.http_client import Client
 
+# Collecting the tests makes things that all stay: looking for garbage there takes seconds.
+gc.disable()
+
 RUN = pytest.StashKey[RunFolder]()
 
 
@@ -45,6 +49,14 @@ def pytest_configure(config: pytest.Config) -> None:
     # A worker inherits the folder from the process that started the run.
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = run_folder.begin()
+
+
+def pytest_collection_finish() -> None:
+    # What is here now, six thousand tests and all that they import, is not looked through again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

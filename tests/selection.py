@@ -132,8 +132,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = [item for item in items if _is_wanted(config, item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+    wanted, left_out = [], []
+    for item in items:
+        (wanted if _is_wanted(config, item) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
     # Files go to the workers in this order: a slow one that began last would keep all waiting.
     items[:] = sorted(wanted, key=_when)
 
@@ -184,5 +186,6 @@ def _is_in_slow_file(item: pytest.Item) -> bool:
     return _is_slow(item.path.name)
 
 
+@cache
 def _is_slow(name: str) -> bool:
     return any(fnmatch(name, pattern) for pattern in SLOW_FILES)

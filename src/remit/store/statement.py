@@ -10,6 +10,7 @@ import enum
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Column, Table
@@ -66,15 +67,7 @@ def columns(table: Table, value: type[Any]) -> list[Column[Any]]:
 
 def into(value: type[T]) -> Callable[..., T]:
     """Make values from rows; enums and booleans come out as such on every database."""
-    hints = typing.get_type_hints(value)
-    casts: list[tuple[int, Callable[[Any], Any]]] = []
-    for index, field in enumerate(fields(value)):  # type: ignore[arg-type]  # T is a dataclass
-        hint = hints[field.name]
-        if hint is bool:
-            casts.append((index, bool))
-        elif isinstance(hint, type) and issubclass(hint, enum.Enum):
-            # A look-up takes a tenth of calling the enum, and lists are made of thousands.
-            casts.append((index, {member.value: member for member in hint}.__getitem__))
+    casts = _casts(value)
     if not casts:
         return value
 
@@ -85,6 +78,20 @@ def into(value: type[T]) -> Callable[..., T]:
         return value(*values)
 
     return make
+
+
+@cache  # a dozen statements answer with agents, and each start of a program makes them all
+def _casts(value: type) -> list[tuple[int, Callable[[Any], Any]]]:
+    hints = typing.get_type_hints(value)
+    casts: list[tuple[int, Callable[[Any], Any]]] = []
+    for index, field in enumerate(fields(value)):
+        hint = hints[field.name]
+        if hint is bool:
+            casts.append((index, bool))
+        elif isinstance(hint, type) and issubclass(hint, enum.Enum):
+            # A look-up takes a tenth of calling the enum, and lists are made of thousands.
+            casts.append((index, {member.value: member for member in hint}.__getitem__))
+    return casts
 
 
 def scalar(value: Any) -> Any:
