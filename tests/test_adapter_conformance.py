@@ -412,7 +412,7 @@ def test_an_agent_elsewhere_is_told_that_its_run_was_cancelled(
             begun = await at.begun()
             await until(lambda: remote.calls)
             await at.app.gate(at.board, runs.cancel, run=begun["id"])
-            await until(lambda: "/cancel" in remote.paths(), seconds=60)
+            await until(lambda: "/cancel" in remote.paths())
             assert remote.calls[-1][1] == {"run": begun["id"], "cancelled": True}
 
     asyncio.run(story())

@@ -30,6 +30,7 @@ from remit.services import (
     needs_you,
     outcomes,
     run_reports,
+    runs,
 )
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
@@ -343,6 +344,15 @@ def test_an_agent_elsewhere_names_the_fault_itself(small: Company, clock: Virtua
     found: Any = small.call(as_system(), run_reports.read, run=run.id)
     assert found["fault"] == "rate"
     assert found["fault_until"] == 1893456000 * SECOND
+
+
+def test_a_run_that_somebody_ended_was_not_reported(small: Company) -> None:
+    dev = worker(small, adapter_type="http", adapter_config={"url": "https://a.example/run"})
+    letters(small, "text")
+    run = claim(small, dev)
+    small.call(small.board, runs.cancel, run=run.id)
+    # The worker goes on waiting, is cancelled, and says so at `cancelUrl`.
+    assert small.call(as_system(), run_reports.read, run=run.id) is None
 
 
 # ── agents that a person has to see to ──────────────────────────────────────────────────────────

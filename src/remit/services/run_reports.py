@@ -88,13 +88,17 @@ def _fault(named: str | None) -> str | None:
 
 @query("run_reports.read")
 def read(ctx: Context, *, run: str) -> dict[str, Any] | None:
-    """What was reported, for the worker that waits; None as long as nothing was."""
+    """What was reported, for the worker that waits; None as long as nothing was.
+
+    A run that somebody ended also has a reason, which is no report: whoever waits is cancelled,
+    and tells the agent elsewhere.
+    """
     if ctx.actor.kind is not ActorKind.SYSTEM:
         raise NotFound("There is no such run.")
     found = ctx.tx.one(statements.RUN, run=run)
     if found is None:
         raise NotFound("There is no such run.")
-    if found.exit_reason is None:
+    if found.exit_reason is None or found.status is not RunStatus.RUNNING:
         return None
     return {
         "ok": found.exit_reason == "completed",
