@@ -347,11 +347,10 @@ def _import_everything(kind: str) -> None:
         for entry in entries.values():
             import_module(f"remit.entrypoints.cli.commands.{entry.module}")
     if kind == "instances":
-        for name in ("serve", "mcp.endpoint", "mcp.proxy_tools", "mcp.repetition", "mcp.tools"):
-            import_module(f"remit.entrypoints.{name}")
-        for name in ("uvloop", "uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"):
-            with contextlib.suppress(ImportError):
-                import_module(name)
+        from tests.warming import warm_up, warm_up_serving
+
+        warm_up_serving()
+        warm_up()
     gc.freeze()
 
 

@@ -31,7 +31,7 @@ from remit.runtime.worker import Worker
 from remit.services import run_endings
 from tests.company import settings
 from tests.mail_stage import arm
-from tests.warming import warm_up
+from tests.warming import warm_up, warm_up_serving
 
 ROOT = Path(__file__).parent.parent
 
@@ -134,10 +134,10 @@ def _exists(pid: int) -> bool:
 
 def _warm_up() -> None:
     """Once, and not by each process: what is imported late, and whether there is a sandbox."""
-    for name in ("uvicorn.protocols.http.auto", "uvicorn.lifespan.on", "remit.adapters.process"):
-        import_module(name)
+    import_module("remit.adapters.process")
     serve.loop_factory()
     sandbox.look()
+    warm_up_serving()
     warm_up()
 
 

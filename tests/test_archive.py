@@ -1277,20 +1277,27 @@ def check(archive: bytes, place: Path) -> None:
 _IMPORTER: Any = "00000000-0000-7000-8000-000000000000"
 
 
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
+    """Another instance, which no import of a damaged archive may change."""
+    home = tmp_path_factory.mktemp("untouched")
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        company.call(company.board, companies.change, company=company.id, name="Theirs")
+        yield company
+
+
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_export_is_refused_with_path_and_reason(
-    name: str, sample: bytes, tmp_path: Path
+    name: str, sample: bytes, untouched: Company
 ) -> None:
     change, reason = DAMAGES[name]
     folder = unpacked(sample)
     change(folder)
-    with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path) as company:
-        company.call(company.board, companies.change, company=company.id, name="Theirs")
-        before = _rows(company)
-        with pytest.raises(BadInput, match=reason) as caught:
-            import_(company, packed(folder))
-        assert len(caught.value.sentence) < 600
-        assert _rows(company) == before
+    before = _rows(untouched)
+    with pytest.raises(BadInput, match=reason) as caught:
+        import_(untouched, packed(folder))
+    assert len(caught.value.sentence) < 600
+    assert _rows(untouched) == before
 
 
 def _rows(company: Company) -> list[Any]:
