@@ -20,6 +20,7 @@ from remit.services import (
     grants,
     mcp_servers,
     overview,
+    policies,
     repos,
     runs,
     schedules,
@@ -40,6 +41,10 @@ def setup(company: Company) -> dict[str, Any]:
             "messaging": "team",
             "requireBoardApprovalForNewAgents": False,
             "chatLLMProvider": "anthropic",
+        },
+        "permission_policy": {
+            "privileged": {"allow": ["instance.configure"]},
+            "boss": {"governs": "nobody"},
         },
         "agents": [
             {
@@ -157,14 +162,14 @@ def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company)
     before = everything(company)
     planned = preview(company, document)
     assert everything(company) == before, "a preview changes nothing"
-    assert (planned["created"], planned["changed"], planned["dry_run"]) == (12, 1, True)
+    assert (planned["created"], planned["changed"], planned["dry_run"]) == (12, 3, True)
     done = apply(company, document)
     assert done["plan"] == planned["plan"]
     assert {"agents[0]", "agents[1]", "grants[2]", "schedules[0]"} <= {
         entry["path"] for entry in done["plan"] if entry["action"] == "create"
     }
     again = apply(company, copy.deepcopy(document))
-    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 13)
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 15)
 
     found = company.call(company.board, companies.show, company=company.id)
     assert (found["name"], found["messaging"]) == ("Widgets", "team")
@@ -191,6 +196,37 @@ def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company)
     servers = company.call(company.board, mcp_servers.listing, company=company.id)
     assert [one["name"] for one in servers] == ["forge", "remote"]
     assert servers[0]["secret_env"] == {"FORGE_TOKEN": "{forge-key}"}
+
+
+@pytest.mark.requirement("HB-08")
+def test_what_a_level_bundles_can_be_declared_and_reaches_who_has_it(company: Company) -> None:
+    apply(company, setup(company))
+
+    def may_configure() -> bool:
+        held = company.call(company.board, grants.listing, company=company.id, agent="editor")
+        return "instance.configure" in [one["resource"] for one in held]
+
+    assert may_configure()
+    shown = company.call(company.board, policies.show, company=company.id)
+    assert shown["levels"]["boss"]["governs"] == "nobody"
+    assert shown["levels"]["boss"]["allow"], "what is not named stays"
+    # In any order, and levels that are not named stay.
+    again = {
+        "standard": {"canCreateAgents": None},
+        "boss": {"allow": shown["levels"]["boss"]["allow"][::-1]},
+    }
+    assert apply(company, {"permission_policy": again})["changed"] == 0
+    done = apply(company, {"permission_policy": {"privileged": {"allow": []}}})
+    (entry,) = done["plan"]
+    assert (entry["path"], entry["kind"], entry["name"], entry["action"]) == (
+        "permission_policy.privileged",
+        "permission level",
+        "privileged",
+        "change",
+    )
+    assert entry["changes"] == [{"path": "allow", "was": ["instance.configure"], "now": []}]
+    assert not may_configure()
+    assert company.call(company.board, policies.show, company=company.id)["version"] == 3
 
 
 def test_a_binding_that_is_new_has_a_token_that_is_shown_once(company: Company) -> None:
@@ -252,7 +288,7 @@ def test_what_changed_in_the_file_changes_and_is_shown_without_secrets(company: 
     document["repos"][0]["ref"] = "next"
     document["schedules"][0]["cron"] = "0 9 * * 2"
     done = apply(company, document)
-    assert (done["created"], done["changed"], done["unchanged"]) == (0, 6, 7)
+    assert (done["created"], done["changed"], done["unchanged"]) == (0, 6, 9)
     said = json.dumps(done)
     assert SECRET not in said
     assert SECRET[::-1] not in said
@@ -367,6 +403,19 @@ def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company)
         ({"company": {"x": 1}}, "company.x: is not known."),
         ({"company": {"messaging": "shout"}}, "company.messaging must be chain, team, subtree"),
         ({"company": {"requireApprovalForConfigChanges": 1.5}}, "company.requireApproval"),
+        ({"permission_policy": []}, "permission_policy: must be an object"),
+        ({"permission_policy": {"king": {}}}, "permission_policy.king: is not known."),
+        ({"permission_policy": {"boss": 7}}, "permission_policy.boss: must be an object"),
+        ({"permission_policy": {"boss": {"x": 1}}}, "permission_policy.boss.x: is not known."),
+        (
+            {"permission_policy": {"boss": {"allow": ["\u202e"]}}},
+            "permission_policy.boss.allow: '\\u202e' is not an action.",
+        ),
+        ({"permission_policy": {"boss": {"governs": []}}}, "permission_policy.boss.governs must"),
+        (
+            {"permission_policy": {"standard": {"governs": "below"}}},
+            "permission_policy.standard: Agents with the level standard govern nobody.",
+        ),
     ],
 )
 def test_documents_of_the_wrong_shape_are_refused(

@@ -106,11 +106,12 @@ def policy(stored: str) -> Policy:
 def preset(level: PermissionLevel, now: Preset, given: object) -> Preset:
     """A level with these of its settings replaced."""
     if not isinstance(given, Mapping):
-        raise BadInput(f"{level.value}: must be an object.", f"Known: {', '.join(_SETTINGS)}.")
+        raise BadInput(f"{level.value}: must be an object.", f"Known: {', '.join(LEVEL_SETTINGS)}.")
     for key in given:
-        if key not in _SETTINGS:
+        if key not in LEVEL_SETTINGS:
             raise BadInput(
-                f"{level.value}.{str(key)[:40]}: is not known.", f"Known: {', '.join(_SETTINGS)}."
+                f"{level.value}.{str(key)[:40]}: is not known.",
+                f"Known: {', '.join(LEVEL_SETTINGS)}.",
             )
     new = now
     if CAN_CREATE_AGENTS in given:
@@ -134,7 +135,8 @@ def preset(level: PermissionLevel, now: Preset, given: object) -> Preset:
     return new
 
 
-_SETTINGS = (CAN_CREATE_AGENTS, "allow", "deny", "governs")
+#: What can be said about a level.
+LEVEL_SETTINGS = (CAN_CREATE_AGENTS, "allow", "deny", "governs")
 
 
 def _maybe_flag(value: object) -> bool | None:

@@ -14,6 +14,7 @@ from remit.authority import Action
 from remit.errors import BadInput
 from remit.model.grant import Grant, parse_level, parse_mode
 from remit.model.limit import is_as_before
+from remit.model.permission import LEVEL_SETTINGS, PermissionLevel, Preset, preset
 from remit.model.secret import source_name
 from remit.model.text import clean_line
 from remit.services import (
@@ -22,6 +23,8 @@ from remit.services import (
     declared_connections,
     grants,
     lookup,
+    permissions,
+    policies,
     schedules,
     views,
 )
@@ -104,6 +107,12 @@ def _sections(document: object) -> dict[str, Any]:
         if name == "company":
             found[name] = table("company", section, tuple(COMPANY))
             continue
+        if name == "permission_policy":
+            levels = table(name, section, tuple(level.value for level in PermissionLevel))
+            for level, given in levels.items():
+                table(f"{name}.{level}", given, LEVEL_SETTINGS)
+            found[name] = levels
+            continue
         if not isinstance(section, list) or len(section) > MOST_ENTRIES:
             raise BadInput(f"{name}: must be a list of at most {MOST_ENTRIES}.", "Correct it.")
         found[name] = [
@@ -137,6 +146,33 @@ def _company(ctx: Context, plan: Plan, given: Entry) -> None:
         {"path": theirs[key], "was": was[key], "now": value} for key, value in differs.items()
     ]
     plan.compare("company", "company", found.name, changes)
+
+
+def _policy(ctx: Context, plan: Plan, given: Entry) -> None:
+    """What the levels bundle; settings that are not named, and other levels, stay as they are."""
+    for level in PermissionLevel:
+        if level.value not in given:
+            continue
+        path = f"permission_policy.{level.value}"
+        was = permissions.current(ctx)[level]
+        with at(path, LEVEL_SETTINGS):
+            now = preset(level, was, given[level.value])
+        before, after = _in_order(was), _in_order(now)
+        changes = [
+            {"path": key, "was": before[key], "now": value}
+            for key, value in after.items()
+            if before[key] != value
+        ]
+        if changes:
+            with at(path):
+                policies.change.body(ctx, level=level.value, settings=dict(given[level.value]))
+        plan.compare(path, "permission level", level.value, changes)
+
+
+def _in_order(preset: Preset) -> dict[str, Any]:
+    """In a file, actions may be listed in any order."""
+    shown = preset.as_dict()
+    return {key: sorted(one) if isinstance(one, list) else one for key, one in shown.items()}
 
 
 # ── grants and schedules ────────────────────────────────────────────────────────────────────────
@@ -253,6 +289,7 @@ _KEYS = {
 #: What others refer to comes first.
 _SECTIONS: dict[str, Callable[[Context, Plan, Any], None]] = {
     "company": _company,
+    "permission_policy": _policy,
     "secrets": declared_connections.secrets_,
     "repos": declared_connections.repos_,
     "mcp_servers": declared_connections.mcp_servers_,
