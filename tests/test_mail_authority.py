@@ -6,6 +6,7 @@ under each setting.
 """
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -105,6 +106,8 @@ def test_who_may_write_to_whom_follows_the_rules_in_every_tree() -> None:
                 who = an_agent(agent=AGENTS[a])
                 plain = decide(who, Action.MESSAGE_SEND, about(AGENTS[b]), Facts(NOW, **facts))  # type: ignore[arg-type]
                 assert plain.allowed == expected, (setting, bosses, a, b)
+                asks = Facts(NOW, awaits_answer=True, **facts)  # type: ignore[arg-type]
+                assert decide(who, Action.MESSAGE_SEND, about(AGENTS[b]), asks).allowed
                 for mode, more in shapes:
                     held = a_capability(Mode(mode), holder=AGENTS[a], to=AGENTS[b], **more)
                     decision = decide(
@@ -116,6 +119,10 @@ def test_who_may_write_to_whom_follows_the_rules_in_every_tree() -> None:
                     # Explicit beats derived, deny beats allow; what is over counts for nothing.
                     effect = mode if not more else ("allow" if expected else "deny")
                     assert decision.effect.value == effect, (setting, mode, more)
+                    if not more:
+                        answering = replace(asks, held=(held,))
+                        decision = decide(who, Action.MESSAGE_SEND, about(AGENTS[b]), answering)
+                        assert decision.effect.value == mode
                     asked += 1
     assert asked >= 60_000
 
@@ -163,6 +170,14 @@ def test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree() -> N
                     assert decide(who, action, None, facts).allowed == (alive and a == b)
                 answer = decide(who, Action.QUESTION_ANSWER, None, facts)
                 assert answer.allowed == (alive and above == a)
+                # Passed on upward, everybody who was asked one after the other may answer.
+                for passed_to in range(size):
+                    known = replace(facts, asked=AGENTS[passed_to])
+                    answer = decide(who, Action.QUESTION_ANSWER, None, known)
+                    bosses_up = chain(bosses, b)[1:]
+                    among = AGENTS[passed_to] in bosses_up and AGENTS[a] in bosses_up
+                    asked = among and AGENTS[passed_to] in chain(bosses, a)
+                    assert answer.allowed == (alive and (above == a or asked))
 
 
 @pytest.mark.parametrize("role", UserRole)

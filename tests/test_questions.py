@@ -242,7 +242,8 @@ def test_when_the_boss_changes_the_new_one_answers(company: Company) -> None:
     answer(company, new.caller, question, "yes")
 
 
-def test_when_the_boss_is_gone_the_board_is_asked(company: Company) -> None:
+@pytest.mark.requirement("FX-01")
+def test_when_the_boss_is_gone_the_next_above_is_asked(company: Company) -> None:
     company.agent("old")
     worker = company.agent("worker", "old")
     question = ask(company, worker.caller)
@@ -252,9 +253,10 @@ def test_when_the_boss_is_gone_the_board_is_asked(company: Company) -> None:
         company=company.id,
         operations=[{"op": "remove_layer", "agent": "old"}],
     )
-    items = company.call(company.board, needs_you.listing)
-    assert ("question", question["id"]) in [(one["kind"], one["id"]) for one in items]
-    answer(company, company.board, question, "yes")
+    assert company.call(company.board, needs_you.listing) == []
+    (letter,) = look(company, company.ceo)
+    assert letter["question_id"] == question["id"]
+    send(company, company.ceo.caller, "agent:worker", "yes", reply_to=letter["id"])
     assert asked(company, worker.caller) == [("answered", "yes")]
 
 

@@ -17,6 +17,7 @@ from remit.services import (
     outcomes,
     questions,
     reminding,
+    reorganise,
     submitting,
     waiting,
 )
@@ -24,7 +25,7 @@ from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
 from tests.governance import approve, ask, hire, reject, resubmit, send_back
-from tests.mailing import look, messaging, send, take
+from tests.mailing import look, messaging, refused, send, take
 from tests.organisation import hire as hire_for
 from tests.organisation import refusal, work
 from tests.working import claim, end, ready, why_idle
@@ -324,19 +325,109 @@ def ignored(
 
 
 @pytest.mark.requirement("FX-01")
-def test_a_question_that_a_boss_does_not_answer_is_the_board_s(
-    company: Company, clock: VirtualClock
+@pytest.mark.parametrize("answers", ["its boss", "the next above", "the board"])
+def test_a_question_that_a_boss_does_not_answer_is_the_next_above_s_and_at_last_the_board_s(
+    company: Company, clock: VirtualClock, answers: str
 ) -> None:
     lead = company.agent("lead", adapter_type="scripted", perpetual=True)
     dev, run = begun(company, boss="lead")
-    company.call(run.caller, questions.ask, question="Which colour?")
+    asked = company.call(run.caller, questions.ask, question="Which colour?", options=["red"])
     end(company, run)
-    assert needs(company, "question") == []
+    above = company.ceo.caller
+    answer = {"question": asked["id"], "answer": "red"}
+    assert refusal(company, above, questions.answer, **answer) == "not_found"
     ignored(company, clock, lead, "a question of dev")
-    (item,) = needs(company, "question")
-    company.call(company.board, questions.answer, question=item["id"], answer="Blue")
+    assert needs(company, "question") == []
+    assert idleness_sentence(company, dev).startswith("It waits for ceo to answer a question")
+    (letter,) = look(company, company.ceo)
+    assert letter["question_id"] == asked["id"]
+    assert "lead was reminded of it and did not decide" in letter["body"]
+    assert "Which colour?" in letter["body"]
+    if answers == "its boss":  # late, and still welcome
+        company.call(lead.caller, questions.answer, **answer)
+    elif answers == "the next above":
+        # It could not write there otherwise; what is no answer does not end the question either.
+        assert refused(company, above, "agent:dev") == "not_in_reach"
+        send(company, above, "agent:dev", "Blue?", reply_to=letter["id"])
+        assert waits(company) == 1
+        send(company, above, "agent:dev", "Red", reply_to=letter["id"])
+        assert refused(company, above, "agent:dev", reply_to=letter["id"]) == "not_in_reach"
+    else:
+        ignored(company, clock, company.ceo, "a question of dev")
+        (item,) = needs(company, "question")
+        assert item["id"] == asked["id"]
+        assert refusal(company, above, questions.answer, **answer) == "not_found"
+        company.call(company.board, questions.answer, **answer)
     assert dev.id in ready(company)
     assert waits(company) == 0
+    assert look(company, company.ceo) == look(company, lead) == []
+    assert needs(company, "question") == []
+
+
+@pytest.mark.requirement("FX-01")
+def test_a_reply_to_a_reminder_of_a_question_answers_it(
+    company: Company, clock: VirtualClock
+) -> None:
+    dev, run = begun(company)
+    company.call(run.caller, questions.ask, question="Which colour?")
+    clock.advance(REMINDERS_TO_AGENT[0])
+    company.call(as_system(), reminding.remind, company=company.id)
+    asked, reminder = look(company, company.ceo)
+    send(company, company.ceo.caller, "agent:dev", "Red", reply_to=reminder["id"])
+    assert waits(company) == 0
+    assert look(company, company.ceo) == []
+    assert [letter["body"] for letter in look(company, dev)] == ["Red"]
+    assert asked["question_id"] == reminder["question_id"]
+
+
+@pytest.mark.requirement("FX-01")
+def test_a_seat_is_reminded_once_and_a_day_later_the_next_above_is_asked(
+    company: Company, clock: VirtualClock
+) -> None:
+    seat = company.agent("seat", adapter_type="human", perpetual=True)
+    _, run = begun(company, boss="seat")
+    company.call(run.caller, questions.ask, question="Which colour?")
+    end(company, run)
+    for letters in (2, 0):
+        clock.advance(DAY)
+        company.call(as_system(), reminding.remind, company=company.id)
+        assert len(look(company, seat)) == letters
+    (letter,) = look(company, company.ceo)
+    assert "seat was reminded of it and did not decide" in letter["body"]
+
+
+@pytest.mark.requirement("FX-01", "FX-02")
+def test_what_was_raised_with_a_boss_goes_along_to_the_next_boss(company: Company) -> None:
+    old = company.agent("old", adapter_type="scripted", perpetual=True)
+    new = company.agent("new", adapter_type="scripted", perpetual=True)
+    dev, run = begun(company, boss="old")
+    asked = company.call(run.caller, questions.ask, question="Which colour?")
+    wanted = {"resource": "repo:site", "level": "use", "why": "I need it."}
+    request = company.call(run.caller, capability_requests.request_capability, **wanted)
+    company.call(run.caller, submitting.submit, outcome=dev.id, note="Done")
+    end(company, run)
+    company.call(
+        company.board,
+        reorganise.reorganise,
+        company=company.id,
+        operations=[{"op": "move", "agent": "dev", "to": "new"}],
+    )
+    assert idleness_sentence(company, dev).startswith("It waits for new to answer a question")
+    subjects = [letter["subject"] for letter in look(company, new)]
+    assert sorted(subjects) == [
+        "Question: Which colour?",
+        "Request: use on repo:site",
+        "Still awaited: a request for a capability of dev",
+        "Still awaited: a submission of dev",
+    ]
+    company.call(new.caller, questions.answer, question=asked["id"], answer="Red")
+    company.call(
+        new.caller, capability_requests.refuse_request, request=request["id"], why="No need."
+    )
+    company.call(new.caller, submitting.send_back, outcome=dev.id, note="Not yet")
+    assert waits(company) == 0
+    left = [letter["subject"] for letter in look(company, old)]
+    assert "Question: Which colour?" not in left
 
 
 @pytest.mark.requirement("FX-01", "FX-02")

@@ -214,6 +214,10 @@ class Facts:
     own_boss: AgentId | None = None
     #: Whether the asking agent and the one that is acted upon have the same boss, agent or person.
     same_boss: bool = False
+    #: The agent that a question was put to, or passed on to; the board when None.
+    asked: AgentId | None = None
+    #: Whether the mail answers a question of its receiver that is the asking agent's to answer.
+    awaits_answer: bool = False
     #: The company's rule for mail.
     messaging: Messaging = Messaging.CHAIN
     #: Whether the mail goes to a person with authority over the asking agent.
@@ -399,6 +403,8 @@ def _decide_agent(
     if action is Action.QUESTION_ANSWER:
         if facts.target_boss is not None and facts.target_boss == actor.id:
             return _allow("boss", "Your report asks you.", "rule:boss")
+        if actor.id in _passed_by(facts):
+            return _allow("asked", "It was passed on to you.", "rule:asked")
         return _deny("not_asked", "It was put to somebody else.", conceal=True)
     if action is Action.THREAD_CANCEL:
         if actor.id in facts.place:
@@ -449,6 +455,13 @@ def _decide_halt(actor: Principal, action: Action, facts: Facts) -> Decision:
     return _allow("ancestor", "It works below you.", "rule:ancestor")
 
 
+def _passed_by(facts: Facts) -> tuple[AgentId, ...]:
+    """Who was asked one after the other: from the boss of who asks up to who is asked now."""
+    if facts.asked is None or facts.asked not in facts.place:
+        return ()
+    return facts.place[1 : facts.place.index(facts.asked) + 1]
+
+
 def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -> Decision:
     """An agent writes to itself, its boss and its reports; to others as the company has it."""
     held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
@@ -487,6 +500,8 @@ def _message_rule(actor: Principal, receiver: str, facts: Facts) -> tuple[str, s
         return "boss", "It is your report."
     if facts.own_boss is not None and facts.own_boss == receiver:
         return "report", "It is your boss."
+    if facts.awaits_answer:
+        return "asked", "It awaits your answer."
     if facts.messaging in _SIBLINGS and facts.same_boss:
         return "team", "You have the same boss."
     if facts.messaging is Messaging.SUBTREE and actor.id in facts.place[1:]:

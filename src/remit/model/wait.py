@@ -23,7 +23,7 @@ class WaitKind(StrEnum):
 #: After how long an agent that is awaited hears of it again; then its boss does.
 REMINDERS_TO_AGENT: tuple[Micros, ...] = (10 * MINUTE, HOUR, 4 * HOUR, DAY)
 #: The same for a person, who finds it in their list all the time.
-REMINDERS_TO_PERSON: tuple[Micros, ...] = (DAY,)
+REMINDERS_TO_PERSON: tuple[Micros, ...] = (DAY, DAY)
 
 
 @dataclass(frozen=True, slots=True)

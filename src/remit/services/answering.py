@@ -7,7 +7,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
-from remit.ids import QuestionId
+from remit.ids import AgentId, QuestionId
 from remit.model.mail import Message
 from remit.model.question import LONGEST_QUESTION, Question, QuestionStatus, chosen
 from remit.model.wait import WaitKind
@@ -36,10 +36,29 @@ def answered_by_mail(ctx: Context, reply: Message, question: QuestionId) -> None
 
 
 def who_answers(ctx: Context, found: Question) -> dict[str, Any]:
-    """The facts for deciding who may answer: the boss that the asker has now, or the board."""
+    """The facts for deciding who may answer: the boss that the asker has now, up to whom it was
+    passed on; or the board."""
     asker = lookup.agent_row(ctx, found.agent_id)
     to_boss = asker is not None and found.to_agent_id is not None
-    return {"home": found.agent_id, "target_boss": asker.boss_id if to_boss and asker else None}
+    return {
+        "home": found.agent_id,
+        "place": ctx.place(found.agent_id),
+        "target_boss": asker.boss_id if to_boss and asker else None,
+        "asked": found.to_agent_id,
+    }
+
+
+def is_awaited(ctx: Context, answered: Message | None, asker: AgentId) -> bool:
+    """Whether a reply to this letter may answer a question of an agent that awaits it."""
+    if answered is None or answered.question_id is None:
+        return False
+    found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=answered.question_id)
+    return (
+        found is not None
+        and found.agent_id == asker
+        and found.status is QuestionStatus.OPEN
+        and ctx.decide(Action.QUESTION_ANSWER, **who_answers(ctx, found)).allowed
+    )
 
 
 def end(ctx: Context, found: Question, text: str) -> Question:
@@ -66,12 +85,16 @@ def close(ctx: Context, found: Question, status: QuestionStatus, answer: str | N
     ctx.record(
         f"question.{verb}", f"question:{found.id}", {"agent": found.agent_id, "answer": answer}
     )
-    letter = letter_of(ctx, found)
-    if letter is not None:
-        inbox.settle(ctx, letter, f"the question was {status.value}")
+    settle_letters(ctx, found, f"the question was {status.value}")
     ended = ctx.tx.one(statements.QUESTION_ANYWHERE, question=found.id)
     assert ended is not None
     return ended
+
+
+def settle_letters(ctx: Context, found: Question, why: str) -> None:
+    """Nobody needs to look at the letters that carry it any more."""
+    for letter in ctx.tx.all(statements.LETTERS_OF_QUESTION, question=found.id):
+        inbox.settle(ctx, letter, why)
 
 
 def letter_of(ctx: Context, found: Question) -> Message | None:

@@ -15,7 +15,7 @@ from typing import Any
 from remit.authority import holding
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused
-from remit.ids import AgentId, ApprovalId, CompanyId, MessageId
+from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
 from remit.model import configuration as configurations
 from remit.model.agent import OPERATIONAL, Agent
 from remit.model.approval import (
@@ -326,6 +326,7 @@ def tell(
     text: str,
     attachments: Sequence[str] = (),
     origin: MessageId | None = None,
+    question: QuestionId | None = None,
 ) -> None:
     """Mail from Remit itself. Who is gone meanwhile is not told."""
     origin = origin or origins.of_caller(ctx)
@@ -337,6 +338,7 @@ def tell(
             text=text,
             attachments=attachments,
             origin=origin,
+            question=question,
         )
 
 

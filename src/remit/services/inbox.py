@@ -230,13 +230,19 @@ def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
     return found is not None
 
 
-def bury(ctx: Context, agent: AgentId) -> None:
-    """Mail for somebody who is gone awaits a person; whoever waited for a reply waits no more."""
-    for delivery in ctx.tx.all(
+def bury(ctx: Context, agent: AgentId) -> dict[str, Any]:
+    """Mail for somebody who is gone awaits a person; whoever waited for a reply waits no more, and
+    what else it was to decide goes to the next above. Answers what ended of its own."""
+    from remit.services import passing_on  # it rests on mail, which rests on this
+
+    passing_on.receiver_gone(ctx, agent)
+    letters = ctx.tx.all(
         statements.WAITING_FOR_AGENT, agent=agent, run="", any_run=True, limit=1 << 30
-    ):
+    )
+    for delivery in letters:
         _end(ctx, delivery, DeliveryStatus.DEAD, GONE)
     update_inbox_outcome(ctx, agent)
+    planned = ctx.tx.all(statements.ACTIVE_SCHEDULES_OF, agent=agent)
     ctx.tx.run(statements.CANCEL_SCHEDULES_OF, agent=agent)
     ctx.tx.run(
         statements.CANCEL_QUESTIONS_OF,
@@ -245,8 +251,24 @@ def bury(ctx: Context, agent: AgentId) -> None:
         by=ctx.actor.address,
         now=ctx.now,
     )
-    ctx.tx.run(statements.PASS_TO_BOARD, company=ctx.company, agent=agent)
-    waits.receiver_gone(ctx, agent)
+    return {
+        "letters": [delivery.message_id for delivery in letters],
+        "schedules": {schedule.id: schedule.next_at for schedule in planned},
+    }
+
+
+def unbury(ctx: Context, agent: AgentId, message: MessageId) -> bool:
+    """Put a letter back in line that was buried with its receiver, who works again; whether it
+    was still there."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message):
+        if (
+            delivery.agent_id == agent
+            and delivery.status is DeliveryStatus.DEAD
+            and delivery.ended_why == GONE
+        ):
+            revive(ctx, delivery)
+            return True
+    return False
 
 
 def cancel(ctx: Context, delivery: Delivery, why: str) -> None:

@@ -180,17 +180,19 @@ def post(
     from_channel: str | None = None,
     origin: MessageId | None = None,
     mark: Mark | None = None,
+    answers: bool = False,
 ) -> Message:
-    """What every way of sending comes down to."""
+    """What every way of sending comes down to. What `answers` a question may go to who asked it,
+    wherever that is."""
     assert not (from_background or from_channel) or ctx.actor.kind is ActorKind.SYSTEM
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
     if len(attachments) > MOST_ATTACHMENTS:
         raise BadInput(f"At most {MOST_ATTACHMENTS} attachments.", "Put a list into a file.")
     address = parse_address(to)
-    receivers = receivers_of(ctx, address)
     if isinstance(reply_to, str):
         reply_to = letters.seen(ctx, reply_to)
     answered = reply_to
+    receivers = receivers_of(ctx, address, answered, answers=answers)
     by_person = ctx.actor.kind is ActorKind.USER
     if answered is not None and answered.hops >= MOST_HOPS and not by_person and mark is None:
         raise Conflict(
@@ -286,10 +288,14 @@ def _end_waits_for_reply(
                 waits.end_one(ctx, wait)
 
 
-def receivers_of(ctx: Context, address: Address) -> Receivers:
+def receivers_of(
+    ctx: Context, address: Address, answered: Message | None = None, *, answers: bool = False
+) -> Receivers:
     """Who an address stands for; ends the call when the caller may not write to it."""
     if address.kind is AddressKind.AGENT:
-        return _to_agent(ctx, lookup.agent_ever(ctx, address.who))
+        receiver = lookup.agent_ever(ctx, address.who)
+        asked = answers or answering.is_awaited(ctx, answered, receiver.id)
+        return _to_agent(ctx, receiver, asked)
     if address.kind is AddressKind.BOARD:
         return _to_board(ctx)
     if address.kind is AddressKind.USER:
@@ -299,7 +305,7 @@ def receivers_of(ctx: Context, address: Address) -> Receivers:
     return _to_channel(ctx, address.who)
 
 
-def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
+def _to_agent(ctx: Context, receiver: Agent, asked: bool) -> Receivers:
     if receiver.status is AgentStatus.TERMINATED:
         raise Conflict(f"{receiver.name} is terminated.", "Write to its boss.")
     if receiver.status is AgentStatus.PENDING_APPROVAL:
@@ -320,6 +326,7 @@ def _to_agent(ctx: Context, receiver: Agent) -> Receivers:
         same_boss=me is not None
         and (me.boss_id, me.boss_user_id) == (receiver.boss_id, receiver.boss_user_id),
         messaging=company.messaging,
+        awaits_answer=asked,
     )
     return Receivers((receiver,), (), decision)
 

@@ -89,6 +89,7 @@ def answer(ctx: Context, *, question: str, answer: object, company: str | None =
         text=f"You asked: {found.text}\n\nAnswer: {ended.answer}\n",
         subject=heading("Answer", found.text),
         reply_to=answering.letter_of(ctx, found),
+        answers=True,
     )
     return views.question(ended)
 

@@ -7,15 +7,12 @@ of it once more after a day.
 
 from __future__ import annotations
 
-from remit.clock import DAY
-from remit.ids import AgentId, ApprovalId, QuestionId
+from remit.clock import DAY, Micros
 from remit.model.decision import Decision, Effect
-from remit.model.wait import REMINDERS_TO_AGENT, Wait, WaitKind
-from remit.services import approval_engine, lookup, waits
+from remit.model.wait import Wait
+from remit.services import passing_on, waits
 from remit.services.command import Answer, Context, command, query
 from remit.services.running import system_only
-from remit.store import governance
-from remit.store import mail as mail_statements
 from remit.store import waits as statements
 
 MOST_AT_ONCE = 100
@@ -44,23 +41,18 @@ def remind(ctx: Context, *, company: str) -> Answer:
     for wait in found:
         if wait.awaited_agent_id is None:
             _remind_person(ctx, wait)
-        elif wait.reminders + 1 < len(REMINDERS_TO_AGENT):
-            _remind_agent(ctx, wait)
+        elif wait.reminders + 1 < len(pauses := waits.reminders(ctx, wait.awaited_agent_id)):
+            _remind_agent(ctx, wait, pauses)
         else:
             _turn_to_next_above(ctx, wait)
     ctx.record("wait.remind", f"company:{company}", {"waits": [wait.id for wait in found]}, _SYSTEM)
     return {"reminded": len(found)}
 
 
-def _remind_agent(ctx: Context, wait: Wait) -> None:
+def _remind_agent(ctx: Context, wait: Wait, pauses: tuple[Micros, ...]) -> None:
     number = wait.reminders + 1
-    _note(ctx, wait, number, ctx.now + REMINDERS_TO_AGENT[number])
-    approval_engine.tell(
-        ctx,
-        f"agent:{wait.awaited_agent_id}",
-        f"Still awaited: {waits.subject(ctx, wait)}",
-        waits.waiting_for_you(ctx, wait),
-    )
+    _note(ctx, wait, number, ctx.now + pauses[number])
+    passing_on.remind(ctx, wait, f"agent:{wait.awaited_agent_id}")
 
 
 def _remind_person(ctx: Context, wait: Wait) -> None:
@@ -72,42 +64,16 @@ def _remind_person(ctx: Context, wait: Wait) -> None:
         to = "board"
         waits.redirect(ctx, wait.kind, wait.subject_id, None)
         _note(ctx, wait, 1, None)
-    approval_engine.tell(
-        ctx, to, f"Still awaited: {waits.subject(ctx, wait)}", waits.waiting_for_you(ctx, wait)
-    )
+    passing_on.remind(ctx, wait, to)
 
 
 def _turn_to_next_above(ctx: Context, wait: Wait) -> None:
     """The boss of who does not decide is awaited from now on, at last the board."""
-    above = _next_above(ctx, wait)
-    waits.redirect(ctx, wait.kind, wait.subject_id, above)
+    above = passing_on.next_above(ctx, wait)
+    why = f"{waits.awaited(ctx, wait)} was reminded of it and did not decide."
+    passing_on.pass_on(ctx, wait, above, why)
     if above is None:
         _note(ctx, wait, 1, None)
-    if wait.kind is WaitKind.QUESTION:
-        ctx.tx.run(mail_statements.PASS_ONE_TO_BOARD, question=QuestionId(wait.subject_id))
-    elif wait.kind is WaitKind.APPROVAL:
-        ctx.tx.run(
-            governance.ROUTE_APPROVAL,
-            approval=ApprovalId(wait.subject_id),
-            new_agent=above,
-            now=ctx.now,
-        )
-    approval_engine.tell(
-        ctx,
-        f"agent:{above}" if above else "board",
-        f"Still awaited: {waits.subject(ctx, wait)}",
-        f"{waits.waiting_for_you(ctx, wait)} {waits.awaited(ctx, wait)} was reminded of it and did "
-        "not decide.",
-    )
-
-
-def _next_above(ctx: Context, wait: Wait) -> AgentId | None:
-    """Any agent above may decide these; only the boss of who asked answers for it."""
-    if wait.kind not in (WaitKind.APPROVAL, WaitKind.SUBMISSION):
-        return None
-    awaited = lookup.agent_row(ctx, wait.awaited_agent_id or "")
-    above = awaited.boss_id if awaited else None
-    return above if above != wait.agent_id else None
 
 
 def _note(ctx: Context, wait: Wait, reminders: int, at: int | None) -> None:

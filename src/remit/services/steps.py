@@ -12,7 +12,16 @@ from remit.model.configuration import RevisionSource, configuration_of
 from remit.model.grant import Grant
 from remit.model.outcome import Outcome, OutcomeStatus
 from remit.model.text import name_key
-from remit.services import configuration, finishing, grants, halts, outcomes, tree, waking
+from remit.services import (
+    configuration,
+    finishing,
+    grants,
+    halts,
+    outcomes,
+    passing_on,
+    tree,
+    waking,
+)
 from remit.services.command import Context
 from remit.store import agents as statements
 from remit.store import grants as grant_statements
@@ -248,6 +257,7 @@ class Steps:
         )
         tree.take_place(self._ctx, agent, to[0], to[1])
         halts.arrived(self._ctx, agent)
+        passing_on.boss_changed(self._ctx, agent, was[0])
         self._done.append({"step": "place", "agent": agent, "from": list(was), "to": list(to)})
 
     def _seat(self, agent: str, was: Sequence[Any], to: Sequence[Any]) -> None:

@@ -54,7 +54,7 @@ def begin(
         awaited_user_id=to_user,
         since=ctx.now,
         reminders=0,
-        remind_at=ctx.now + _reminders(ctx, to_agent)[0],
+        remind_at=ctx.now + reminders(ctx, to_agent)[0],
     )
     ctx.tx.run(statements.INSERT_WAIT, **row(wait))
     for outcome in concerned(ctx, agent) if about is None else about:
@@ -202,24 +202,25 @@ def forget_moved(ctx: Context, agent: str) -> None:
     ctx.tx.run(statements.FORGET_ENDED_SUBMISSIONS, agent=agent)
 
 
-def forget_agent(ctx: Context, agent: str) -> None:
-    """It is gone, and waits for nothing."""
+def forget_agent(ctx: Context, agent: str) -> list[dict[str, Any]]:
+    """It is gone, and waits for nothing. Answers what it had waited for."""
+    forgotten = []
     for wait in ctx.tx.all(statements.WAITS_OF, agent=agent):
-        for outcome in ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id):
+        held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
+        for outcome in held_up:
             ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=-1)
+        forgotten.append(
+            {
+                "kind": wait.kind.value,
+                "subject": wait.subject_id,
+                "agent": wait.awaited_agent_id,
+                "user": wait.awaited_user_id,
+                "outcomes": [outcome.id for outcome in held_up],
+            }
+        )
     ctx.tx.run(statements.DELETE_WAIT_OUTCOMES_OF, agent=agent)
     ctx.tx.run(statements.DELETE_WAITS_OF, agent=agent)
-
-
-def receiver_gone(ctx: Context, agent: AgentId) -> None:
-    """Whoever is awaited works here no more: nobody replies, the rest goes to the next above."""
-    for wait in ctx.tx.all(statements.AWAITED_OF, agent=agent):
-        if wait.kind is WaitKind.REPLY:
-            end_one(ctx, wait)
-        else:
-            waiting = ctx.tx.one(agent_statements.AGENT, company=ctx.company, agent=wait.agent_id)
-            above = waiting.boss_id if waiting and waiting.boss_id != agent else None
-            redirect(ctx, wait.kind, wait.subject_id, above)
+    return forgotten
 
 
 def redirect(
@@ -239,7 +240,7 @@ def redirect(
         new_agent=to_agent,
         new_user=to_user,
         new_reminders=0,
-        at=ctx.now + _reminders(ctx, to_agent)[0],
+        at=ctx.now + reminders(ctx, to_agent)[0],
     )
 
 
@@ -268,7 +269,8 @@ def own(outcome: Outcome, agent: str) -> list[Outcome]:
     return [outcome]
 
 
-def _reminders(ctx: Context, agent: str | None) -> tuple[Micros, ...]:
+def reminders(ctx: Context, agent: str | None) -> tuple[Micros, ...]:
+    """After how long who is awaited hears of it again, one after the other; then the next does."""
     return REMINDERS_TO_PERSON if _is_person(ctx, agent) else REMINDERS_TO_AGENT
 
 

@@ -93,6 +93,11 @@ LETTER_OF_QUESTION = Statement(
     .limit(1),
     into(Message),
 )
+#: That one, and those by which whoever is to answer it was told since.
+LETTERS_OF_QUESTION = Statement(
+    select(*_message).where(messages.c.question_id == bind("question")).order_by(messages.c.id),
+    into(Message),
+)
 #: A request is settled once.
 SETTLE_REQUEST = change(
     update(messages)
@@ -350,6 +355,19 @@ SCHEDULES_BY_PREFIX = Statement(
     into(Schedule),
 )
 #: When an agent is gone, so is what it would have sent.
+ACTIVE_SCHEDULES_OF = Statement(
+    select(*_schedule).where(schedules.c.agent_id == bind("agent"), _active), into(Schedule)
+)
+#: Its owner works again.
+GO_ON_WITH_SCHEDULE = change(
+    update(schedules)
+    .where(
+        schedules.c.id == bind("schedule"),
+        schedules.c.agent_id == bind("agent"),
+        schedules.c.status == literal_column("'cancelled'"),
+    )
+    .values(status="active", next_at=bind("new_next"))
+)
 CANCEL_SCHEDULES_OF = change(
     update(schedules)
     .where(schedules.c.agent_id == bind("agent"), _active)
@@ -408,16 +426,21 @@ CANCEL_QUESTIONS_OF = change(
     .where(questions.c.company_id == bind("company"), questions.c.agent_id == bind("agent"), _open)
     .values(status="cancelled", answered_by=bind("by"), ended_at=bind("now"))
 )
-#: When who was asked is gone, the board is asked.
-PASS_TO_BOARD = change(
+#: Who asked works again, and still wants to know.
+ASK_AGAIN = change(
     update(questions)
     .where(
-        questions.c.company_id == bind("company"), questions.c.to_agent_id == bind("agent"), _open
+        questions.c.id == bind("question"),
+        questions.c.agent_id == bind("agent"),
+        questions.c.status == literal_column("'cancelled'"),
     )
-    .values(to_agent_id=null())
+    .values(status="open", answered_by=null(), ended_at=null())
 )
-PASS_ONE_TO_BOARD = change(
-    update(questions).where(questions.c.id == bind("question"), _open).values(to_agent_id=null())
+#: Somebody else is asked; the board when nobody is named.
+PASS_ON = change(
+    update(questions)
+    .where(questions.c.id == bind("question"), _open)
+    .values(to_agent_id=bind("new_agent"))
 )
 OPEN_FOR_BOARD = Statement(
     select(*_question)

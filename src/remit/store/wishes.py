@@ -134,8 +134,13 @@ OUTCOMES_OF = Statement(
 )
 QUESTIONS_OF = Statement(
     select(*columns(questions, Question))
-    .join(messages, messages.c.question_id == questions.c.id)
-    .where(messages.c.origin_id == bind("message"))
+    .where(
+        questions.c.id.in_(
+            select(messages.c.question_id).where(
+                messages.c.origin_id == bind("message"), messages.c.question_id.is_not(None)
+            )
+        )
+    )
     .order_by(questions.c.id),
     into(Question),
 )

@@ -39,6 +39,8 @@ jobs = Table(
     # Goes up with every claim; who holds an older one has lost the job.
     Column("epoch", BigInteger, nullable=False),
     Column("lease_until", Time),
+    # The closed account or set-up that it waits for or, while it runs, finds out about.
+    Column("held_by", Id),
     Column("created_at", Time, nullable=False),
     Column("started_at", Time),
     Column("ended_at", Time),

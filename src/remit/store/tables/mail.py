@@ -69,6 +69,13 @@ messages = Table(
     # What somebody sent, such as what of it is still held back.
     Index("ix_messages_sender_agent_id", "sender_agent_id", "id"),
     Index("ix_messages_sender_user_id", "sender_user_id", "id"),
+    # The letters that carry a question: few of all.
+    Index(
+        "ix_messages_question_id",
+        "question_id",
+        sqlite_where=text("question_id IS NOT NULL"),
+        postgresql_where=text("question_id IS NOT NULL"),
+    ),
     Index(
         "ix_messages_origin_id",
         "origin_id",
