@@ -26,6 +26,7 @@ from remit.services import (
     configuration,
     delegation,
     halts,
+    job_work,
     limits,
     mcp_servers,
     notices,
@@ -229,6 +230,15 @@ def _0016(company: Company) -> None:
     company.call(company.board, policies.change, level="privileged", settings=settings)
 
 
+def _0017(company: Company) -> None:
+    """A background job that waits for an account that is closed, and a question passed on."""
+    made = company.agent("asks", "lead", adapter_type="claude", adapter_config={"secretRef": "key"})
+    mailing.send(company, made.caller, "agent:background", "Count.")
+    (job,) = company.sql("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")[0]
+    company.call(as_system(), job_work.wait, job=job, worker="w")
+    company.call(made.caller, questions.ask, question="Which colour?")
+
+
 #: What came with each release; a release after these brought nothing that a row here shows.
 CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0001": _0001,
@@ -245,6 +255,7 @@ CHAPTERS: dict[str, Callable[[Company], None]] = {
     "0014": _0014,
     "0015": _0015,
     "0016": _0016,
+    "0017": _0017,
 }
 
 

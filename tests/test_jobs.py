@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 
-from remit.clock import MINUTE, SECOND, SystemClock, to_iso
+from remit.clock import HOUR, MINUTE, SECOND, SystemClock, to_iso
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.model.job import MOST_UNFINISHED
 from remit.model.mail import MOST_HOPS
 from remit.runtime.jobs import Jobs
 from remit.services import (
+    accounts,
     agents,
     approvals,
+    claiming,
+    configuration,
     grants,
+    idleness,
     inbox,
     job_work,
     jobs,
+    needs_you,
     runs,
     schedules,
     threads,
@@ -41,7 +46,7 @@ from tests.background import (
 )
 from tests.company import Answer, Company, Member, keyed, opened
 from tests.mailing import bodies, look, refused, send, tick, to_do, unread
-from tests.working import eventually, is_awake, processes_with, program
+from tests.working import claim, eventually, is_awake, processes_with, program
 
 EVERYTHING = "env | sort | tr '\\n' ';'"
 
@@ -661,3 +666,148 @@ def test_only_remit_itself_carries_jobs_out(small: Company) -> None:
             small.call(caller, job_work.material, job=job, epoch=0)
         with pytest.raises(NotFound):
             small.call(caller, job_work.end, job=job, epoch=0, ok=True, usage={})
+
+
+# ── closed accounts ─────────────────────────────────────────────────────────────────────────────
+
+
+def with_key(company: Company, name: str) -> Member:
+    """An agent that uses the company's key, and has nothing to do itself."""
+    config = {"secretRef": "key"}
+    return company.agent(name, perpetual=True, adapter_type="claude", adapter_config=config)
+
+
+def through_provider(company: Company, held: tuple[str, int], fault: str, **more: Any) -> None:
+    end(company, held, "", ok=False, error=f"It said {fault}.", fault=fault, **more)
+
+
+def start_jobs(company: Company, worker: str = "w") -> list[tuple[str, int]]:
+    """What a worker does with the jobs that are ready."""
+    begun = []
+    for job in company.call(as_system(), job_work.ready, worker=worker):
+        try:
+            begun.append((job, company.call(as_system(), job_work.claim, job=job, worker=worker)))
+        except Conflict as refusal:
+            if refusal.reason == accounts.HELD:
+                company.call(as_system(), job_work.wait, job=job, worker=worker)
+    return [(job, answer["epoch"]) for job, answer in begun]
+
+
+@pytest.mark.requirement("FX-10")
+def test_jobs_wait_for_a_closed_account_and_go_on_after_it_one_after_the_other(
+    clocked: Company,
+) -> None:
+    company, clock = clocked, clocked.app.clock
+    assert isinstance(clock, VirtualClock)
+    dev = with_key(company, "dev")
+    for number in range(8):
+        ask(company, dev, f"Part {number}.")
+    first = claimed(company)
+    until = clock.now() + 5 * HOUR
+    through_provider(company, first, "rate", until=until, usage={"tokens_in": 7})
+    assert start_jobs(company) == []
+    assert statuses(company) == ["queued"] * 8
+    assert answers(company, dev) == []
+    # What it took is counted; trying it was no attempt.
+    (held,) = [job for job in listed(company) if job["tokens_in"]]
+    assert (held["attempts"], held["id"]) == (0, first[0])
+    assert all("claude:key is closed since" in job["waits_for"] for job in listed(company))
+    assert (
+        "claude:key is closed"
+        in company.call(dev.caller, jobs.listing, company=None)[0]["waits_for"]
+    )
+    said = company.call(company.board, idleness.why_idle, agent=dev.id)
+    assert said["reason"] == "held"
+    assert said["sentence"].startswith("8 background jobs of it wait. The account claude:key is")
+    (item,) = [
+        one for one in company.call(company.board, needs_you.listing) if one["kind"] == "held"
+    ]
+    assert item["cause"].endswith("8 background jobs wait for it.")
+    clock.advance(5 * HOUR)
+    # One finds out, and nobody else meanwhile.
+    ((probe, epoch),) = start_jobs(company)
+    assert start_jobs(company) == []
+    through_provider(company, (probe, epoch), "rate", until=clock.now() + HOUR)
+    assert start_jobs(company) == []
+    clock.advance(HOUR)
+    ((probe, epoch),) = start_jobs(company)
+    end(company, (probe, epoch))
+    begun = []
+    for _ in range(4):
+        begun.append(len(start_jobs(company)))
+        clock.advance(SECOND)
+    assert begun == [1, 1, 2, 3]
+    assert statuses(company).count("running") == 7
+    assert len(answers(company, dev)) == 1
+    assert "job.wait" in events(company)
+
+
+@pytest.mark.requirement("FX-10")
+def test_an_agent_that_waits_finds_out_before_its_jobs_do(clocked: Company) -> None:
+    company, clock = clocked, clocked.app.clock
+    assert isinstance(clock, VirtualClock)
+    dev = with_key(company, "dev")
+    ask(company, dev)
+    send(company, company.board, "agent:dev", "Read this.")
+    until = clock.now() + HOUR
+    through_provider(company, claimed(company), "rate", until=until)
+    ready = company.call(as_system(), claiming.ready, worker="w")
+    assert [one["agent_id"] for one in ready] == [dev.id]
+    with pytest.raises(Conflict):
+        claim(company, dev, worker="w")
+    company.call(as_system(), accounts.wait, agent=dev.id, worker="w")
+    clock.advance(HOUR)
+    assert start_jobs(company) == []
+    run = claim(company, dev, worker="w")
+    assert start_jobs(company) == []
+    company.call(as_system(), runs.end, run=run.id)
+    assert len(start_jobs(company)) == 1
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_broken_set_up_holds_jobs_on_its_worker_alone_and_other_settings_free_them(
+    clocked: Company,
+) -> None:
+    company = clocked
+    dev = with_key(company, "dev")
+    ask(company, dev)
+    through_provider(company, claimed(company, "one"), "setup")
+    assert start_jobs(company, "one") == []
+    (elsewhere,) = start_jobs(company, "two")
+    through_provider(company, elsewhere, "setup")
+    assert start_jobs(company, "one") == start_jobs(company, "two") == []
+    company.call(
+        company.board,
+        configuration.change,
+        agent=dev.id,
+        changes={"adapterConfig": {"secretRef": "key", "command": "/opt/claude"}},
+    )
+    assert len(start_jobs(company, "one")) == 1
+
+
+@pytest.mark.requirement("FX-08", "FX-10")
+def test_a_job_that_was_cut_off_alone_is_tried_three_times_and_one_for_once_is_not(
+    clocked: Company,
+) -> None:
+    company, clock = clocked, clocked.app.clock
+    assert isinstance(clock, VirtualClock)
+    dev, other = with_key(company, "dev"), with_key(company, "other")
+    ask(company, dev, at_most_once=True)
+    ask(company, dev)
+    ask(company, other)
+    once, good, (job, _) = start_jobs(company)
+    clock.advance(SECOND)
+    end(company, good)
+    through_provider(company, once, "network")
+    assert [one["body"] for one in answers(company, dev)] == [
+        "Background job failed: It said network."
+    ]
+    for epoch in (1, 2, 3):
+        through_provider(company, (job, epoch), "network")
+        assert start_jobs(company) == []
+        clock.advance(MINUTE)
+        ask(company, other)
+        begun = start_jobs(company)
+        clock.advance(SECOND)
+        end(company, begun[-1])
+    assert len(answers(company, dev)) == 2

@@ -1,5 +1,7 @@
 """Runs, leases, budgets and background jobs."""
 
+from typing import Any
+
 from remit.clock import DAY
 from remit.services import inbox, job_work, jobs, runs
 from remit.services.identity import as_system
@@ -235,8 +237,8 @@ def _(s: Scene) -> Call:
     return changed(s.by_remit(run=run.id, total={"tokens_in": 10}), keyed=False)
 
 
-def _job(s: Scene) -> tuple[Member, str]:
-    worker = s.agent()
+def _job(s: Scene, made: Member | None = None) -> tuple[Member, str]:
+    worker = made or s.agent()
     ask_background(s.c, worker, attachments=[s.c.file(worker.caller)["id"]])
     (found,) = s.c.call(s.c.board, jobs.listing, company=s.c.id, agent=worker.id)
     return worker, str(found["id"])
@@ -277,6 +279,29 @@ def _(s: Scene) -> Call:
 @situation("job_work.end")
 def _(s: Scene) -> Call:
     return s.by_remit(job=_held(s), epoch=1, ok=True, text="Ten.", usage={"tokens_in": 3})
+
+
+def _closing(s: Scene) -> tuple[str, dict[str, Any]]:
+    """A job that is held, and an end of it that closes an account which nobody else uses."""
+    job = _job(s, _on_an_account(s))[1]
+    s.c.call(as_system(), job_work.claim, job=job, worker="w")
+    told: dict[str, Any] = {"ok": False, "error": "No more today.", "fault": "rate", "usage": {}}
+    return job, told
+
+
+@situation("job_work.end (through a fault of the provider)")
+def _(s: Scene) -> Call:
+    """It goes back in line, and waits for the account that this closes."""
+    job, told = _closing(s)
+    return s.by_remit(job=job, epoch=1, **told)
+
+
+@situation("job_work.wait")
+def _(s: Scene) -> Call:
+    job, told = _closing(s)
+    s.c.call(as_system(), job_work.end, job=job, epoch=1, **told)
+    s.c.sql("UPDATE jobs SET held_by = NULL WHERE id = ?", job)
+    return changed(s.by_remit(job=job, worker="w"), keyed=False)
 
 
 @situation("job_work.material")

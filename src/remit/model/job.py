@@ -47,6 +47,8 @@ class Job:
     worker: str | None
     epoch: int
     lease_until: Micros | None
+    #: The closed account or set-up that it waits for or, while it runs, finds out about.
+    held_by: str | None
     created_at: Micros
     started_at: Micros | None
     ended_at: Micros | None

@@ -15,6 +15,7 @@ from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult, Usage
 from remit.errors import Refused, RemitError, Unsupported
+from remit.model.fault import Fault
 from remit.model.transcript import Entry
 from remit.runtime.execution import Context, Instance, call, uninterrupted
 from remit.runtime.job_folders import JobFolder
@@ -110,7 +111,9 @@ async def _execute(
     known = await app.gate(as_system(), job_work.material, job=job, epoch=epoch)
     adapter = registry.get(known["adapter_type"])
     if not adapter.background:
-        raise Unsupported(f"The adapter {adapter.type} cannot do background jobs.")
+        # No set-up is to blame for that.
+        error = f"The adapter {adapter.type} cannot do background jobs."
+        return RunResult(False, reason="unsupported", error=error, fault=Fault.AGENT)
     await asyncio.to_thread(folder.make)
     text = await app.library.run(_text, app, folder.workspace, known)
     config = registry.read(known["adapter_type"], known["adapter_config"])

@@ -19,7 +19,7 @@ from remit.ids import CompanyId
 from remit.runtime.execution import Instance, uninterrupted
 from remit.runtime.job_execution import Spent, execute
 from remit.runtime.job_folders import JobFolder
-from remit.services import claiming, job_work
+from remit.services import accounts, claiming, job_work
 from remit.services.identity import as_system
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,9 @@ class Jobs:
             self._drop(await self._app.gate(as_system(), job_work.lost, held=list(self._carried)))
         if self.busy < self.at_once:
             free = self.at_once - self.busy
-            for job in await self._app.gate(as_system(), job_work.ready, limit=free):
+            for job in await self._app.gate(
+                as_system(), job_work.ready, limit=free, worker=self._name
+            ):
                 await uninterrupted(self._begin(job))
         await asyncio.sleep(SHORTEST_SLEEP)
         due = await self._app.gate(as_system(), job_work.next_due)
@@ -111,8 +113,10 @@ class Jobs:
             answer = await self._app.gate(
                 as_system(), job_work.claim, job=job, worker=self._name, lease=self._lease
             )
-        except (Conflict, NotFound):
-            return  # another worker was faster, or it was cancelled
+        except (Conflict, NotFound) as refusal:
+            if refusal.reason == accounts.HELD:
+                await self._app.gate(as_system(), job_work.wait, job=job, worker=self._name)
+            return  # otherwise another worker was faster, or it was cancelled
         held = (job, answer["epoch"])
         self._carried[held] = asyncio.create_task(self._carry_out(held))
 
@@ -138,6 +142,9 @@ class Jobs:
                 text=result.text,
                 error=result.error or result.reason,
                 usage=asdict(result.usage),
+                reason=result.reason,
+                fault=result.fault,
+                until=result.until,
             )
         except Conflict:
             pass  # it was cancelled, or another worker took over

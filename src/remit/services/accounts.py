@@ -17,6 +17,7 @@ from remit.adapters import registry
 from remit.authority import Action
 from remit.clock import Micros, to_iso
 from remit.errors import Conflict, NotFound
+from remit.ids import JobId
 from remit.model.account import (
     PROBES,
     Account,
@@ -32,6 +33,7 @@ from remit.model.account import (
 from remit.model.agent import Agent
 from remit.model.decision import Decision, Effect
 from remit.model.fault import CONSEQUENCES, NEEDS_PROOF, UNMENDABLE, Fault, Holds
+from remit.model.job import Job, JobStatus
 from remit.model.principal import ActorKind
 from remit.model.run import Run, RunStatus
 from remit.services import approval_engine, lookup, views
@@ -39,7 +41,7 @@ from remit.services.command import Answer, Context, command, logged, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.running import entered, system_only
 from remit.store import accounts as statements
-from remit.store import leases
+from remit.store import jobs, leases
 from remit.store.statement import row
 
 #: Why a claim is refused: what the agent depends on is closed, or has opened just now.
@@ -80,9 +82,10 @@ class Admission:
     opening: tuple[AccountId, ...]
 
 
-def admit(ctx: Context, agent: Agent, worker: str) -> Admission:
-    """What an agent depends on, if that lets it be started; a Conflict otherwise."""
-    account, setup = _of(ctx, agent, worker)
+def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
+    """What an agent or a background job depends on, if that lets it be started; a Conflict
+    otherwise."""
+    account, setup = _of(ctx, user, worker)
     known = [ctx.tx.one(statements.ACCOUNT, account=one.id) for one in (account, setup)]
     probe = False
     opening = []
@@ -91,7 +94,8 @@ def admit(ctx: Context, agent: Agent, worker: str) -> Admission:
             continue
         if one.is_held:
             probe = one.kind is Holds.ACCOUNT and _is_to_be_probed(ctx, one)
-            if not probe:
+            # A job finds out only if no agent is there to do it.
+            if not probe or (isinstance(user, Job) and _has_agent_to_probe(ctx, one)):
                 raise Conflict(sentence(one), step(one), code=HELD)
         elif not may_start(one, ctx.now):
             raise Conflict(
@@ -101,27 +105,45 @@ def admit(ctx: Context, agent: Agent, worker: str) -> Admission:
             )
         elif ramping(one, ctx.now):
             opening.append(one.id)
-    if known[0] is None and _is_shown(agent):
+    if known[0] is None and _is_shown(user):
         ctx.tx.run(statements.INSERT_ACCOUNT, **row(account))
     return Admission(account, probe, tuple(opening))
 
 
 def begun(ctx: Context, admission: Admission, run: str) -> None:
     """A run began that was admitted."""
-    for account in admission.opening:
-        ctx.tx.run(statements.START, account=account)
+    count(ctx, admission)
     if admission.probe and not ctx.tx.run(
         statements.PROBE, account=admission.account.id, run=run, now=ctx.now
     ):
         raise Conflict(sentence(admission.account), step(admission.account), code=HELD)
 
 
-def _of(ctx: Context, agent: Agent, worker: str) -> tuple[Account, Account]:
-    config = json.loads(agent.adapter_config)
+def count(ctx: Context, admission: Admission) -> None:
+    """One more was started on what opened just now."""
+    for account in admission.opening:
+        ctx.tx.run(statements.START, account=account)
+
+
+def _of(ctx: Context, user: Agent | Job, worker: str) -> tuple[Account, Account]:
+    config = json.loads(user.adapter_config)
     return (
-        account_for(agent.company_id, agent.adapter_type, config, ctx.now),
-        setup_for(agent.company_id, agent.adapter_type, config, worker, ctx.now),
+        account_for(user.company_id, user.adapter_type, config, ctx.now),
+        setup_for(user.company_id, user.adapter_type, config, worker, ctx.now),
     )
+
+
+def closed_for(ctx: Context, user: Agent | Job, worker: str) -> Account | None:
+    """What keeps an agent or a job from being started by a worker, if anything does."""
+    for one in reversed(_of(ctx, user, worker)):
+        known = ctx.tx.one(statements.ACCOUNT, account=one.id)
+        if known is not None and known.is_held:
+            return known
+    return None
+
+
+def _has_agent_to_probe(ctx: Context, account: Account) -> bool:
+    return bool(ctx.tx.all(leases.FIRST_HELD_BY, account=account.id, now=ctx.now, limit=1))
 
 
 def _is_to_be_probed(ctx: Context, account: Account) -> bool:
@@ -129,10 +151,10 @@ def _is_to_be_probed(ctx: Context, account: Account) -> bool:
     return found is not None
 
 
-def _is_shown(agent: Agent) -> bool:
+def _is_shown(user: Agent | Job) -> bool:
     """Whether it talks to a provider, so that its account is worth a row before anything fails."""
-    known = agent.adapter_type in registry.types()
-    return known and bool(registry.get(agent.adapter_type).lends)
+    known = user.adapter_type in registry.types()
+    return known and bool(registry.get(user.adapter_type).lends)
 
 
 def candidates(ctx: Context, worker: str) -> list[leases.Ready]:
@@ -148,17 +170,25 @@ def candidates(ctx: Context, worker: str) -> list[leases.Ready]:
     return found
 
 
+def job_candidates(ctx: Context, worker: str) -> list[JobId]:
+    """The same of the background jobs that wait."""
+    found: list[Job] = []
+    for account in ctx.tx.all(statements.TO_PROBE, now=ctx.now, limit=MOST):
+        if not _has_agent_to_probe(ctx, account):
+            found += ctx.tx.all(jobs.HELD_BY, account=account.id, limit=1)
+    for setup in ctx.tx.all(statements.BROKEN_ELSEWHERE, worker=worker, limit=MOST):
+        found += ctx.tx.all(jobs.HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
+    return [job.id for job in found]
+
+
 @logged("accounts.wait")
 def wait(ctx: Context, *, agent: str, worker: str) -> None:
     """Let an agent wait for what it depends on, if that is closed; for its worker."""
     system_only(ctx)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.take_turn()  # what opens it takes a turn, too
-    for one in reversed(_of(ctx, found, worker)):
-        known = ctx.tx.one(statements.ACCOUNT, account=one.id)
-        if known is not None and known.is_held:
-            ctx.tx.run(leases.WAIT_FOR, agent=found.id, now=ctx.now, account=known.id)
-            return
+    if (closed_now := closed_for(ctx, found, worker)) is not None:
+        ctx.tx.run(leases.WAIT_FOR, agent=found.id, now=ctx.now, account=closed_now.id)
 
 
 # ── at the end of a run ─────────────────────────────────────────────────────────────────────────
@@ -168,18 +198,66 @@ def run_ended(
     ctx: Context, run: Run, agent: Agent, ended: RunStatus, fault: Fault | None
 ) -> Account | None:
     """What a run says about what it depended on; answers what is closed by its fault."""
-    probed = _probed_by(ctx, run)
+    used = _Used(
+        run.worker, run.account_id, run.started_at, run.exit_reason, run.error, run.fault_until
+    )
+    ok = ended is RunStatus.COMPLETED
+    return _used(ctx, agent, used, _probed_by(ctx, run), fault, ok=ok)
+
+
+def job_ended(
+    ctx: Context,
+    job: Job,
+    fault: Fault | None,
+    *,
+    ok: bool,
+    reason: str = "",
+    error: str = "",
+    until: Micros | None = None,
+) -> Account | None:
+    """The same for a background job."""
+    assert job.worker is not None, "it was begun by somebody"
+    assert job.started_at is not None
+    account, _ = _of(ctx, job, job.worker)
+    used = _Used(job.worker, account.id, job.started_at, reason, error, until)
+    probed = ctx.tx.one(statements.ACCOUNT, account=AccountId(job.held_by or ""))
+    if probed is not None and not probed.is_held:
+        probed = None
+    return _used(ctx, job, used, probed, fault, ok=ok)
+
+
+@dataclass(frozen=True)
+class _Used:
+    """What a run or a job that is over made use of, and what it says about that."""
+
+    worker: str | None
+    account_id: str | None
+    started_at: Micros
+    reason: str | None
+    error: str | None
+    until: Micros | None
+
+
+def _used(
+    ctx: Context,
+    user: Agent | Job,
+    used: _Used,
+    probed: Account | None,
+    fault: Fault | None,
+    *,
+    ok: bool,
+) -> Account | None:
     if fault is not None and CONSEQUENCES[fault].holds is not None:
-        return _found_closed(ctx, run, agent, fault, probed)
+        return _found_closed(ctx, used, user, fault, probed)
     if probed is not None:
-        if ended is RunStatus.COMPLETED:
+        if ok:
             _open(ctx, probed)
         else:
             # It says nothing about the account; another one tries.
             pause = 0 if fault in (None, Fault.STOPPED) else _pause(probed)
             _change(ctx, replace(probed, probe_run_id=None, probe_at=ctx.now + pause))
-    elif ended is RunStatus.COMPLETED and run.account_id is not None:
-        ctx.tx.run(statements.ANSWERED, account=run.account_id, now=ctx.now)
+    elif ok and used.account_id is not None:
+        ctx.tx.run(statements.ANSWERED, account=used.account_id, now=ctx.now)
     return None
 
 
@@ -195,28 +273,28 @@ def _pause(account: Account) -> int:
 
 
 def _found_closed(
-    ctx: Context, run: Run, agent: Agent, fault: Fault, probed: Account | None
+    ctx: Context, used: _Used, user: Agent | Job, fault: Fault, probed: Account | None
 ) -> Account | None:
-    if run.worker is None or run.exit_reason in UNMENDABLE:
+    if used.worker is None or used.reason in UNMENDABLE:
         return None  # it was begun by hand, or only its own settings are to blame
-    of_account, of_setup = _of(ctx, agent, run.worker)
+    of_account, of_setup = _of(ctx, user, used.worker)
     if CONSEQUENCES[fault].holds is Holds.SETUP:
         meant, named = of_setup, of_setup.id
         if probed is not None:
             _change(ctx, replace(probed, probe_run_id=None, probe_at=ctx.now))
     else:
-        meant, named = of_account, AccountId(run.account_id or "")
+        meant, named = of_account, AccountId(used.account_id or "")
     before = ctx.tx.one(statements.ACCOUNT, account=named)
     if before is None:
         if meant.id != named:
             return None  # the agent was given another one meanwhile
         before = meant
         ctx.tx.run(statements.INSERT_ACCOUNT, **row(before))
-    if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > run.started_at:
+    if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > used.started_at:
         return None  # others were answered while it ran
-    cause = (run.error or fault.value).removesuffix(".")
+    cause = (used.error or fault.value).removesuffix(".")
     # What it found out about the account counts if it was to find out, or if nobody knew.
-    after = closed(before, fault, run.fault_until, cause, ctx.now, probed=probed is not None)
+    after = closed(before, fault, used.until, cause, ctx.now, probed=probed is not None)
     _tell_once(ctx, before, after)
     return after
 
@@ -262,6 +340,7 @@ def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
     """It works again: whoever waited for it can be started."""
     _change(ctx, opened(account, ctx.now, proved=proved))
     ctx.tx.run(leases.STOP_WAITING_FOR, account=account.id)
+    ctx.tx.run(jobs.STOP_WAITING_FOR, account=account.id)
     if account.is_held:
         ctx.record(
             "account.open",
@@ -413,6 +492,7 @@ def view(ctx: Context, account: Account) -> dict[str, Any]:
         "tried_by_run": account.probe_run_id,
         "failures": account.failures,
         "waiting": ctx.tx.one(leases.COUNT_HELD_BY, account=account.id) or 0,
+        "jobs_waiting": ctx.tx.one(jobs.COUNT_HELD_BY, account=account.id) or 0,
         "sentence": sentence(account) if account.is_held else f"{account.name} is open.",
         "step": step(account) if account.is_held else None,
     }
@@ -432,6 +512,14 @@ def holding(ctx: Context, agent: Agent, held_by: str | None) -> Account | None:
         if known is not None and known.is_held:
             return known
     return None
+
+
+def holding_job(ctx: Context, job: Job) -> Account | None:
+    """What a background job waits for, if that is closed."""
+    if job.status is not JobStatus.QUEUED or job.held_by is None:
+        return None
+    known = ctx.tx.one(statements.ACCOUNT, account=AccountId(job.held_by))
+    return known if known is not None and known.is_held else None
 
 
 def sentence(account: Account) -> str:

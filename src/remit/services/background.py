@@ -50,6 +50,7 @@ def accept(ctx: Context, message: Message, body: File, due: Micros) -> Job:
         worker=None,
         epoch=0,
         lease_until=None,
+        held_by=None,
         created_at=ctx.now,
         started_at=None,
         ended_at=None,

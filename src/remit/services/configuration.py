@@ -30,6 +30,7 @@ from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import restore, without_secrets
 from remit.store import agents as agent_statements
 from remit.store import governance as statements
+from remit.store import jobs as job_statements
 from remit.store import people, portrait
 from remit.store.statement import row
 
@@ -328,6 +329,12 @@ def apply(
     if new.status is AgentStatus.ERROR:
         tree.set_status(ctx, new, AgentStatus.IDLE)  # with other settings it may work
     waking.wake_afresh(ctx, agent.id, "its settings changed")
+    ctx.tx.run(
+        job_statements.CONFIGURE_HELD,
+        agent=new.id,
+        new_type=new.adapter_type,
+        new_config=new.adapter_config,
+    )
     ctx.record(
         "agent.configure",
         f"agent:{agent.id}",

@@ -222,7 +222,7 @@ def _end_work(ctx: Context, top: Agent | None) -> dict[str, int]:
         run_endings.finish(ctx, run, RunStatus.LOST, why)
         run_endings.release(ctx, run, RunStatus.LOST, None, why)
     for job in jobs:
-        ctx.tx.run(job_statements.PUT_BACK, job=job.id, epoch=job.epoch)
+        ctx.tx.run(job_statements.PUT_BACK, job=job.id, epoch=job.epoch, closed=None)
         ctx.record(
             "job.put_back", f"job:{job.id}", {"agent_id": job.agent_id, "worker": job.worker}
         )

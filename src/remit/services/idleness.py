@@ -8,6 +8,7 @@ from remit.adapters import registry
 from remit.model.agent import HUMAN, Agent, AgentStatus
 from remit.model.outcome import Look, Outcome
 from remit.model.run import Lease
+from remit.model.text import plural
 from remit.services import (
     accounts,
     budgets,
@@ -23,6 +24,7 @@ from remit.services import (
 from remit.services.command import Context, query
 from remit.services.running import require_look
 from remit.store import due, leases
+from remit.store import jobs as job_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import runs as statements
 
@@ -102,6 +104,8 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     waiting = waits.of_agent(ctx, agent.id)
     if waiting:
         return "waiting", waits.sentence(ctx, waiting)
+    if (held := _held_jobs(ctx, agent)) is not None:
+        return "held", held
     later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id, now=ctx.now)
     if later is not None:
         outcome = _later(ctx, agent, later)
@@ -120,6 +124,19 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
             plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
             return "blocked", f"{outcome.title!r} waits for {others} {plural}."
     return "no_work", "It has no mail and nothing that can be worked on."
+
+
+def _held_jobs(ctx: Context, agent: Agent) -> str | None:
+    """What its background jobs wait for, whose answers would start it."""
+    waiting = ctx.tx.all(job_statements.HELD_OF, agent=agent.id)
+    closed = next((found for job in waiting if (found := accounts.holding_job(ctx, job))), None)
+    if closed is None:
+        return None
+    verb = "wait" if len(waiting) > 1 else "waits"
+    return (
+        f"{plural(len(waiting), 'background job')} of it {verb}. {accounts.sentence(closed)} "
+        f"{accounts.step(closed)}"
+    )
 
 
 def _later(ctx: Context, agent: Agent, at: int) -> Outcome:

@@ -14,27 +14,34 @@ from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import Conflict, NotFound, Refused
 from remit.ids import JobId, is_id
+from remit.model.account import PROBES, Account
 from remit.model.agent import Agent, AgentStatus
+from remit.model.fault import CONSEQUENCES, fault_of
 from remit.model.job import MOST_ATTEMPTS, Job, JobStatus
 from remit.model.mail import Message
 from remit.model.principal import ActorKind, Principal
-from remit.services import budgets, files, halts, jobs, ledger, limits, lookup, views
+from remit.services import accounts, budgets, files, halts, jobs, ledger, limits, lookup, views
 from remit.services.claiming import LEASE_TIME, MOST_AT_ONCE, has_full_access
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.running import system_only
+from remit.services.verbs import Added
 from remit.store import files as file_statements
 from remit.store import jobs as statements
 from remit.store import mail as mail_statements
 
+#: Of what a provider said, in characters.
+LONGEST = 500
 #: A job and the epoch in which somebody holds it.
 Held = tuple[str, int]
 
 
-@query("job_work.ready")
-def ready(ctx: Context, *, limit: int = MOST_AT_ONCE) -> list[str]:
-    """Jobs that can be started, those first whose sender has least under way."""
+@query("job_work.ready", Added("worker", "local"))
+def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> list[str]:
+    """Jobs that can be started, those first whose sender has least under way; and before them
+    those of which one finds out whether what it waits for works again."""
     system_only(ctx)
-    return [one.id for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)]
+    found = [one.id for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)]
+    return [*accounts.job_candidates(ctx, worker), *found][:limit]
 
 
 @query("job_work.next_due")
@@ -51,14 +58,31 @@ def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) ->
     agent = _sender(ctx, found)
     halts.refuse_stopped(ctx, agent)
     may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
+    admission = accounts.admit(ctx, found, worker)
     if not may_start or not ctx.tx.run(
-        statements.CLAIM, job=job, now=ctx.now, until=ctx.now + lease, new_worker=worker
+        statements.CLAIM,
+        job=job,
+        now=ctx.now,
+        until=ctx.now + lease,
+        new_worker=worker,
+        probed=admission.account.id if admission.probe else None,
     ):
         raise Conflict("The job cannot be started, or somebody is at it.")
+    accounts.count(ctx, admission)
     epoch = found.epoch + 1
     details = {"agent_id": found.agent_id, "worker": worker, "attempt": found.attempts + 1}
     ctx.record("job.start", f"job:{job}", details)
     return {"id": job, "epoch": epoch, "agent_id": found.agent_id, "company_id": found.company_id}
+
+
+@logged("job_work.wait")
+def wait(ctx: Context, *, job: str, worker: str) -> None:
+    """Let a job wait for what it depends on, if that is closed; for the worker that found so."""
+    system_only(ctx)
+    found = lookup.job(ctx, job)
+    ctx.take_turn()  # what opens it takes a turn, too
+    if (closed := accounts.closed_for(ctx, found, worker)) is not None:
+        ctx.tx.run(statements.WAIT_FOR, job=found.id, account=closed.id)
 
 
 @logged("job_work.renew")
@@ -124,14 +148,19 @@ def take_over(ctx: Context, *, job: str, epoch: int, alone: bool = False) -> Ans
 def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) -> Answer:
     """Its worker is being stopped; somebody else does it, as if it had not been begun."""
     found = _entered(ctx, job)
-    if not ctx.tx.run(statements.PUT_BACK, job=job, epoch=epoch):
+    if not ctx.tx.run(statements.PUT_BACK, job=job, epoch=epoch, closed=None):
         raise Conflict("The job is over, or somebody else's.", code="lost")
     jobs.charge(ctx, found, usage)
     ctx.record("job.put_back", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
     return {"id": job, "status": JobStatus.QUEUED.value}
 
 
-@command("job_work.end")
+@command(
+    "job_work.end",
+    Added("reason", ""),
+    Added("fault", None),
+    Added("until", None),
+)
 def end(
     ctx: Context,
     *,
@@ -141,13 +170,46 @@ def end(
     text: str = "",
     error: str = "",
     usage: Mapping[str, int],
+    reason: str = "",
+    fault: str | None = None,
+    until: Micros | None = None,
 ) -> Answer:
-    """How it ended, from the worker that holds it; its sender is answered in the same breath."""
+    """How it ended, from the worker that holds it; its sender is answered in the same breath.
+
+    What failed through a fault of the provider or of the set-up waits until that works again.
+    """
     found = _entered(ctx, job)
-    if found.epoch != epoch:
-        raise Conflict("The job is somebody else's now.", code="lost")
+    if not _is_held(ctx, job, epoch):
+        raise Conflict("The job is over, or somebody else's.", code="lost")
+    whose = None if ok else fault_of(fault, reason)
+    closed = accounts.job_ended(
+        ctx, found, whose, ok=ok, reason=reason, error=jobs.plain(error, LONGEST), until=until
+    )
+    if whose is not None and CONSEQUENCES[whose].holds is not None and _goes_on(ctx, found, closed):
+        jobs.charge(ctx, found, usage)
+        return {"id": job, "status": JobStatus.QUEUED.value}
     jobs.finish(ctx, found, ok=ok, text=text, error=error, usage=usage)
     return {"id": job, "status": (JobStatus.COMPLETED if ok else JobStatus.FAILED).value}
+
+
+def _goes_on(ctx: Context, job: Job, closed: Account | None) -> bool:
+    """Put a job back in line that failed through no fault of its own, if it may be tried again."""
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    assert message is not None
+    if message.at_most_once:
+        return False
+    details: dict[str, Any] = {"agent_id": job.agent_id, "worker": job.worker}
+    if closed is not None:
+        ctx.tx.run(statements.PUT_BACK, job=job.id, epoch=job.epoch, closed=closed.id)
+        ctx.record("job.wait", f"job:{job.id}", {**details, "account": closed.name})
+        return True
+    if job.attempts >= MOST_ATTEMPTS:
+        return False
+    # Others were answered meanwhile, so it was this attempt alone.
+    due = ctx.now + PROBES[job.attempts]
+    ctx.tx.run(statements.TRY_LATER, job=job.id, epoch=job.epoch, due=due)
+    ctx.record("job.put_back", f"job:{job.id}", details)
+    return True
 
 
 @logged("job_work.material")

@@ -12,11 +12,11 @@ from typing import Any
 from remit.adapters.running import Usage
 from remit.authority import Action
 from remit.errors import Conflict, NotFound
-from remit.ids import MessageId
+from remit.ids import JobId, MessageId
 from remit.model.agent import Agent
 from remit.model.job import FAILED, LONGEST_ANSWER, UNFINISHED, Job, JobStatus
-from remit.model.principal import SYSTEM
-from remit.services import ledger, lookup, mail, views
+from remit.model.principal import SYSTEM, ActorKind
+from remit.services import accounts, ledger, lookup, mail, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.running import require_look
 from remit.store import jobs as statements
@@ -29,6 +29,7 @@ _MOST_COUNTED = 1 << 53
 _COUNTED = ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
 _CUT = "\n[… cut here …]"
 _SUBJECT = "Background job"
+_GONE = "its sender is gone"
 
 
 @query("jobs.listing")
@@ -46,7 +47,7 @@ def listing(
     whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
     require_look(ctx, whose, "jobs")
     return [
-        views.job(one)
+        _view(ctx, one)
         for one in ctx.tx.all(
             statements.JOBS,
             company=ctx.company,
@@ -63,7 +64,20 @@ def listing(
 def show(ctx: Context, *, job: str) -> dict[str, Any]:
     found = lookup.job(ctx, job, lambda one: may_end(ctx, one))
     require_look(ctx, found.agent_id, f"job:{found.id}")
-    return views.job(found)
+    return _view(ctx, found)
+
+
+def _view(ctx: Context, job: Job) -> dict[str, Any]:
+    closed = accounts.holding_job(ctx, job)
+    # Whose account it is, and where, is told to those who see accounts.
+    waits_for = None
+    if closed is not None:
+        waits_for = (
+            f"{closed.name} is closed"
+            if ctx.actor.kind is ActorKind.AGENT
+            else accounts.sentence(closed)
+        )
+    return {**views.job(job), "waits_for": waits_for}
 
 
 @command("jobs.cancel")
@@ -100,10 +114,26 @@ def stop_all(ctx: Context, agent: Agent, why: str) -> None:
         answer(ctx, job, FAILED + why)
 
 
-def drop_all(ctx: Context, agent: Agent) -> None:
-    """The agent is gone: nobody waits for an answer."""
-    for job in ctx.tx.all(statements.UNFINISHED_OF, agent=agent.id):
-        _cancel(ctx, job, "its sender is gone")
+def drop_all(ctx: Context, agent: Agent) -> list[JobId]:
+    """The agent is gone: nobody waits for an answer. Answers what is not done any more."""
+    dropped = ctx.tx.all(statements.UNFINISHED_OF, agent=agent.id)
+    for job in dropped:
+        _cancel(ctx, job, _GONE)
+    return [job.id for job in dropped]
+
+
+def take_up_again(ctx: Context, agent: Agent, dropped: str) -> str | None:
+    """Put a job back in line that was dropped with its sender, who works again; why not, if that
+    cannot be. What a program may have begun is done again only if it may be."""
+    job = ctx.tx.one(statements.JOB_ANYWHERE, job=JobId(dropped))
+    if job is None or job.agent_id != agent.id or job.error != _GONE:
+        return "it is over"
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    if job.attempts and (message is None or message.at_most_once):
+        return "it had been begun and is for once"
+    ctx.tx.run(statements.TAKE_UP_AGAIN, job=job.id)
+    ctx.record("job.restore", f"job:{job.id}", {"agent_id": job.agent_id})
+    return None
 
 
 def _cancel(ctx: Context, job: Job, why: str) -> None:

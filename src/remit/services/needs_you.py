@@ -36,6 +36,7 @@ from remit.services.command import Context, query
 from remit.store import agents as agent_statements
 from remit.store import channels as channel_statements
 from remit.store import governance, looking, people
+from remit.store import jobs as job_statements
 from remit.store import leases as lease_statements
 from remit.store import mail as statements
 from remit.store import runs as run_statements
@@ -170,10 +171,17 @@ def _held(ctx: Context) -> list[dict[str, Any]]:
     """Once for each account or set-up that is closed, however many wait for it."""
     items = []
     for account in accounts.held(ctx):
-        waiting = ctx.tx.one(lease_statements.COUNT_HELD_BY, account=account.id) or 0
+        agents = ctx.tx.one(lease_statements.COUNT_HELD_BY, account=account.id) or 0
+        jobs = ctx.tx.one(job_statements.COUNT_HELD_BY, account=account.id) or 0
+        waiting = [
+            plural(count, what)
+            for count, what in ((agents, "agent"), (jobs, "background job"))
+            if count
+        ]
         cause = accounts.sentence(account)
         if waiting:
-            cause += f" {plural(waiting, 'agent')} {'wait' if waiting > 1 else 'waits'} for it."
+            verb = "wait" if agents + jobs > 1 else "waits"
+            cause += f" {' and '.join(waiting)} {verb} for it."
         title = f"{account.name} cannot be used"
         item = _about_agent(ctx, "held", account.id, title, "", account.since, cause)
         items.append({**item, "agent_id": None})

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam as bind
 from remit.clock import Micros
 from remit.model.account import LONGEST_BELIEVED, Account
 from remit.store.statement import Statement, change, columns, into, scalar
-from remit.store.tables import accounts, agents, runs
+from remit.store.tables import accounts, agents, jobs, runs
 
 _all = columns(accounts, Account)
 _held = accounts.c.state != literal_column("'open'")
@@ -16,8 +16,15 @@ _setup = accounts.c.kind == literal("setup")
 #: A time farther away than any that is believed: the clock was set back since.
 _BEYOND: Micros = LONGEST_BELIEVED + 1
 _due = or_(accounts.c.probe_at <= bind("now"), accounts.c.probe_at > bind("now") + _BEYOND)
-_is_probed = exists().where(
-    runs.c.id == accounts.c.probe_run_id, runs.c.status == literal("running")
+#: By the run of an agent, or by a background job that is under way and waits for it all the same.
+_is_probed = or_(
+    exists().where(runs.c.id == accounts.c.probe_run_id, runs.c.status == literal("running")),
+    exists().where(
+        jobs.c.held_by == accounts.c.id,
+        # Written so that the partial index is seen to match.
+        jobs.c.status.in_([literal_column("'queued'"), literal_column("'running'")]),
+        jobs.c.status == literal_column("'running'"),
+    ),
 )
 
 INSERT_ACCOUNT = change(insert(accounts))

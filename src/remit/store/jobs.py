@@ -105,7 +105,13 @@ _lines = (
     .where(
         or_(
             _running,
-            and_(_queued, jobs.c.due_at <= bind("now"), _may_start, not_(stopped(jobs))),
+            and_(
+                _queued,
+                jobs.c.held_by.is_(None),
+                jobs.c.due_at <= bind("now"),
+                _may_start,
+                not_(stopped(jobs)),
+            ),
         )
     )
     .subquery()
@@ -117,6 +123,39 @@ READY = Statement(
     .order_by(_lines.c.place, _lines.c.id)
     .limit(bind("limit")),
     into(Ready),
+)
+#: Those that wait for a closed account or set-up, the oldest first.
+HELD_BY = Statement(
+    select(*_all)
+    .join(agents, agents.c.id == jobs.c.agent_id)
+    .where(_unfinished, _queued, jobs.c.held_by == bind("account"), _may_start, not_(stopped(jobs)))
+    .order_by(jobs.c.id)
+    .limit(bind("limit")),
+    into(Job),
+)
+COUNT_HELD_BY = Statement(
+    select(func.count()).where(_unfinished, _queued, jobs.c.held_by == bind("account")), scalar
+)
+#: What of an agent's waits for one.
+HELD_OF = Statement(
+    select(*_all)
+    .where(jobs.c.agent_id == bind("agent"), _queued, jobs.c.held_by.is_not(None))
+    .order_by(jobs.c.id),
+    into(Job),
+)
+WAIT_FOR = change(
+    update(jobs).where(jobs.c.id == bind("job"), _queued).values(held_by=bind("account"))
+)
+STOP_WAITING_FOR = change(
+    update(jobs)
+    .where(_unfinished, _queued, jobs.c.held_by == bind("account"))
+    .values(held_by=null())
+)
+#: Their sender is run in another way now, and so are they.
+CONFIGURE_HELD = change(
+    update(jobs)
+    .where(jobs.c.agent_id == bind("agent"), _queued, jobs.c.held_by.is_not(None))
+    .values(adapter_type=bind("new_type"), adapter_config=bind("new_config"), held_by=null())
 )
 #: When the next one is due that has to wait for its time.
 NEXT_DUE = Statement(
@@ -140,6 +179,7 @@ CLAIM = change(
         attempts=jobs.c.attempts + 1,
         lease_until=bind("until"),
         started_at=bind("now"),
+        held_by=bind("probed"),
     )
 )
 RENEW = change(update(jobs).where(_held).values(lease_until=bind("until")))
@@ -149,9 +189,17 @@ STILL_SILENT = change(
 )
 #: Back in line, because its worker is gone.
 GIVE_BACK = change(
-    update(jobs).where(_held).values(status="queued", worker=null(), lease_until=null())
+    update(jobs)
+    .where(_held)
+    .values(status="queued", worker=null(), lease_until=null(), held_by=null())
 )
-#: The same, because its worker was stopped, which is no fault of the job.
+#: The same, but not before a time.
+TRY_LATER = change(
+    update(jobs)
+    .where(_held)
+    .values(status="queued", worker=null(), lease_until=null(), held_by=null(), due_at=bind("due"))
+)
+#: The same, because its worker was stopped or its account is closed, which is no fault of the job.
 PUT_BACK = change(
     update(jobs)
     .where(_held)
@@ -160,6 +208,7 @@ PUT_BACK = change(
         worker=null(),
         lease_until=null(),
         attempts=jobs.c.attempts - 1,
+        held_by=bind("closed"),
     )
 )
 _end = {
@@ -167,11 +216,18 @@ _end = {
     "ended_at": bind("now"),
     "error": bind("new_error"),
     "lease_until": null(),
+    "held_by": null(),
 }
 #: By the worker that holds it, and by nobody else.
 END = change(update(jobs).where(_held).values(_end))
 #: By somebody who wants it ended, whoever holds it.
 CANCEL = change(update(jobs).where(jobs.c.id == bind("job"), _unfinished).values(_end))
+#: It was dropped with its sender, who works again.
+TAKE_UP_AGAIN = change(
+    update(jobs)
+    .where(jobs.c.id == bind("job"), jobs.c.status == literal("cancelled"))
+    .values(status="queued", worker=null(), error=null(), ended_at=null())
+)
 ANSWERED = change(update(jobs).where(jobs.c.id == bind("job")).values(answer_id=bind("answer")))
 #: What it took from a model, over all attempts.
 CHARGE = change(

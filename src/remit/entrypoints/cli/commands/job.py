@@ -42,7 +42,7 @@ def list_(session: Session, agent: str | None, unfinished: bool, limit: int) -> 
                 output.when(one["createdAt"]),
                 _took(one),
                 run_view.tokens(one),
-                one["error"] or "",
+                one["error"] or one["waitsFor"] or "",
             )
             for one in jobs
         ]
@@ -67,6 +67,7 @@ def show(session: Session, id_: str) -> None:
                 "agent": session.agent_name(one["agentId"]),
                 "status": one["status"],
                 "error": one["error"],
+                "waits for": one["waitsFor"],
                 "message": one["messageId"],
                 "answer": one["answerId"],
                 "asked for": output.when(one["createdAt"]),
