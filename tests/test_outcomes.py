@@ -10,14 +10,28 @@ import pytest
 from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.outcome import MOST_PARENTS
-from remit.services import agents, events, files, grants, graph, outcomes, purging, users
+from remit.services import (
+    agents,
+    dead_letters,
+    events,
+    files,
+    grants,
+    graph,
+    job_work,
+    outcomes,
+    purging,
+    questions,
+    schedules,
+    users,
+)
 from remit.services.graph import MOST_CHAINS
-from remit.services.identity import Caller
+from remit.services.identity import Caller, as_system
 from remit.store import outcomes as statements
 from remit.store.statement import SQLITE
 from remit.testing.clock import VirtualClock
 from tests import mailing
-from tests.company import Company, opened
+from tests.channel_stage import bind
+from tests.company import Company, Member, opened
 from tests.organisation import change, code, hire, member, problems, refusal, shown, work
 
 
@@ -469,6 +483,70 @@ def test_taking_an_acceptance_back_brings_the_agents_back_that_it_ended(company:
     company.call(ceo.caller, outcomes.complete, outcome=goal)
     again_undone = company.call(ceo.caller, outcomes.reopen, outcome=goal)
     assert len(again_undone["agents_restored"]) == 3
+
+
+@pytest.mark.requirement("FX-02")
+def test_what_ended_with_an_agent_comes_back_with_it_exactly_once(
+    company: Company, clock: VirtualClock
+) -> None:
+    ceo = company.ceo
+    goal = work(company, ceo.caller, ceo.id, "Goal")
+    lead = hire(company, ceo.caller, goal, "lead")
+    mailing.send(company, company.board, "agent:lead", "Unread")
+    ignored = mailing.send(company, company.board, "agent:lead", "Nobody misses it")
+    bind(company, lead, "https://chat.example.org/hook")
+    mailing.send(company, lead.caller, "channel:webhook:room", "Hello")
+    for text in ("Count.", "Measure."):
+        mailing.send(company, lead.caller, "agent:background", text, at_most_once=True)
+    (begun, _) = company.call(as_system(), job_work.ready)
+    company.call(as_system(), job_work.claim, job=begun, worker="w")
+    weekly = {"body": "Weekly", "cron": "0 9 * * 1"}
+    soon = {"body": "Once", "at": to_iso(clock.now() + HOUR)}
+    for plan in (weekly, soon):
+        company.call(lead.caller, schedules.add, **plan)
+    asked = company.call(lead.caller, questions.ask, question="Which colour?")
+
+    def kept() -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        found["jobs"] = sorted(company.sql("SELECT status, id FROM jobs"))
+        found["schedules"] = sorted(company.sql("SELECT id, status, next_at FROM schedules"))
+        found["bindings"] = company.sql("SELECT id, removed_at FROM agent_bindings")
+        found["unsent"] = company.sql("SELECT status, attempt FROM channel_deliveries")
+        found["waits"] = company.sql("SELECT kind, subject_id, awaited_agent_id FROM waits")
+        found["letters"] = [
+            one["subject"] or one["body"] for one in mailing.look(company, member_of(lead))
+        ]
+        return found
+
+    def member_of(one: Member) -> Member:
+        return member(company, {"id": one.id, "name": one.name})
+
+    before = kept()
+    company.call(ceo.caller, outcomes.complete, outcome=goal)
+    company.call(company.board, dead_letters.discard, message=ignored["id"])
+    clock.advance(2 * HOUR)
+    undone = company.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert undone["things_restored"] == {
+        "bindings": 1, "unsent": 1, "letters": 1, "schedules": 2, "jobs": 1, "waits": 1,
+    }  # fmt: skip
+    (lost,) = undone["stays_ended"]
+    assert lost.endswith("it had been begun and is for once.")
+    after = kept()
+    assert [status for status, _ in after["jobs"]] == ["cancelled", "queued"]
+    assert after["letters"] == ["Unread", "Reopened: Goal"]
+    for what in ("schedules", "bindings", "unsent", "waits"):
+        assert after[what] == before[what], what
+    (wait,) = after["waits"]
+    assert wait[:2] == ("question", asked["id"])
+    # What was missed is sent once.
+    mailing.tick(company)
+    assert kept()["letters"].count("Once") == 1
+    # What came back once is not there twice after the next time.
+    company.call(ceo.caller, outcomes.complete, outcome=goal)
+    again = company.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert again["things_restored"]["bindings"] == again["things_restored"]["schedules"] == 1
+    assert len(company.sql("SELECT id FROM agent_bindings")) == 1
+    assert kept()["letters"].count("Unread") == 1
 
 
 @pytest.mark.requirement("FX-02")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from remit.authority import Action
 from remit.channels import registry
 from remit.errors import AlreadyExists, Conflict, NotFound
-from remit.ids import BindingId, CompanyId, TokenKind, is_id, new_token, token_digest
+from remit.ids import BindingId, CompanyId, MessageId, TokenKind, is_id, new_token, token_digest
 from remit.model.agent import Agent, AgentStatus
 from remit.model.channel import Binding, channel_kind
 from remit.services import lookup, outbox, secrets, views
@@ -153,14 +153,29 @@ def remove(ctx: Context, *, company: str | None, binding: str) -> Answer:
     return {"id": found.id, "removed": True}
 
 
-def end(ctx: Context, binding: Binding) -> None:
+def end(ctx: Context, binding: Binding) -> list[MessageId]:
+    """Answers what waited to go out, and is dead now."""
     ctx.tx.run(statements.REMOVE_BINDING, binding=binding.id, now=ctx.now)
-    outbox.bury(ctx, binding.agent_id, binding.adapter_type)
+    unsent = outbox.bury(ctx, binding.agent_id, binding.adapter_type)
     ctx.record("binding.delete", f"binding:{binding.id}", _about(binding))
+    return unsent
 
 
-def end_all(ctx: Context, agent: Agent) -> None:
-    """When an agent is gone, nobody reaches it."""
+def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
+    """Bind an agent that works again as it was bound; why not, if that cannot be."""
+    was = ctx.tx.one(statements.BINDING_EVER, binding=binding)
+    if was is None or was.agent_id != agent.id:
+        return "it is known no more"
+    if live(ctx, agent.id, was.adapter_type) is not None:
+        return "it is bound anew by now"
+    ctx.tx.run(statements.BIND_AGAIN, binding=was.id)
+    ctx.record("binding.restore", f"binding:{was.id}", _about(was))
+    return None
+
+
+def end_all(ctx: Context, agent: Agent) -> dict[str, Any]:
+    """When an agent is gone, nobody reaches it. Answers what ended."""
+    ended: dict[str, Any] = {"bindings": {}, "unsent": []}
     for binding in ctx.tx.all(
         statements.BINDINGS,
         company=ctx.company,
@@ -169,7 +184,9 @@ def end_all(ctx: Context, agent: Agent) -> None:
         after="",
         limit=1 << 30,
     ):
-        end(ctx, binding)
+        ended["unsent"] += end(ctx, binding)
+        ended["bindings"][binding.id] = binding.adapter_type
+    return ended
 
 
 def live(ctx: Context, agent: str, kind: str) -> Binding | None:

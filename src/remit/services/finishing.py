@@ -245,17 +245,26 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     run = cancel_run(ctx, agent)
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None, now=ctx.now)
-    inbox.bury(ctx, agent.id)
-    waits.forget_agent(ctx, agent.id)
-    bindings.end_all(ctx, agent)
-    jobs.drop_all(ctx, agent)
+    # Kept with the event, so that it can be brought back with the agent.
+    ended = {
+        **inbox.bury(ctx, agent.id),
+        "waits": waits.forget_agent(ctx, agent.id),
+        **bindings.end_all(ctx, agent),
+        "jobs": jobs.drop_all(ctx, agent),
+    }
     withdrawn = approval_engine.withdraw(ctx, agent)
     revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id, now=ctx.now))
     ctx.tx.run(agent_statements.END_PLACE, agent=agent.id, now=ctx.now)
     ctx.record(
         "agent.terminate",
         f"agent:{agent.id}",
-        {"name": agent.name, "run": run, "revoked": revoked},
+        {
+            "name": agent.name,
+            "run": run,
+            "revoked": revoked,
+            "ended": {key: some for key, some in ended.items() if some},
+            "withdrawn": len(withdrawn),
+        },
     )
     budgets.release(ctx, agent.id)
     reservations.close_of(ctx, agent.id)

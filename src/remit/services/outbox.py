@@ -13,7 +13,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import MINUTE, SECOND, Micros
 from remit.errors import BadInput, Conflict
-from remit.ids import AgentId
+from remit.ids import AgentId, MessageId
 from remit.model.channel import LARGEST_TEXT, ChannelDelivery
 from remit.model.file import File
 from remit.model.mail import MOST_ATTEMPTS, DeliveryStatus, Message
@@ -287,10 +287,26 @@ def discard(ctx: Context, found: ChannelDelivery) -> None:
     ctx.tx.run(statements.DISCARD, message=found.message_id, now=ctx.now)
 
 
-def bury(ctx: Context, agent: AgentId, kind: str) -> None:
-    """What an agent said that has not gone out awaits a person when the binding is gone."""
+def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
+    """What an agent said that has not gone out awaits a person when the binding is gone. Answers
+    what had not been begun, so that it certainly did not arrive."""
+    unsent = []
     for found in ctx.tx.all(statements.UNFINISHED_OF, agent=agent, kind=kind):
         _close(ctx, found, DeliveryStatus.DEAD, GONE)
+        if found.status is DeliveryStatus.QUEUED and found.attempt == 0:
+            unsent.append(found.message_id)
+    return unsent
+
+
+def unbury(ctx: Context, message: MessageId) -> bool:
+    """Put something back in line whose sender is bound again; whether it was still there."""
+    found = ctx.tx.one(statements.DELIVERY, message=message)
+    if found is None or found.status is not DeliveryStatus.DEAD or found.ended_why != GONE:
+        return False
+    if ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type) is None:
+        return False
+    ctx.tx.run(statements.REVIVE, message=found.message_id, now=max(ctx.now, found.deliver_at))
+    return True
 
 
 def _close(ctx: Context, found: ChannelDelivery, status: DeliveryStatus, why: str) -> None:

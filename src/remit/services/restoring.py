@@ -1,26 +1,42 @@
 """Taking an acceptance back: the agents that it ended work again, on what it closed along.
 
-They come back under their ids, in their places, paused if they were, with what they held; with new
-credentials and a new session. Links to channels, background jobs and letters that nobody took up
-stay ended. Whoever cannot come back is named with the reason.
+They come back under their ids, in their places, paused if they were, with what they held, waited
+for and planned, with their mail, background jobs and links to channels; with new credentials and a
+new session. What and whoever cannot come back is named with the reason.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from remit.errors import BadInput, Conflict
+from remit.ids import UserId, short
 from remit.model.agent import OPERATIONAL, Agent, AgentStatus
 from remit.model.outcome import Outcome, OutcomeStatus
-from remit.model.text import name_key
-from remit.services import finishing, grants, ledger, lookup, tree
+from remit.model.text import name_key, plural
+from remit.model.wait import WaitKind
+from remit.services import (
+    bindings,
+    finishing,
+    grants,
+    inbox,
+    jobs,
+    ledger,
+    lookup,
+    outbox,
+    passing_on,
+    tree,
+    waits,
+)
 from remit.services.command import Context
 from remit.store import agents as agent_statements
 from remit.store import events as event_log
 from remit.store import grants as grant_statements
+from remit.store import mail as mail_statements
 from remit.store import outcomes as statements
 from remit.store import runs as run_statements
 
@@ -30,6 +46,10 @@ class Restored:
     agents: list[Agent] = field(default_factory=list)
     #: Who stays gone, by name, and why.
     left_out: dict[str, str] = field(default_factory=dict)
+    #: What else came back, and how many of each.
+    things: Counter[str] = field(default_factory=Counter)
+    #: What of theirs stays ended, a sentence each.
+    lost: list[str] = field(default_factory=list)
 
     def has(self, agent: str) -> bool:
         return any(one.id == agent for one in self.agents)
@@ -38,6 +58,8 @@ class Restored:
         return {
             "agents_restored": [{"id": one.id, "name": one.name} for one in self.agents],
             "not_restored": [{"name": name, "why": why} for name, why in self.left_out.items()],
+            "things_restored": dict(self.things),
+            "stays_ended": self.lost,
         }
 
 
@@ -54,7 +76,74 @@ def take_back(ctx: Context, outcome: Outcome) -> Restored:
             _give_mandate_back(ctx, agent, outcome)
             lost += _details(ctx, f"agent:{agent.id}", "agent.terminate")["revoked"]
         _give_again(ctx, lost)
+        for agent in restored.agents:
+            _bring_back_things(ctx, agent, restored)
     return restored
+
+
+def _bring_back_things(ctx: Context, agent: Agent, restored: Restored) -> None:
+    """What ended with an agent, and is as it was left."""
+    details = _details(ctx, f"agent:{agent.id}", "agent.terminate")
+    ended = details.get("ended", {})
+    kept_from: dict[str, str | None] = {}
+    for binding, kind in ended.get("bindings", {}).items():
+        kept_from[f"Its {kind} binding"] = why = bindings.bind_again(ctx, agent, binding)
+        restored.things["bindings"] += why is None
+    for message in ended.get("unsent", ()):
+        restored.things["unsent"] += outbox.unbury(ctx, message)
+    for message in ended.get("letters", ()):
+        restored.things["letters"] += inbox.unbury(ctx, agent.id, message)
+    for schedule, at in ended.get("schedules", {}).items():
+        restored.things["schedules"] += ctx.tx.run(
+            mail_statements.GO_ON_WITH_SCHEDULE, schedule=schedule, agent=agent.id, new_next=at
+        )
+    for job in ended.get("jobs", ()):
+        kept_from[f"Its background job {short(job)}"] = why = jobs.take_up_again(ctx, agent, job)
+        restored.things["jobs"] += why is None
+    for wait in ended.get("waits", ()):
+        restored.things["waits"] += _wait_again(ctx, agent, wait)
+    restored.things = +restored.things
+    restored.lost += [
+        f"{agent.name}: {what} stays ended: {why}." for what, why in kept_from.items() if why
+    ]
+    if count := details.get("withdrawn"):
+        asked = plural(count, "request")
+        restored.lost.append(
+            f"{agent.name}: {asked} for approval stay{'s' * (count == 1)} withdrawn."
+        )
+
+
+def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
+    """An agent waits again for what it had asked, unless nobody is left who would answer."""
+    kind, subject = WaitKind(was["kind"]), str(was["subject"])
+    awaited = lookup.agent_row(ctx, was["agent"] or "")
+    is_gone = awaited is not None and awaited.status is AgentStatus.TERMINATED
+    about = [
+        outcome
+        for one in was["outcomes"]
+        if (outcome := ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=one)) is not None
+        and outcome.status is OutcomeStatus.OPEN
+        and outcome.owner_id == agent.id
+    ]
+    if kind in (WaitKind.APPROVAL, WaitKind.SUBMISSION) or (kind is WaitKind.REPLY and is_gone):
+        return False
+    if kind is WaitKind.QUESTION and not ctx.tx.run(
+        mail_statements.ASK_AGAIN, question=subject, agent=agent.id
+    ):
+        return False
+    wait = waits.begin(
+        ctx,
+        kind,
+        subject,
+        agent.id,
+        to_agent=awaited.id if awaited is not None else None,
+        to_user=UserId(was["user"]) if was["user"] else None,
+        about=about,
+    )
+    if is_gone:
+        above = passing_on.next_above(ctx, wait)
+        passing_on.pass_on(ctx, wait, above, f"{waits.awaited(ctx, wait)} works here no more.")
+    return True
 
 
 def _details(ctx: Context, resource: str, action: str) -> dict[str, Any]:

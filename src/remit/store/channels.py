@@ -77,6 +77,13 @@ REMOVE_BINDING = change(
     .where(agent_bindings.c.id == bind("binding"), _there)
     .values(removed_at=bind("now"))
 )
+BINDING_EVER = Statement(
+    select(*_binding).where(agent_bindings.c.id == bind("binding")), into(Binding)
+)
+#: Its agent works again.
+BIND_AGAIN = change(
+    update(agent_bindings).where(agent_bindings.c.id == bind("binding")).values(removed_at=null())
+)
 #: When an agent is purged: also what is known of those that were removed.
 _its = select(agent_bindings.c.id).where(agent_bindings.c.agent_id == bind("agent"))
 FORGET_RECEIPTS = change(delete(channel_receipts).where(channel_receipts.c.binding_id.in_(_its)))

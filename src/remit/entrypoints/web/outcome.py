@@ -181,6 +181,7 @@ async def reopen(visit: Visit) -> Done:
     back = ", ".join(agent["name"] for agent in done["agents_restored"])
     gone = "".join(f" {one['name']} stays ended: {one['why']}." for one in done["not_restored"])
     works = " works again." if len(done["agents_restored"]) == 1 else " work again."
+    gone += "".join(f" {sentence}" for sentence in done["stays_ended"])
     return Done(address(done["id"]), f"It is open again.{f' {back}{works}' if back else ''}{gone}")
 
 

@@ -352,6 +352,10 @@ def _consequences(one: dict[str, Any]) -> list[str]:
     if one.get("agentsRestored"):
         names = ", ".join(agent["name"] for agent in one["agentsRestored"])
         said.append(f"Back at work: {names}, with new credentials and a new session.")
+    if one.get("thingsRestored"):
+        counted = (f"{count} {what}" for what, count in one["thingsRestored"].items())
+        said.append(f"Also back: {', '.join(counted)}.")
+    said += one.get("staysEnded", ())
     said += [f"{gone['name']} stays ended: {gone['why']}." for gone in one.get("notRestored", ())]
     return said
 
