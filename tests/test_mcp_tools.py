@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -963,6 +963,33 @@ class Confusion:
         return self.bad.get(f"{tool}.{name}", self.bad[name])
 
 
+class Raised(NamedTuple):
+    """What one agent is to hand in, to judge and to decide."""
+
+    task: str
+    handed_in: str
+    request: str
+
+
+def raise_something(
+    site: Site, boss: ScriptedAgent, clumsy: tuple[Member, ScriptedAgent], report: Member
+) -> Raised:
+    """Something that the boss gave to an agent, and what that agent's report raised with it."""
+    member, agent = clumsy
+
+    def lent(by: ScriptedAgent, to: Member) -> str:
+        mandate = by.call("outcome_list")["outcomes"][0]["id"]
+        made: str = by.call("outcome_create", parent_id=mandate, title="task")["id"]
+        by.call("delegate", outcome_id=made, to=to.name)
+        return made
+
+    task, handed_in = lent(boss, member), lent(agent, report)
+    with site.at_work(report) as (_, below):
+        below.call("outcome_submit", id=handed_in, note="It is done.")
+        asked = below.call("capability_request", resource="repo:site", level="use", why="Please.")
+    return Raised(task, handed_in, asked["id"])
+
+
 def confusion(
     agent: ScriptedAgent,
     workspace: Path,
@@ -970,6 +997,7 @@ def confusion(
     foreign: str,
     report: Member,
     superior: Member,
+    raised: Raised,
 ) -> Confusion:
     boss, above = superior.name, superior.id
     (workspace / "good").write_text("good")
@@ -1038,6 +1066,14 @@ def confusion(
             "note": "n",
             "idempotency_key": "key",
         },
+        "outcome_submit": {
+            "id": raised.task,
+            "evidence": [mine["id"]],
+            "note": "n",
+            "idempotency_key": "key",
+        },
+        "outcome_return": {"id": raised.handed_in, "note": "n", "idempotency_key": "key"},
+        "capability_refuse": {"request": raised.request, "why": "w", "idempotency_key": "key"},
         "outcome_close": {"id": given_up, "rationale": "r", "idempotency_key": "key"},
         "outcome_reopen": {"id": done["id"], "note": "n", "idempotency_key": "key"},
         "delegate": {
@@ -1128,6 +1164,8 @@ def confusion(
             *(*ODD_TEXT, None, "", "kb_file:", "kb_file:x", "nothing:1", "x" * 121, "repo:\0"),
         ],
         "why": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
+        "request": [*ODD_ID, foreign, mine["id"], letter["id"], raised.task],
+        "outcome_return.note": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
         "question": [*ODD_TEXT, None, "", " \n", "a\0b", "x" * 10_001],
         "options": [5, "x", {}, [5], [None], [""], ["a\0b"], ["x" * 201], ["x"] * 21],
         "cron": [*ODD_TEXT, None, "", "* * *", "99 * * * *", "0 0 30 2 *", "x" * 101, "\0"],
@@ -1223,6 +1261,8 @@ def confusion(
         "outcome_create": ["parent_id", "title"],
         "outcome_update": ["id", "version"],
         "outcome_complete": ["id"],
+        "outcome_submit": ["id"],
+        "outcome_return": ["id", "note"],
         "outcome_close": ["id", "rationale"],
         "outcome_reopen": ["id"],
         "delegate": ["outcome_id", "hire"],
@@ -1236,6 +1276,7 @@ def confusion(
         "thread_cancel": ["id"],
         "capability_grant": ["to", "resource", "level"],
         "capability_revoke": ["id"],
+        "capability_refuse": ["request", "why"],
     }
     return Confusion(good, bad, {tool: required.get(tool, []) for tool in good})
 
@@ -1260,16 +1301,17 @@ def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
         boss = site.member()
         clumsy = site.member(boss)
         report = site.member(clumsy)
-        with site.at_work(boss) as (_, owner):
-            foreign = created(owner)["id"]
         with site.at_work(clumsy) as (run, agent):
-            wrong = confusion(agent, run.workspace, outside, foreign, report, boss)
+            with site.at_work(boss) as (_, owner):
+                foreign = created(owner)["id"]
+                raised = raise_something(site, owner, (clumsy, agent), report)
+            wrong = confusion(agent, run.workspace, outside, foreign, report, boss, raised)
+            # create_agent answers in a form of its own, whatever is wrong.
+            assert set(EVERY_TOOL) - set(wrong.good) == {"create_agent"}
             before = everything(site)
             happened = len(site.sql("SELECT 1 FROM events"))
             with Wire(site.url, run.token, version) as wire:
                 for _ in range(5_000):
-                    # create_agent answers in a form of its own, whatever is wrong; handing in and
-                    # judging take two, who are wrong in tests of their own.
                     tool = chance.choice([one for one in EVERY_TOOL if one in wrong.good])
                     arguments = wrong.arguments(chance, tool)
                     result = wire.call(tool, arguments)
