@@ -97,7 +97,8 @@ def test_an_observer_changes_nothing_by_any_route(stage: Stage) -> None:
     stage.operator.must("POST", f"{here}/users", {"name": "watcher", "role": "observer"})
     token = stage.operator.must("POST", f"{here}/users/watcher/tokens")["token"]
     # How they are told outside is their own affair.
-    own = {"POST /api/login-links", "PATCH /api/companies/{companyId}/notify"}
+    notify = "/api/companies/{companyId}/notify"
+    own = {"POST /api/login-links", f"PATCH {notify}", f"POST {notify}/test"}
     check_powerless(stage, seen, Client(stage.site.url, token), own)
 
 

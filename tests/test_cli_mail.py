@@ -534,6 +534,8 @@ def test_a_command_is_set_on_the_machine_of_the_instance_alone(
     hook = staffed("notify", "set", "--webhook", "https://chat.example.org/x")
     assert "It is signed with this key" in hook.out
     assert "https://chat.example.org/x" in staffed("notify", "show").out
+    tested = staffed("notify", "test").out
+    assert tested.startswith("A test goes out by command and by webhook;")
     assert staffed("notify", "set", "--no-command", "--no-webhook").out == (
         "No command is run any more.\nNothing is posted.\n"
     )

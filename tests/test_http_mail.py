@@ -290,6 +290,10 @@ def test_no_route_sets_a_command(world: World) -> None:
     assert (shown["webhook"], shown["command"]) == ("https://chat.example.org/me", False)
     assert "key" not in shown
     assert world.boss_client("PATCH", path, {"webhook": None}).status == 422
+    assert world.board.must("POST", f"{path}/test")["ways"] == ["webhook"]
+    assert world.board("POST", f"{path}/test").status == 409
+    assert world.boss_client("POST", f"{path}/test").status == 422
+    assert world.stranger("POST", f"{path}/test").status == 404
 
 
 def test_mail_is_in_the_stream_of_events(world: World) -> None:

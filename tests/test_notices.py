@@ -164,6 +164,39 @@ def test_whose_part_has_ended_is_told_nothing(company: Company, outside: Receive
     assert tick(company, notifier(company)) == 0
 
 
+@pytest.mark.requirement("FX-52")
+def test_a_test_goes_out_in_every_way_that_one_is_told(
+    company: Company, outside: Receiver, tmp_path: Path, clock: VirtualClock
+) -> None:
+    def try_out(**more: Any) -> Answer:
+        return company.call(company.board, notices.try_out, company=company.id, **more)
+
+    assert refusal(company, company.board, notices.try_out) == "conflict"
+    set_ = hook(company, outside.url)
+    tell = script(tmp_path, f"cat >> {tmp_path}/json")
+    told = commanded(company, tmp_path, str(tell))
+    assert try_out()["ways"] == ["webhook"]
+    assert refusal(company, company.board, notices.try_out) == "conflict", "not again at once"
+    clock.advance(MINUTE)
+    assert try_out(by_command=True)["ways"] == ["command", "webhook"]
+    assert tick(company, told) == 3
+    assert tick(company, told) == 0
+    assert [one.document["kind"] for one in outside.got] == ["test", "test"]
+    assert outside.got[0].is_signed_with(set_["key"])
+    assert json.loads((tmp_path / "json").read_text())["title"] == "This is a test"
+    assert {(one["kind"], one["status"]) for one in shown(company)} == {("test", "done")}
+    ann = company.user("ann")
+    assert refusal(company, ann, notices.try_out, company=company.id) == "conflict"
+    assert refusal(company, company.ceo.caller, notices.try_out) == "invalid"
+    # Who has no part any more is not even told that.
+    company.call(ann, notices.set_webhook, company=company.id, url=outside.url)
+    company.call(ann, notices.try_out, company=company.id)
+    company.call(company.board, users.remove, company=company.id, user="ann")
+    assert tick(company, told) == 0
+    about = company.sql("SELECT action FROM events WHERE action = 'notice.try'")
+    assert len(about) == 3
+
+
 # ── by a command ────────────────────────────────────────────────────────────────────────────────
 
 

@@ -131,6 +131,9 @@ def test_whoever_had_no_model_gets_the_first_that_is_usable_now(company: Company
     # An adapter that is not installed any more is replaced as well.
     company.sql("UPDATE agents SET adapter_type = 'gone' WHERE id = ?", dev.id)
     assert update(company, dev)["adapter_type"] == "claude"
+    # And the next run is carried out with it.
+    started = company.call(as_system(), claiming.briefing, run=company.run(dev).id)["agent"]
+    assert (started["adapter_type"], started["adapter_config"]) == ("claude", {"model": "opus"})
 
 
 @pytest.mark.requirement("HH-12", "FX-22")

@@ -223,6 +223,36 @@ def test_an_ended_session_is_refused_at_once_and_its_pages_say_so(
     expect(page.get_by_text("This browser")).to_have_count(1)
 
 
+@pytest.mark.requirement("FX-52")
+def test_a_webhook_is_named_tried_and_given_up_on_the_page(
+    office: Office, visitor: Visitor
+) -> None:
+    page = visitor.goto("/account")
+    address = page.get_by_label("Address of your webhook")
+    save = page.get_by_role("button", name="Save the webhook")
+    for bad in (
+        "http://169.254.169.254/latest",
+        "https://a.example/<script>alert(1)</script>\u202e",
+    ):
+        address.fill(bad)
+        save.click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        assert address.input_value() == bad, "what was typed is kept"
+    address.fill("https://chat.example.org/me?<b>")
+    save.click()
+    expect(page.get_by_label("Key")).to_contain_text("rmt_channel_")
+    check_accessible(page)
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_role("status").filter(has_text="goes out by webhook")).to_be_visible()
+    expect(page.get_by_label("The last notices")).to_contain_text("test by webhook")
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_role("alert")).to_contain_text("tried just now")
+    address.fill("")
+    save.click()
+    expect(page.get_by_role("status").filter(has_text="Nothing is posted")).to_be_visible()
+    expect(page.get_by_role("button", name="Send a test")).to_have_count(0)
+
+
 def test_settings_and_account_are_accessible_and_fit_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

@@ -62,6 +62,14 @@ def _(s: Scene) -> Call:
     return changed(call, shown_once=("key",))
 
 
+@situation("notices.try_out")
+def _(s: Scene) -> Call:
+    url = "https://chat.example.org/me"
+    s.c.call(s.c.board, notices.set_webhook, company=s.c.id, url=url)
+    s.c.sql("UPDATE notices SET created_at = 0 WHERE kind = 'test'")
+    return s.by_board(company=s.c.id, by_command=True)
+
+
 @situation("notices.look")
 def _(s: Scene) -> Call:
     _asked(s)

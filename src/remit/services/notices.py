@@ -32,6 +32,9 @@ LEASE_TIME = 90 * SECOND
 MOST_AT_ONCE = 100
 MOST_SHOWN = 20
 LONGEST_WHY = 300
+#: What a person asks for to see whether it arrives, and not again before this.
+TRIAL = "test"
+TRIAL_PAUSE = 5 * SECOND
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
 
 
@@ -65,6 +68,26 @@ def set_webhook(ctx: Context, *, company: str | None = None, url: str | None) ->
         ctx.secrets["key"] = key
     ctx.record("notice.set", f"user:{me}", {"webhook": url is not None})
     return {"user_id": me, "company_id": ctx.company, "webhook": url, "key": None}
+
+
+@command("notices.try_out")
+def try_out(ctx: Context, *, company: str | None = None, by_command: bool = False) -> Answer:
+    """Tell the calling person that this is a test, in every way that they are told; with
+    `by_command` also by the command that whoever runs the instance named for them."""
+    me = _me(ctx, company)
+    ways = [Way.COMMAND] if by_command else []
+    if ctx.tx.one(statements.HOOK, company=ctx.company, user=me) is not None:
+        ways.append(Way.WEBHOOK)
+    if not ways:
+        raise Conflict("You are told nowhere outside.", "Name a webhook first.")
+    before = ctx.tx.all(statements.LATEST, user=me, limit=MOST_SHOWN)
+    if any(one.kind == TRIAL and one.created_at + TRIAL_PAUSE > ctx.now for one in before):
+        raise Conflict("That was tried just now.", "Wait a few seconds.")
+    trial = {"kind": TRIAL, "id": ctx.ids.new()}
+    for way in ways:
+        ctx.tx.run(statements.INSERT_NOTICE, **row(_new(ctx, me, way, trial)))
+    ctx.record("notice.try", f"user:{me}", {"ways": [way.value for way in ways]})
+    return {"user_id": me, "company_id": ctx.company, "ways": [way.value for way in ways]}
 
 
 def _me(ctx: Context, company: str | None) -> UserId:
@@ -180,14 +203,7 @@ def claim(
     is about does not need the person any more."""
     found = _entered(ctx, notice)
     ctx.take_turn()
-    item = next(
-        (
-            one
-            for one in _needs(ctx, found.user_id)
-            if (one["kind"], one["id"]) == (found.kind, found.subject_id)
-        ),
-        None,
-    )
+    item = _item(ctx, found)
     hook = ctx.tx.one(statements.HOOK, company=ctx.company, user=found.user_id)
     if item is None or (found.way is Way.WEBHOOK and hook is None):
         _close(ctx, found, "it was dealt with before" if item is None else "the webhook is gone")
@@ -216,6 +232,24 @@ def claim(
             "next": item["next"],
         },
     }
+
+
+def _item(ctx: Context, notice: Notice) -> dict[str, Any] | None:
+    """What a notice is about, if that still needs its person."""
+    here = ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=notice.user_id)
+    if notice.kind == TRIAL and here is not None:
+        return {
+            "kind": TRIAL,
+            "id": notice.subject_id,
+            "title": "This is a test",
+            "agent_id": None,
+            "since": views.time(notice.created_at),
+            "cause": "You asked for it.",
+            "next": "",
+        }
+    about = (notice.kind, notice.subject_id)
+    found = _needs(ctx, notice.user_id)
+    return next((one for one in found if (one["kind"], one["id"]) == about), None)
 
 
 @command("notices.delivered")

@@ -13,6 +13,7 @@ from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
 from remit.errors import Unavailable
 from remit.services import notices
+from remit.services.identity import Caller
 
 
 class NotifyBody(Body):
@@ -38,6 +39,15 @@ def router(app: App) -> APIRouter:
         """Name a webhook, or none. The key that signs what is sent is shown this once."""
         who = caller(request)
         return reply(await app.gate(who, notices.set_webhook, company=company, url=body.webhook))
+
+    @routes.post("/notify/test")
+    async def try_notify(request: Request, company: CompanyId) -> Response:
+        """Send a test in every way that the calling person is told; what became of it is shown."""
+        who = caller(request)
+        shown = await app.gate(Caller(who.token), notices.show, company=company)
+        by_command = bool(_command(app, shown["user_id"])["command"])
+        answer = await app.gate(who, notices.try_out, company=company, by_command=by_command)
+        return reply(answer)
 
     return routes
 

@@ -85,6 +85,18 @@ def set_(
     session.show(answer, _draw)
 
 
+@notify.command("test", cls=Command)
+@pass_session
+def test_(session: Session) -> None:
+    """Send a test in every way that you are told; `show` has what became of it."""
+    answer = session.client.send("POST", session.under_company("notify", "test"))
+
+    def draw(done: dict[str, Any]) -> None:
+        output.say(f"A test goes out by {' and by '.join(done['ways'])}; see `remit notify show`.")
+
+    session.show(answer, draw)
+
+
 def _draw(done: dict[str, Any]) -> None:
     if "command" in done:
         output.say("The command is set." if done["command"] else "No command is run any more.")
