@@ -146,7 +146,8 @@ def test_people_set_their_own_and_agents_none(company: Company) -> None:
     url = "https://chat.example.org/me"
     assert refusal(company, company.ceo.caller, notices.set_webhook, url=url) == "invalid"
     assert refusal(company, company.ceo.caller, notices.show) == "invalid"
-    for bad in ("ftp://x.example", "http://169.254.169.254/latest", "nonsense"):
+    hidden = "https://x.example/\u202emoc.evil"
+    for bad in ("ftp://x.example", "http://169.254.169.254/latest", "nonsense", hidden):
         assert refusal(company, company.board, notices.set_webhook, url=bad) == "invalid"
     hook(company, url)
     ann = company.user("ann")

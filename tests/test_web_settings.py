@@ -240,7 +240,7 @@ def test_a_webhook_is_named_tried_and_given_up_on_the_page(
         assert address.input_value() == bad, "what was typed is kept"
     address.fill("https://chat.example.org/me?<b>")
     save.click()
-    expect(page.get_by_label("Key")).to_contain_text("rmt_channel_")
+    expect(page.get_by_label("Key", exact=True)).to_contain_text("rmt_channel_")
     check_accessible(page)
     page.get_by_role("button", name="Send a test").click()
     expect(page.get_by_role("status").filter(has_text="goes out by webhook")).to_be_visible()

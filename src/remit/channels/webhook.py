@@ -38,6 +38,8 @@ class WebhookConfig(Config):
     @field_validator("url")
     @classmethod
     def _callable(cls, url: str | None) -> str | None:
+        if url is not None and not url.isprintable():
+            raise ValueError("must not have characters that cannot be seen")
         address = None if url is None else outward.literal(urlsplit(url).hostname or "")
         # Private ones are the operator's to allow, which is known when a message is sent.
         why = None if address is None else outward.refusal(address, private=True)
