@@ -89,6 +89,13 @@ def _(s: Scene) -> Call:
     return s.by_remit(company=s.c.id)
 
 
+@situation("reminding.remind (the next above is asked)")
+def _(s: Scene) -> Call:
+    s.c.call(s.agent(s.agent()).caller, questions.ask, question="Which colour?")
+    s.c.sql("UPDATE waits SET remind_at = ?, reminders = 3", THEN)
+    return s.by_remit(company=s.c.id)
+
+
 @situation("inbox.take")
 def _(s: Scene) -> Call:
     worker = s.agent()

@@ -1,6 +1,8 @@
 """Files, outcomes and delegation."""
 
-from remit.services import outcomes, submitting
+from remit.services import outcomes, questions, schedules, submitting
+from tests import background
+from tests.channel_stage import bind
 from tests.crashing.call import Call
 from tests.crashing.scene import Scene, changed, situation
 from tests.organisation import given, work
@@ -113,6 +115,11 @@ def _(s: Scene) -> Call:
     worker = s.agent(boss, purpose="Do it", perpetual=False)
     s.agent(worker)
     s.c.give(boss.caller, worker, s.c.file(boss.caller), "read")
+    s.letter(worker)
+    background.ask(s.c, worker)
+    bind(s.c, worker, "https://chat.example.org/hook")
+    s.c.call(worker.caller, questions.ask, question="Which colour?")
+    s.c.call(worker.caller, schedules.add, body="Look again", cron="0 9 * * 1")
     s.c.call(boss.caller, outcomes.complete, outcome=worker.id)
     return s.by(boss, outcome=worker.id, note="Not quite.")
 
