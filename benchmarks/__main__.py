@@ -18,6 +18,7 @@ MEASUREMENTS = {
     "postgres": "The same service calls on PostgreSQL",
     "tools": "Knowledge base through MCP against a tool that does nothing",
     "content": "File contents over HTTP",
+    "door": "What others wait while strangers and agents send all that they may",
     "scale": "100,000 files and grants against 1,000",
     "organisation": "Outcomes and the tree of agents",
     "governance": "Hiring, approving and looking at agents over HTTP",

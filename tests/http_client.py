@@ -22,6 +22,7 @@ import uvicorn
 from remit.app import App
 from remit.clock import Clock
 from remit.entrypoints.http.asgi import Instance, build_asgi
+from remit.entrypoints.http.connections import Impatient
 from remit.entrypoints.http.lazy import Endpoint
 from remit.entrypoints.serve import Server
 from remit.services.library import LARGEST_FILE
@@ -167,7 +168,12 @@ def serving(
             await app.first_start()
             instance = build_asgi(app, load_mcp=load_mcp)
             config = uvicorn.Config(
-                instance, lifespan="on", log_config=None, access_log=False, ws="none"
+                instance,
+                lifespan="on",
+                http=Impatient,
+                log_config=None,
+                access_log=False,
+                ws="none",
             )
             server = Server(config, instance, ready.set)
             made.append((app, instance, server))

@@ -463,7 +463,7 @@ def test_a_body_of_unknown_length_is_refused_once_it_is_too_large(instance: Inst
 
 @GENERATIONS
 def test_a_large_argument_passes(wire: Callable[..., Wire], version: str) -> None:
-    text = "ü" * 5_000_000
+    text = "ü" * 600_000
     result = wire(version).call("echo", {"text": text}).json()["result"]
     assert result["structuredContent"]["text"] == text
 

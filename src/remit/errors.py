@@ -5,6 +5,7 @@ RemitError                code                what the caller should think
 │   ├── NotAnId           invalid             give an id, or a part of one
 │   └── TooLarge          too_large           send less
 ├── Unauthenticated       unauthenticated     present a valid token
+│   └── NoToken           unauthenticated     present one at all
 ├── Refused               <reason code>       not allowed; the decision says why
 │   ├── AwaitsApproval    pending_approval    not done; a person was asked
 │   └── Stopped           stopped             your work is halted; wait until it goes on
@@ -71,7 +72,14 @@ class TooLarge(BadInput):
 class Unauthenticated(RemitError):
     code = "unauthenticated"
     status = 401
-    next_step = "Present a valid token; `remit login` stores one."
+    next_step = (
+        "Present a valid token: an agent the one of its run or its key, a person the one that "
+        "`remit login` stores."
+    )
+
+
+class NoToken(Unauthenticated):
+    """None came along, or nothing that could be one."""
 
 
 class Refused(RemitError):

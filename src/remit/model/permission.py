@@ -17,6 +17,8 @@ from remit.errors import BadInput
 from remit.model.grant import ACTIONS, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE
 
 CAN_CREATE_AGENTS = "canCreateAgents"
+#: Of another system, whose clients send it.
+CAN_ASSIGN_TASKS = "canAssignTasks"
 
 
 class PermissionLevel(StrEnum):
@@ -173,14 +175,25 @@ def permission_level(text: object) -> PermissionLevel:
         raise BadInput(f"permissionLevel must be one of {known}.", "Choose one of these.") from None
 
 
+def refuse_assigning(given: object) -> None:
+    """Other systems have a permission to give work to others. Here that goes with an outcome and a
+    place in the tree; only to say that there is no such permission is right."""
+    if given is not None and given is not False:
+        raise BadInput(
+            f"{CAN_ASSIGN_TASKS}: there is no such permission here.",
+            "Leave it out: who owns an outcome delegates it to those who report to it.",
+        )
+
+
 def permissions(given: object) -> str:
     """The stored form of permissions: the hiring permission, or nothing."""
     if given is None:
         return "{}"
     if not isinstance(given, dict):
         raise BadInput("permissions must be an object.", f"Send {{{CAN_CREATE_AGENTS!r}: true}}.")
+    refuse_assigning(given.get(CAN_ASSIGN_TASKS))
     for key in given:
-        if key != CAN_CREATE_AGENTS:
+        if key not in (CAN_CREATE_AGENTS, CAN_ASSIGN_TASKS):
             raise BadInput(
                 f"permissions.{str(key)[:40]}: is not known.", f"Known is {CAN_CREATE_AGENTS}."
             )

@@ -242,7 +242,10 @@ def _first_answer(
 
 
 def _key(caller: Caller) -> str:
-    key = caller.key or ""
+    return checked_key(caller.key or "")
+
+
+def checked_key(key: str) -> str:
     if not key or len(key) > LONGEST_KEY or not key.isprintable():
         raise BadInput(
             f"The idempotency key must be 1 to {LONGEST_KEY} printable characters.",

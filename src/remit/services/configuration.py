@@ -113,8 +113,18 @@ def change(
     found = lookup.agent_anywhere(ctx, agent)
     _require_changing(ctx, found, changes)
     _check_seen(found, expected_revision)
-    new = apply(ctx, found, merged(found, changes), RevisionSource.CHANGE)
+    wanted = merged(found, changes)
+    if not _differs(found, wanted):
+        _refuse_unconfigurable(found)
+        details = {"revision": found.config_revision, "changed": [], "source": "change"}
+        ctx.record("agent.configure", f"agent:{found.id}", {**details, "approval": None})
+        return {**views.agent(found), **_shown(found)}
+    new = apply(ctx, found, wanted, RevisionSource.CHANGE)
     return {**views.agent(new), **_shown(new)}
+
+
+def _differs(agent: Agent, wanted: Mapping[str, Any]) -> bool:
+    return bool(changed(configuration_of(agent), posts.settled(wanted)))
 
 
 def _require_changing(ctx: Context, agent: Agent, changes: Mapping[str, Any]) -> None:
@@ -155,7 +165,7 @@ def propose(
     _refuse_unconfigurable(found)
     wanted = merged(found, changes)
     _check(ctx, found, wanted)
-    if not changed(configuration_of(found), wanted):
+    if not _differs(found, wanted):
         raise Conflict("It is configured like that already.", "There is nothing to propose.")
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert company is not None
@@ -224,10 +234,19 @@ def merged(agent: Agent, changes: Mapping[str, Any]) -> dict[str, Any]:
     Where a secret was shown as taken out and comes back like that, it stays what it was.
     """
     current = configuration_of(agent)
-    known = {key: changes[key] for key in CONFIG_KEYS if key in changes}
+    known = {key: _meant(key, changes[key]) for key in CONFIG_KEYS if key in changes}
     if not known:
         raise BadInput("Nothing is to change.", f"Give one of {', '.join(CONFIG_KEYS)}.")
     return {**current, **{key: restore(new, current.get(key)) for key, new in known.items()}}
+
+
+def _meant(key: str, value: Any) -> Any:
+    """Null takes away what there is: settings, or a text."""
+    if value is not None:
+        return value
+    if key in ("adapterConfig", "runtimeConfig", "metadata"):
+        return {}
+    return "" if key in ("title", "capabilities", "prompt") else None
 
 
 def proposal(agent: Agent, wanted: dict[str, Any], why: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from remit.errors import BadInput
@@ -84,7 +83,7 @@ def _compare_agent(
     changes: list[dict[str, Any]] = []
     with at(path, AGENT):
         was = configuration_of(agent)
-        wanted = _normal(configuration.merged(agent, entry))
+        wanted = posts.settled(configuration.merged(agent, entry))
         if changed(was, wanted):
             changes += configuration.difference(was, wanted)
             keys = {key: entry[key] for key in CONFIG_KEYS if key in entry}
@@ -119,15 +118,6 @@ def _permit(ctx: Context, entry: Entry, agent: Agent) -> list[dict[str, Any]]:
             key = f"permissions.{CAN_CREATE_AGENTS}"
             changes.append({"path": key, "was": before, "now": said})
     return changes
-
-
-def _normal(config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration as it would be stored."""
-    post = posts.from_configuration(config)
-    stored = {theirs: getattr(post, ours) for theirs, ours in posts.FIELDS.items()}
-    for key in ("adapterConfig", "runtimeConfig", "metadata"):
-        stored[key] = json.loads(stored[key])
-    return {**stored, "role": post.role.value}
 
 
 def _living(ctx: Context, name: str) -> Agent | None:

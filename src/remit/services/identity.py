@@ -23,6 +23,8 @@ class Caller:
     key: str | None = None
     #: Remit's own doings. No entry point can set it from outside.
     system: bool = False
+    #: Where names are looked up, for somebody who has a part in several companies.
+    company: str | None = None
 
 
 def as_system(key: str | None = None) -> Caller:

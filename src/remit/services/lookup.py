@@ -54,7 +54,7 @@ def only(found: list[T], what: str) -> T:
 
 def enter_by(ctx: Context, what: str, text: str) -> None:
     """Enter the only company that the caller can mean; of several, the one that has such an id."""
-    if ctx.company is None and ctx.actor.company_id is None:
+    if ctx.company is None and ctx.actor.company_id is None and ctx.caller.company is None:
         mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
         if len(mine) > 1:
             having = [one.id for one in mine if _has(ctx, one.id, what, text)]
@@ -95,9 +95,14 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
         return ctx.company
     if ctx.actor.company_id is not None:
         return ctx.enter(ctx.actor.company_id)
+    if ctx.caller.company is not None:
+        return ctx.enter(_company_id(ctx, ctx.caller.company))
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=2)
     if len(mine) > 1:
-        raise BadInput("You have a part in several companies.", "Say which with --company.")
+        raise BadInput(
+            "You have a part in several companies.",
+            "Say which: with --company, or over HTTP with ?companyId=.",
+        )
     return ctx.enter(only(mine, "company").id)
 
 

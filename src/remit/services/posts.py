@@ -96,6 +96,15 @@ def from_configuration(config: Mapping[str, Any]) -> Post:
     return new_post(**{ours: config.get(theirs) for theirs, ours in FIELDS.items()})
 
 
+def settled(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as it would be stored: checked, and with what null and blanks stand for."""
+    post = from_configuration(config)
+    stored = {theirs: getattr(post, ours) for theirs, ours in FIELDS.items()}
+    for key in ("adapterConfig", "runtimeConfig", "metadata"):
+        stored[key] = json.loads(stored[key])
+    return {**stored, "role": post.role.value}
+
+
 def hire_payload(
     agent: Agent,
     *,

@@ -57,6 +57,11 @@ class AgentBody(Body):
         return {**said, "given": [wish.as_wish() for wish in self.grants]}
 
 
+class KeyBody(Expiring):
+    #: The same as `label`, which is what other systems call it.
+    name: str = ""
+
+
 class GoBody(Body):
     subtree: StrictBool = False
 
@@ -203,26 +208,32 @@ def router(app: App) -> APIRouter:
 
     @routes.get("/agents/{id}/keys")
     async def list_keys(request: Request, agent: Id, page: Paged) -> Response:
-        return page.cut(await app.gate(caller(request), agents.keys, agent=agent))
+        found = await app.gate(caller(request), agents.keys, agent=agent)
+        return page.cut([_named(key) for key in found])
 
     @routes.post("/agents/{id}/keys", status_code=201)
-    async def create_key(request: Request, agent: Id, body: Expiring | None = None) -> Response:
+    async def create_key(request: Request, agent: Id, body: KeyBody | None = None) -> Response:
         """The token is in this answer and nowhere else."""
-        wanted = body or Expiring()
+        wanted = body or KeyBody()
         view = await app.gate(
             caller(request),
             agents.create_key,
             agent=agent,
-            label=wanted.label,
+            label=wanted.label or wanted.name,
             expires_at=wanted.expiry(),
         )
-        return reply(view, 201)
+        return reply(_named(view), 201)
 
     @routes.delete("/agents/{id}/keys/{keyId}")
     async def revoke_key(request: Request, agent: Id, key: KeyId) -> Response:
         return reply(await app.gate(caller(request), agents.revoke_key, agent=agent, key=key))
 
     return routes
+
+
+def _named(key: View) -> View:
+    """A key as other systems show it, too."""
+    return {**key, "name": key["label"]}
 
 
 async def whole(app: App, who: Caller, changed: View) -> View:

@@ -18,7 +18,7 @@ from starlette.routing import Match
 
 from remit.entrypoints.http.document import camel
 from remit.entrypoints.http.problems import Malformed, NoSuchMethod
-from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
+from remit.errors import BadInput, NotFound, NoToken, RemitError, Unauthenticated, Unavailable
 from remit.ids import random_name
 
 log = logging.getLogger(__name__)
@@ -36,8 +36,15 @@ def answer(error: RemitError, headers: Mapping[str, str] | None = None) -> Respo
     }
     more = dict(headers or {})
     if isinstance(error, Unauthenticated):
-        more["WWW-Authenticate"] = "Bearer"
+        more["WWW-Authenticate"] = challenge(error)
+    if isinstance(error, Unavailable):
+        more.setdefault("Retry-After", "1")
     return Response(_dump(body), error.status, more, "application/json")
+
+
+def challenge(error: Unauthenticated) -> str:
+    """RFC 6750: whoever brought a token learns that it is the token."""
+    return "Bearer" if isinstance(error, NoToken) else 'Bearer error="invalid_token"'
 
 
 def internal(error: BaseException) -> Response:
@@ -90,13 +97,18 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Of every route with this path; Starlette would name those of the first only."""
-    found: set[str] = set()
+    """Of every route with this very path; Starlette would name those of the first only.
+
+    One that is all words (`/agents/me`) is not the one with a place for an id beside it.
+    """
+    found: dict[bool, set[str]] = {}
     for route in request.app.router.routes:
         match, _ = route.matches(request.scope)
         if match is not Match.NONE:
-            found.update(getattr(route, "methods", None) or ())
-    return sorted(found)
+            general = "{" in getattr(route, "path", "")
+            found.setdefault(general, set()).update(getattr(route, "methods", None) or ())
+    methods = found.get(False) or found.get(True) or set()
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 def _path(location: tuple[str | int, ...]) -> str:

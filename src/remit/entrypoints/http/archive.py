@@ -54,11 +54,13 @@ def router(app: App) -> APIRouter:
         request: Request, name: Annotated[str | None, Query(max_length=200)] = None
     ) -> Response:
         """Make a company from an export, under the ids it had; its board is the caller."""
+        who = caller(request)
+        await app.gate.check(who)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (TAR, "application/octet-stream", ""):
             raise BadInput("The body must be a tar.", f"Send it as {TAR}.")
         source = request.stream().__aiter__()
-        return reply(await app.archive.import_(caller(request), source, name=name), 201)
+        return reply(await app.archive.import_(who, source, name=name), 201)
 
     @routes.get("/{companyId}/outcomes/graph.json")
     async def outcome_graph(request: Request, company: CompanyId, root: Root = None) -> Response:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from remit import __version__
 from remit.app import App
@@ -68,6 +68,21 @@ def build_asgi(
     return Instance(app, hosts, load_mcp)
 
 
+def _head_of(send: Send) -> Send:
+    """Answers with the head alone of what GET would answer; a stream ends with it."""
+    ended = False
+
+    async def head(message: Message) -> None:
+        nonlocal ended
+        if message["type"] == "http.response.start":
+            await send(message)
+        elif not ended:
+            ended = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return head
+
+
 class Instance:
     """Pages, API and MCP behind one guard."""
 
@@ -77,7 +92,7 @@ class Instance:
         self._load_mcp = load_mcp
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
-        self._guard = Guard(self._dispatch, hosts, app.library.largest)
+        self._guard = Guard(self._dispatch, hosts, app.library.largest, app.gate.check)
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,6 +106,8 @@ class Instance:
         if self._mcp is not None and scope.get("path") in MCP_PATHS:
             await self._mcp(scope, receive, send)
             return
+        if scope.get("method") == "HEAD":
+            scope, send = {**scope, "method": "GET"}, _head_of(send)
         short = self._content.shortcut(scope) if scope["type"] == "http" else None
         await (short or self.api)(scope, receive, send)
 

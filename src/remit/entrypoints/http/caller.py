@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from remit.entrypoints.http.problems import CrossSite
-from remit.errors import Unauthenticated
+from remit.errors import NoToken, Unauthenticated
+from remit.services.command import checked_key
 from remit.services.identity import Caller
 
 COOKIE: Final = "remit_session"
@@ -17,12 +18,14 @@ _LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 def caller(request: Request) -> Caller:
     """The caller that the header names; without one, the person whose session this is."""
-    token, from_cookie = _token(request)
+    token, from_cookie = presented(request)
+    company = request.query_params.get("companyId") if request.url.query else None
     if request.method in _LOOKING:
-        return Caller(token)
+        return Caller(token, company=company)
     if from_cookie:
         check_same_origin(request)
-    return Caller(token, request.headers.get("idempotency-key"))
+    key = request.headers.get("idempotency-key")
+    return Caller(token, None if key is None else checked_key(key), company=company)
 
 
 def session(request: Request) -> str | None:
@@ -43,7 +46,8 @@ def check_same_origin(request: Request) -> None:
     raise CrossSite("The request did not come from a page of this instance.")
 
 
-def _token(request: Request) -> tuple[str, bool]:
+def presented(request: Request) -> tuple[str, bool]:
+    """The token that came along, and whether a browser sent it by itself."""
     header = request.headers.get("authorization")
     if header is not None:
         scheme, _, token = header.partition(" ")
@@ -52,5 +56,5 @@ def _token(request: Request) -> tuple[str, bool]:
         return token.strip(), False
     cookie = session(request)
     if cookie is None:
-        raise Unauthenticated("This request carries no token.")
+        raise NoToken("This request carries no token.")
     return cookie, True

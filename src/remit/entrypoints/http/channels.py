@@ -7,10 +7,11 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Request, Response
 
 from remit.app import App
+from remit.entrypoints import bodies
 from remit.entrypoints.http import document
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.fields import new_router
-from remit.errors import BadInput, TooLarge
+from remit.errors import BadInput
 from remit.ids import token_digest
 from remit.model.channel import LARGEST_TEXT, LONGEST_CONVERSATION, LONGEST_OUTSIDE_ID
 from remit.services import channels
@@ -57,7 +58,9 @@ def router(app: App) -> APIRouter:
         # The token of a person or an agent is not bound to anything, so it is refused as well.
         bearer = {"kind": kind, "digest": token_digest(caller(request).token)}
         await app.gate(as_system(), channels.admit, **bearer)
-        said = document.read(await _read(request))
+        document.check_type(request.headers)
+        sent = await bodies.whole(request.scope, request.receive, LARGEST_BODY)
+        said = await bodies.apart(len(sent), document.read, sent)
         if not isinstance(said, dict):
             raise BadInput("The body must be an object.", "Send id, conversation and body.")
         answer = await app.gate(
@@ -73,13 +76,3 @@ def router(app: App) -> APIRouter:
         return document.reply(answer, 200 if answer["duplicate"] else 201)
 
     return routes
-
-
-async def _read(request: Request) -> bytes:
-    """The body, unless it is larger than any message."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            raise TooLarge(f"The message is larger than {LARGEST_BODY >> 10} KiB.", "Send less.")
-    return body

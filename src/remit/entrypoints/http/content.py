@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remit.app import App
+from remit.entrypoints import bodies
 from remit.entrypoints.http import document
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.fields import LONGEST_REFERENCE, Body
@@ -88,6 +89,9 @@ async def _read(library: Library, request: Request) -> Response:
         version = await library.gate(who, history.version_at, file=file, at=at)
     view, stream = await library.open(who, file=file, version=version)
     headers = {**_HARMLESS, "ETag": _tag(view)}
+    if _has(request.headers.get("if-none-match"), headers["ETag"]):
+        stream.close()
+        return Response(status_code=304, headers=headers)
     kind = "text/plain; charset=utf-8" if view["is_text"] else "application/octet-stream"
     if view["size"] <= SMALL:
         with stream:
@@ -127,7 +131,9 @@ async def _create(library: Library, request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     source: Source
     if kind == document.JSON or kind.endswith("+json"):
-        body = _file_body(document.read(await request.body()))
+        document.check_type(request.headers)
+        sent = await bodies.whole(request.scope, request.receive)
+        body = await bodies.apart(len(sent), _file_body, sent)
         source, description, unlisted = body.content.encode(), body.description, body.unlisted
     elif kind == "multipart/form-data":
         raise BadInput(
@@ -151,9 +157,9 @@ async def _source(request: Request) -> Source:
     return request.stream().__aiter__()
 
 
-def _file_body(value: Any) -> FileBody:
+def _file_body(sent: bytes) -> FileBody:
     try:
-        return FileBody.model_validate(value)
+        return FileBody.model_validate(document.read(sent))
     except ValidationError as wrong:
         problem = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in problem["loc"]) or "body"
@@ -163,6 +169,14 @@ def _file_body(value: Any) -> FileBody:
 
 def _tag(view: dict[str, Any]) -> str:
     return f'"{view["version"]}:{view["hash"]}"'
+
+
+def _has(header: str | None, tag: str) -> bool:
+    """Whether the caller has this version already (RFC 9110, 13.1.2)."""
+    if header is None:
+        return False
+    tags = [one.strip().removeprefix("W/") for one in header.split(",")]
+    return tags == ["*"] or tag in tags
 
 
 def _seen(header: str | None) -> tuple[int | None, str | None]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from remit.entrypoints.http.problems import Malformed
+from remit.entrypoints import bodies
+from remit.entrypoints.http.problems import Malformed, UnknownType
 from remit.errors import BadInput
 
 #: Nothing that we take is nested deeper.
@@ -31,13 +32,31 @@ _SPELLED: Final = {"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "ch
 
 
 def read(body: bytes) -> Any:
-    """The value that a body holds; BadInput for what nothing behind us could keep."""
+    """The value that a body holds; BadInput for what nothing behind us could keep.
+
+    Takes time in proportion to the body: `bodies.apart`.
+    """
+    bodies.check_values(body)
     try:
         value = orjson.loads(body)
     except ValueError as error:
         raise Malformed(f"The body is not valid JSON ({_short(error)}).") from None
     _check(value)
     return value
+
+
+def check_type(headers: Mapping[str, str]) -> None:
+    """JSON is taken under any type, as programs send it under many; in any coding but ours it would
+    be read as something else."""
+    _, _, parameters = headers.get("content-type", "").partition(";")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        charset = value.strip().strip('"').lower()
+        if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8", "us-ascii"):
+            raise UnknownType(f"JSON in {charset[:40]!r} is not taken.", "Send it in UTF-8.")
+    packed = headers.get("content-encoding", "identity").strip().lower()
+    if packed != "identity":
+        raise UnknownType(f"A body packed with {packed[:40]!r} is not taken.", "Send it as it is.")
 
 
 def write(value: Any) -> bytes:

@@ -10,18 +10,23 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
+from fastapi._compat import ModelField
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic.alias_generators import to_camel
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import Receive, Scope
 
 from remit.clock import Micros, from_iso
+from remit.entrypoints import bodies
 from remit.entrypoints.http import document
 from remit.entrypoints.http.caller import caller
 
 LONGEST_REFERENCE = 200
+#: Of what is wrong in one body.
+MOST_REPORTED = 100
 
 
 def _printable(text: str) -> str:
@@ -81,16 +86,31 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        takes_body = self.body_field is not None
+        field = self.body_field
 
         async def handler(request: Request) -> Response:
             caller(request)
-            if takes_body:
-                request = _Parsed(_as_json(request.scope), request.receive)
-                await request.json()
+            if field is not None:
+                document.check_type(request.headers)
+                body = await bodies.whole(request.scope, request.receive)
+                value = await bodies.apart(len(body), _read, body, field)
+                request = _Parsed(_as_json(request.scope), request.receive, bool(body), value)
             return await handle(request)
 
         return handler
+
+
+def _read(body: bytes, field: ModelField) -> Any:
+    """The value of a body. One that takes long to check is checked here, off the event loop:
+    FastAPI checks it again, and what is right takes no time."""
+    if not body:
+        return None
+    value = document.read(body)
+    if len(body) > bodies.SMALL:
+        _, wrong = field.validate(value, {}, loc=("body",))
+        if wrong:
+            raise RequestValidationError(wrong[:MOST_REPORTED])
+    return value
 
 
 def _as_json(scope: Scope) -> Scope:
@@ -100,10 +120,9 @@ def _as_json(scope: Scope) -> Scope:
 
 
 class _Parsed(Request):
-    """A request whose JSON is what `document.read` accepts."""
+    """A request whose JSON was read; its bytes are not kept."""
 
-    async def json(self) -> Any:
-        if not hasattr(self, "_json"):
-            body = await self.body()
-            self._json = document.read(body) if body else None
-        return self._json
+    def __init__(self, scope: Scope, receive: Receive, has_body: bool, value: Any) -> None:
+        super().__init__(scope, receive)
+        self._body = b"{}" if has_body else b""
+        self._json = value

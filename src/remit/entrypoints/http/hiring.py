@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field, StrictBool, StrictInt
@@ -72,6 +72,8 @@ class PermissionsBody(Body):
     model_config = Body.model_config | {"extra": "forbid"}
 
     can_create_agents: StrictBool
+    #: Another system's; not one here, so that only false is right.
+    can_assign_tasks: Literal[False] | None = None
 
 
 class LevelBody(Body):

@@ -66,7 +66,7 @@ class ReopenBody(Body):
     note: str = ""
 
 
-class HireBody(Body):
+class HelperBody(Body):
     """A new agent for an outcome."""
 
     name: str
@@ -87,7 +87,7 @@ class BudgetBody(Body):
 class DelegateBody(Body):
     #: A report of whoever owns the outcome, or else:
     to: Reference | None = None
-    hire: HireBody | None = None
+    hire: HelperBody | None = None
     #: What the receiver will need; it ends with the outcome.
     grants: Annotated[list[Wish], Field(max_length=delegation.MOST_GRANTS)] = []  # noqa: RUF012
     budget: BudgetBody | None = None

@@ -13,6 +13,14 @@ class Malformed(BadInput):
     next_step = "Send valid JSON in UTF-8."
 
 
+class UnknownType(BadInput):
+    """A body in a coding that we do not take."""
+
+    code = "unsupported_type"
+    status = 415
+    next_step = "Send JSON in UTF-8."
+
+
 class CrossSite(RemitError):
     """A cookie came along with a request that another site may have made."""
 

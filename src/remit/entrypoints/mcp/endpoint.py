@@ -42,22 +42,25 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from remit.entrypoints import bodies
 from remit.entrypoints.mcp import few as few_tools
 from remit.entrypoints.mcp.few import few, simpler
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
-from remit.errors import NotFound, RemitError, Stopped, TooLarge, Unauthenticated
+from remit.errors import NotFound, NoToken, RemitError, Stopped, Unauthenticated, Unavailable
 from remit.ids import random_name
 
 log = logging.getLogger(__name__)
 
 #: Where the endpoint answers. Both, so that no client meets a redirect.
 PATHS: Final = ("/mcp", "/mcp/")
-#: A 32 MiB file as a JSON string still fits.
-LARGEST_BODY: Final = 48 * 1024 * 1024
+#: Of one message, and of the values in it. The SDK parses it, more slowly than we would, and on the
+#: event loop; what is larger is given by its path in the workspace.
+LARGEST_BODY: Final = 4 * 1024 * 1024
+MOST_VALUES: Final = 20_000
 
 #: What a program may tell its model about the server, also where it lists no tools at first.
 INSTRUCTIONS: Final = (
@@ -162,9 +165,11 @@ class Endpoint:
         token = _bearer(request)
         with suppress(Stopped):  # a good token that is held; each call says so in its answer
             await self._authenticate(token)
-        body = await _read(request, receive)
-        if body is None:
+        try:
+            body = await bodies.whole(scope, receive, LARGEST_BODY)
+        except ClientDisconnect:
             return None
+        await bodies.apart(len(body), bodies.check_values, body, MOST_VALUES)
         scope = {**scope, _TOKEN: token}
         response = await self._answer_earlier_request(Request(scope), body)
         if response is None:
@@ -180,7 +185,7 @@ class Endpoint:
         if refusal is not None:
             return refusal
         try:
-            message = JSONRPCRequest.model_validate(json.loads(body), by_name=False)
+            message = await bodies.apart(len(body), _message, body)
             answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
             _json(answer)  # an answer has to repeat the id, so it must be one that we can write
         except (ValidationError, ValueError, TypeError, RecursionError):
@@ -389,32 +394,16 @@ def _security(allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
 def _bearer(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("This request carries no bearer token.")
+        raise NoToken("This request carries no bearer token.")
     return token.strip()
 
 
-async def _read(request: Request, receive: Receive) -> bytes | None:
-    """The body, unless it is larger than anything we take or the client has gone."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > LARGEST_BODY:
-        raise _too_large()
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        part = message.get("body", b"")
-        size += len(part)
-        if size > LARGEST_BODY:
-            raise _too_large()
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def _too_large() -> TooLarge:
-    return TooLarge(f"The request is larger than {LARGEST_BODY // 1024**2} MiB.")
+def _message(body: bytes) -> JSONRPCRequest:
+    try:
+        read = orjson.loads(body)
+    except ValueError:
+        read = json.loads(body)  # takes half characters, which an agent is told of as such
+    return JSONRPCRequest.model_validate(read, by_name=False)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -437,5 +426,10 @@ def _only_post() -> Response:
 
 def _error_response(error: RemitError) -> Response:
     body = {"error": error.sentence, "code": error.reason, "nextStep": error.step}
-    headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthenticated) else None
+    headers = {}
+    if isinstance(error, Unauthenticated):
+        known = "" if isinstance(error, NoToken) else ' error="invalid_token"'
+        headers["WWW-Authenticate"] = f"Bearer{known}"
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = "1"
     return JSONResponse(body, error.status, headers)

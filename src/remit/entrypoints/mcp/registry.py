@@ -64,6 +64,38 @@ def check_values(arguments: object) -> None:
     """Refuse what JSON can carry but nothing behind us can keep."""
     if not isinstance(arguments, Mapping):
         raise BadInput("arguments: must be an object with named values.")
+    if not _plain(arguments):
+        _explain(arguments)
+
+
+def _plain(arguments: object) -> bool:
+    """Whether there is nothing to explain: several times as fast as to say where it is."""
+    level: list[Any] = [arguments]
+    for _ in range(DEEPEST + 1):
+        inner: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind is str:
+                if not value.isascii() and not _is_text(value):
+                    return False
+            elif kind is dict:
+                inner.extend(value.values())
+                inner.extend(value)
+            elif kind is list:
+                inner.extend(value)
+            elif kind is int or kind is float:
+                if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+                    return False
+            elif kind is not bool and value is not None:
+                return False
+        if not inner:
+            return True
+        level = inner
+    return False
+
+
+def _explain(arguments: object) -> None:
+    """Say what is wrong, and where."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), arguments)]
     while pending:
         path, value = pending.pop()

@@ -8,7 +8,8 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
-from remit.errors import BadInput, TooLarge
+from remit.entrypoints import bodies
+from remit.errors import BadInput
 
 LARGEST_FORM: Final = 1024 * 1024
 MOST_FIELDS: Final = 200
@@ -53,15 +54,13 @@ async def read_form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise BadInput("This is not a form.", "Send it from the page.")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM:
-            raise TooLarge(
-                f"The form is larger than {LARGEST_FORM // 1024} KiB.", "Shorten the text."
-            )
+    body = await bodies.whole(request.scope, request.receive, LARGEST_FORM)
+    return Form(await bodies.apart(len(body), _fields, body))
+
+
+def _fields(body: bytes) -> dict[str, list[str]]:
     try:
-        found = parse_qs(
+        return parse_qs(
             body.decode("ascii"),
             keep_blank_values=True,
             max_num_fields=MOST_FIELDS,
@@ -69,4 +68,3 @@ async def read_form(request: Request) -> Form:
         )
     except ValueError:
         raise BadInput("The form cannot be read.", "Load the page again.") from None
-    return Form(found)

@@ -11,9 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from remit.clock import SECOND
+from remit.entrypoints import bodies
 from remit.entrypoints.http.caller import COOKIE, check_same_origin, session
 from remit.entrypoints.web.site import Site
-from remit.errors import RemitError, TooLarge
+from remit.errors import RemitError
 from remit.ids import looks_like_token
 from remit.services import sessions
 from remit.services.identity import Caller, as_system
@@ -70,10 +71,6 @@ def routes(site: Site) -> list[Route]:
 
 
 async def _token(request: Request) -> str:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM:
-            raise TooLarge("The form is larger than a login link can be.")
+    body = await bodies.whole(request.scope, request.receive, LARGEST_FORM)
     form = parse_qs(body.decode("latin-1"), max_num_fields=10)
     return form.get("token", [""])[0]

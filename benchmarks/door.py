@@ -1,0 +1,145 @@
+"""How long everybody else waits while strangers and agents send the largest bodies they may."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.harness import Plan, Row, cost, shown
+from benchmarks.instance import Instance, started
+from benchmarks.wire import EARLIER, LATER, http, mcp
+from remit.entrypoints.bodies import LARGEST_DOCUMENT, MOST_VALUES
+from remit.entrypoints.mcp import endpoint
+
+SENDERS = 8
+MOST_WAIT = 0.1
+MOST_GROWTH = 400 << 20
+
+
+def bodies(size: int, values: int) -> list[bytes]:
+    """What costs most to look at: values without number and as many as there may be, one string of
+    escapes, and a text that seems to be many values."""
+    room = size - 100
+    return [
+        b'{"junk":[' + b"[1]," * (room // 4) + b"1]}",
+        b'{"junk":[' + b"[1]," * (values // 2 - 10) + b"1]}",
+        b'{"description":"d","content":"' + b"\\u0041" * (room // 6) + b'"}',
+        b'{"description":"d","content":"' + b'a,\\"' * (room // 4) + b'"}',
+    ]
+
+
+def measure(plan: Plan) -> Iterator[Row]:
+    with started(plan.home("door")) as instance:
+        keys = [instance.agent(f"sender-{number}") for number in range(SENDERS)]
+        wrong = "rmt_agent_" + "x" * 43
+        seconds = plan.seconds(10)
+        quiet, _, _ = _under_load(instance, [], seconds)
+        # What the machine keeps everybody waiting is not what bodies do.
+        most = max(MOST_WAIT, 2 * max(quiet))
+        yield Row("nobody sends anything: /health", f"{cost(quiet)}, most {shown(max(quiet))}")
+        yield _row(f"{SENDERS} strangers", instance, [_api(instance, wrong)] * SENDERS, seconds, most)
+        strangers = [*_tools(EARLIER, wrong), *_tools(LATER, wrong)]
+        yield _row(f"{SENDERS} strangers at /mcp", instance, [strangers] * SENDERS, seconds, most)
+        agents = [_api(instance, key) for key in keys]
+        yield _row(f"{SENDERS} agents over HTTP", instance, agents, seconds, most)
+        tools = [[*_tools(EARLIER, key), *_tools(LATER, key)] for key in keys]
+        yield _row(f"{SENDERS} agents over MCP", instance, tools, seconds, most)
+
+
+def _api(instance: Instance, token: str) -> list[bytes]:
+    path = f"/api/companies/{instance.company}"
+    kind = {"Content-Type": "application/json"}
+    return [
+        http("POST", f"{path}/{'files' if b'content' in body else 'agents'}", token, body, kind)
+        for body in bodies(LARGEST_DOCUMENT, MOST_VALUES)
+    ]
+
+
+def _tools(protocol: str, token: str) -> Iterator[bytes]:
+    """Calls with such arguments; these are put in where a word stands."""
+    whole = mcp(protocol, token, "tools/call", {"name": "kb_create", "arguments": "PLACE"})
+    head, _, message = whole.partition(b"\r\n\r\n")
+    lines = [one for one in head.split(b"\r\n") if not one.startswith(b"Content-Length")]
+    for body in bodies(endpoint.LARGEST_BODY - len(message), endpoint.MOST_VALUES):
+        sent = message.replace(b'"PLACE"', body, 1)
+        yield b"\r\n".join([*lines, b"Content-Length: %d\r\n\r\n" % len(sent)]) + sent
+
+
+def _row(
+    name: str, instance: Instance, scripts: list[list[bytes]], seconds: float, most: float
+) -> Row:
+    before = _resident(instance.pid)
+    waits, peak, answers = _under_load(instance, scripts, seconds)
+    found, longest = cost(waits), max(waits)
+    grown = peak - before
+    return Row(
+        f"{name}: /health",
+        f"{found}, most {shown(longest)}",
+        f"{answers} answers, {grown >> 20} MiB more memory",
+        None,
+        f"< {shown(most)}",
+        longest < most and grown < MOST_GROWTH,
+    )
+
+
+def _under_load(
+    instance: Instance, scripts: list[list[bytes]], seconds: float
+) -> tuple[list[float], int, int]:
+    end = time.monotonic() + seconds
+    answers = [0] * len(scripts)
+
+    def send(number: int) -> None:
+        while time.monotonic() < end:
+            for request in scripts[number]:
+                answers[number] += _answered(instance, request)
+
+    senders = [threading.Thread(target=send, args=(number,)) for number in range(len(scripts))]
+    for sender in senders:
+        sender.start()
+    waits: list[float] = []
+    peak = 0
+    ask = _asking(instance)
+    while time.monotonic() < end:
+        began = time.perf_counter()
+        ask()
+        waits.append(time.perf_counter() - began)
+        peak = max(peak, _resident(instance.pid))
+        time.sleep(0.01)
+    for sender in senders:
+        sender.join()
+    return waits, peak, sum(answers)
+
+
+def _asking(instance: Instance) -> Callable[[], object]:
+    place = urlsplit(instance.url)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=60)
+
+    def ask() -> bytes:
+        connection.request("GET", "/health")
+        return connection.getresponse().read()
+
+    return ask
+
+
+def _answered(instance: Instance, request: bytes) -> bool:
+    """Send as much as the instance takes; whether there was an answer."""
+    place = urlsplit(instance.url)
+    with socket.create_connection((place.hostname, place.port), 60) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(request)
+        with contextlib.suppress(ConnectionError):
+            return connection.recv(100).startswith(b"HTTP/1.1 ")
+    return False
+
+
+def _resident(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    return 0

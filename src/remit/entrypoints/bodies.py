@@ -1,0 +1,262 @@
+"""Bodies of requests: who may send one, how large it may be, and how much all of them together.
+
+    head ─ token known? ─ room for it? ─ received whole ─ values counted ─ parsed and checked
+
+What a JSON text costs goes by the number of its values, not by its bytes: one string of megabytes
+is parsed in milliseconds, as many megabytes of `[1],[1]` in seconds. So values are counted before
+anything is parsed, and what is not small is parsed in a thread, never on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope
+
+from remit.errors import BadInput, RemitError, TooLarge, Unavailable
+
+T = TypeVar("T")
+
+#: Of a JSON document. A parser lets nobody else run meanwhile: so much takes it 20 ms.
+LARGEST_DOCUMENT: Final = 8 * 1024 * 1024
+#: In one document: about what a company of a thousand agents is described with.
+MOST_VALUES: Final = 50_000
+#: What may be received, parsed and checked without asking whether there is room or time for it.
+SMALL: Final = 32 * 1024
+#: Of bodies that are not small and have not been answered, in all and of one caller.
+MOST_IN_FLIGHT: Final = 32 * 1024 * 1024
+MOST_OF_ONE: Final = LARGEST_DOCUMENT
+#: For room, and for a document to arrive.
+ROOM_SECONDS: Final = 10.0
+ARRIVAL_SECONDS: Final = 60.0
+
+#: Where a request's scope has its `Incoming`.
+INCOMING: Final = "remit.incoming"
+
+#: The rest of a JSON string, as far as it is within the part that is looked at.
+_IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+#: What is looked at in one go, since nobody else runs meanwhile.
+_WINDOW: Final = 256 * 1024
+#: Two, so that one large document does not hold up another; more would only compete.
+_THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="bodies")
+
+
+class TooSlow(RemitError):
+    """A body that did not arrive in time."""
+
+    code = "too_slow"
+    status = 408
+    next_step = "Send it again over a faster connection, or send contents as they are."
+
+
+class Room:
+    """How much of bodies may be in memory at once. Who finds no room waits for it, in turn."""
+
+    def __init__(self, most: int = MOST_IN_FLIGHT, of_one: int = MOST_OF_ONE) -> None:
+        self._most = most
+        self._of_one = of_one
+        self.taken = 0
+        self._of: Counter[str] = Counter()
+        self._waiting: deque[tuple[str, int, asyncio.Future[None]]] = deque()
+
+    async def take(self, who: str, size: int, seconds: float = ROOM_SECONDS) -> None:
+        if not self._waiting and self._fits(who, size):
+            self._grant(who, size)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = (who, size, turn)
+        self._waiting.append(place)
+        self._admit()
+        try:
+            async with asyncio.timeout(seconds):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.give_back(who, size)  # it came at the moment we gave up
+            else:
+                self._waiting.remove(place)
+                self._admit()
+            if isinstance(error, TimeoutError):
+                raise Unavailable(
+                    "Too many large requests are being answered.",
+                    "Try again in a moment; repeat with the same idempotency key.",
+                    code="busy",
+                ) from None
+            raise
+
+    def give_back(self, who: str, size: int) -> None:
+        self.taken -= size
+        self._of[who] -= size
+        if not self._of[who]:
+            del self._of[who]
+        self._admit()
+
+    def _fits(self, who: str, size: int) -> bool:
+        return self.taken + size <= self._most and self._of[who] + size <= self._of_one
+
+    def _grant(self, who: str, size: int) -> None:
+        self.taken += size
+        self._of[who] += size
+
+    def _admit(self) -> None:
+        """Those whose turn it is. Who waits for its own share to be free holds up nobody else."""
+        for place in list(self._waiting):
+            who, size, turn = place
+            if turn.done() or self._of[who] + size > self._of_one:
+                continue  # it gave up just now, or waits for itself
+            if self.taken + size > self._most:
+                return
+            self._waiting.remove(place)
+            self._grant(who, size)
+            turn.set_result(None)
+
+
+class Incoming:
+    """The body of one request. Not a byte of it is received for a token that is not known."""
+
+    def __init__(
+        self, receive: Receive, know: Callable[[], Awaitable[str]], room: Room, largest: int
+    ) -> None:
+        self._receive = receive
+        self._know = know
+        self._room = room
+        self._largest = largest
+        self._who: str | None = None
+        self._size = 0
+        self._reserved = 0
+        self.complete = False
+
+    async def receive(self) -> Message:
+        await self.who()
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        self.complete = not message.get("more_body", False)
+        if self._size > self._largest:
+            raise too_large(self._largest)
+        return message
+
+    async def who(self) -> str:
+        """What tells the bearer from others; refuses one that nobody knows."""
+        if self._who is None:
+            self._who = await self._know()
+        return self._who
+
+    async def reserve(self, size: int) -> None:
+        who = await self.who()
+        await self._room.take(who, size)
+        self._reserved = size
+
+    def release(self) -> None:
+        if self._reserved and self._who is not None:
+            self._room.give_back(self._who, self._reserved)
+            self._reserved = 0
+
+
+async def whole(scope: Scope, receive: Receive, largest: int = LARGEST_DOCUMENT) -> bytes:
+    """All of a body that is at most so large."""
+    declared = declared_size(scope)
+    if declared is not None and declared > largest:
+        raise too_large(largest)
+    incoming: Incoming | None = scope.get(INCOMING)
+    if incoming is not None and (declared or 0) > SMALL:
+        await incoming.reserve(declared or 0)
+        incoming = None
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(ARRIVAL_SECONDS):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise ClientDisconnect
+                piece = message.get("body", b"")
+                more = message.get("more_body", False)
+                size += len(piece)
+                if size > largest:
+                    raise too_large(largest)
+                if incoming is not None and size > SMALL:  # it did not say how large it is
+                    await incoming.reserve(largest)
+                    incoming = None
+                pieces.append(piece)
+    except TimeoutError:
+        raise TooSlow(f"The body did not arrive within {ARRIVAL_SECONDS:.0f} seconds.") from None
+    return b"".join(pieces)
+
+
+async def apart(size: int, work: Callable[..., T], *args: object) -> T:
+    """Do something that takes time in proportion to a body, in a thread unless that is small."""
+    if size <= SMALL:
+        return work(*args)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, work, *args)
+
+
+def check_values(body: bytes, most: int = MOST_VALUES) -> None:
+    """Refuse a JSON text with more values than that, without parsing it."""
+    if len(body) > most and _values(body, most) > most:
+        raise BadInput(
+            f"The body has more than {most:,} values.",
+            "Send less at once; a long text is one value.",
+            code="too_many_values",
+        )
+
+
+def declared_size(scope: Scope) -> int | None:
+    """What the head says; none for a body that comes in chunks."""
+    declared = 0
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding":
+            return None
+        if name == b"content-length" and value.isdigit():
+            declared = int(value[:20])
+    return declared
+
+
+def too_large(largest: int) -> TooLarge:
+    shown = f"{largest >> 20} MiB" if largest >> 20 else f"{largest >> 10} KiB"
+    return TooLarge(
+        f"The request is larger than {shown}.",
+        "Send less; a large content as it is (PUT or POST to /api, not as JSON) or, from a "
+        "workspace, by its path.",
+    )
+
+
+def _values(body: bytes, most: int) -> int:
+    """How many values a JSON text has; from `most` on it may be any larger number."""
+    values = 1 + _separators(body, 0, len(body))
+    if values <= most:
+        return values
+    # Texts have commas, too: count what is not in a string.
+    values, strings, here = 1, 0, 0
+    while values <= most and strings <= 2 * most:
+        quote = body.find(b'"', here)
+        values += _separators(body, here, len(body) if quote < 0 else quote)
+        if quote < 0:
+            return values
+        strings += 1
+        here = _behind_string(body, quote + 1)
+    return most + 1
+
+
+def _separators(body: bytes, start: int, end: int) -> int:
+    """Of n values in a list or an object there are n - 1 commas, and the bracket before them."""
+    return sum(body.count(mark, start, end) for mark in (b",", b"[", b"{"))
+
+
+def _behind_string(body: bytes, start: int) -> int:
+    here, size = start, len(body)
+    while here < size:
+        found = _IN_STRING.match(body, here, here + _WINDOW)
+        end = found.end() if found is not None else here
+        if body[end : end + 1] == b'"':
+            return end + 1
+        if end == here:
+            return size  # a backslash at the very end: no JSON, which the parser will say
+        here = end
+    return size
