@@ -43,7 +43,9 @@ def measure(plan: Plan) -> Iterator[Row]:
         # What the machine keeps everybody waiting is not what bodies do.
         most = max(MOST_WAIT, 2 * max(quiet))
         yield Row("nobody sends anything: /health", f"{cost(quiet)}, most {shown(max(quiet))}")
-        yield _row(f"{SENDERS} strangers", instance, [_api(instance, wrong)] * SENDERS, seconds, most)
+        yield _row(
+            f"{SENDERS} strangers", instance, [_api(instance, wrong)] * SENDERS, seconds, most
+        )
         strangers = [*_tools(EARLIER, wrong), *_tools(LATER, wrong)]
         yield _row(f"{SENDERS} strangers at /mcp", instance, [strangers] * SENDERS, seconds, most)
         agents = [_api(instance, key) for key in keys]

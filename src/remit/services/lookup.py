@@ -93,10 +93,10 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
         return ctx.enter(_company_id(ctx, company))
     if ctx.company is not None:
         return ctx.company
-    if ctx.actor.company_id is not None:
-        return ctx.enter(ctx.actor.company_id)
     if ctx.caller.company is not None:
         return ctx.enter(_company_id(ctx, ctx.caller.company))
+    if ctx.actor.company_id is not None:
+        return ctx.enter(ctx.actor.company_id)
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=2)
     if len(mine) > 1:
         raise BadInput(

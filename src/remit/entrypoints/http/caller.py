@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from remit.entrypoints.http.problems import CrossSite
-from remit.errors import NoToken, Unauthenticated
+from remit.errors import NoToken
 from remit.services.command import checked_key
 from remit.services.identity import Caller
 
@@ -52,7 +52,7 @@ def presented(request: Request) -> tuple[str, bool]:
     if header is not None:
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            raise Unauthenticated("The Authorization header is not a bearer token.")
+            raise NoToken("The Authorization header is not a bearer token.")
         return token.strip(), False
     cookie = session(request)
     if cookie is None:
