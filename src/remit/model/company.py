@@ -33,6 +33,7 @@ class Company:
 
 
 DEFAULT_REVIEW_HOURS = "1, 4, 24"
+LONGEST_NAME = 100
 MOST_REVIEWS = 6
 LONGEST_REVIEW = 720
 
@@ -59,4 +60,4 @@ def reviews(company: Company) -> tuple[Micros, ...]:
 
 
 def company_name(text: object) -> str:
-    return clean_line(text, "name", longest=100)
+    return clean_line(text, "name", longest=LONGEST_NAME)

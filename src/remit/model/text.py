@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from remit.errors import BadInput
 
 #: HB-02. Names stand in addresses and on command lines, so they stay this plain.
-_NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
+NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
 LONGEST_NAME = 64
+#: Of what something is called beside its name.
+LONGEST_LABEL = 100
+#: Of why something is asked for, refused, given up or done.
+LONGEST_REASON = 10_000
 #: What is kept of a word for search. PostgreSQL takes no word of more than 2 KiB.
 LONGEST_WORD = 64
 
@@ -41,7 +45,7 @@ def clean_line(text: object, field: str, *, longest: int, empty_ok: bool = False
 
 def clean_name(text: object, field: str = "name") -> str:
     """A name as in an address: letters, digits, single inner hyphens."""
-    if not isinstance(text, str) or not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
+    if not isinstance(text, str) or not NAME.fullmatch(text) or len(text) > LONGEST_NAME:
         raise BadInput(
             f"{field} must be letters and digits with single hyphens between, "
             f"at most {LONGEST_NAME}.",

@@ -18,7 +18,7 @@ from remit.model.file import FileKind
 from remit.model.outcome import LONGEST_TITLE, Outcome, OutcomeStatus
 from remit.model.permission import PermissionLevel
 from remit.model.principal import ActorKind
-from remit.model.text import clean_line, clean_text, name_key
+from remit.model.text import LONGEST_LABEL, LONGEST_REASON, clean_line, clean_text, name_key
 from remit.services import (
     approval_engine,
     configuration,
@@ -320,7 +320,7 @@ def _terminate(ctx: Context, text: str, subtree: bool) -> Answer:
 @command("agents.wake")
 def wake(ctx: Context, *, agent: str, reason: object = "") -> Answer:
     """Give an agent something to look at, so that it is started. Whoever may write to it may."""
-    why = clean_text(reason, "reason", longest=10_000, empty_ok=True)
+    why = clean_text(reason, "reason", longest=LONGEST_REASON, empty_ok=True)
     found = lookup.agent_anywhere(ctx, agent)
     if found.status not in (AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.ERROR):
         raise Conflict(
@@ -473,7 +473,7 @@ def _myself(ctx: Context) -> Agent:
 def create_key(
     ctx: Context, *, agent: str, label: object = "", expires_at: Micros | None = None
 ) -> Answer:
-    label = clean_line(label, "label", longest=100, empty_ok=True)
+    label = clean_line(label, "label", longest=LONGEST_LABEL, empty_ok=True)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(
         Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id

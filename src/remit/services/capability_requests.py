@@ -14,7 +14,7 @@ from remit.errors import BadInput, Conflict
 from remit.model.agent import Agent
 from remit.model.grant import parse_level, parse_resource
 from remit.model.mail import LONGEST_SUBJECT, Message
-from remit.model.text import clean_text
+from remit.model.text import LONGEST_REASON, clean_text
 from remit.model.wait import WaitKind
 from remit.services import cycles, grants, inbox, letters, lookup, mail, views, waits
 from remit.services.command import Answer, Context, command
@@ -30,7 +30,7 @@ def request_capability(
     """Ask one's boss for a capability; the boss can give it by naming the message."""
     wanted = parse_resource(resource)
     level = parse_level(level, wanted.kind).word
-    reason = clean_text(why, "why", longest=10_000)
+    reason = clean_text(why, "why", longest=LONGEST_REASON)
     lookup.company_of_caller(ctx, None)
     me = lookup.agent_row(ctx, ctx.actor.id)
     if me is None:
@@ -80,7 +80,7 @@ def grant_request(ctx: Context, *, request: str) -> Answer:
 @command("mail.refuse_request")
 def refuse_request(ctx: Context, *, request: str, why: object) -> Answer:
     """Refuse what a message asked for, and tell who asked; whoever could give it can."""
-    reason = clean_text(why, "why", longest=10_000)
+    reason = clean_text(why, "why", longest=LONGEST_REASON)
     message, asked = _open_request(ctx, request)
     asker = lookup.agent(ctx, asked["agent"])
     ctx.require(

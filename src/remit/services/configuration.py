@@ -23,7 +23,7 @@ from remit.model.configuration import (
     value_at,
 )
 from remit.model.principal import ActorKind
-from remit.model.text import clean_text, name_key
+from remit.model.text import LONGEST_REASON, clean_text, name_key
 from remit.services import approval_engine, budgets, ledger, lookup, posts, tree, views, waking
 from remit.services.command import Answer, Context, command, query
 from remit.services.permissions import HIRING, hiring_facts
@@ -156,7 +156,7 @@ def propose(
 ) -> Answer:
     """Ask for a change of the configuration of somebody below; where the company does not want
     to be asked, it takes effect at once, unless it decides what becomes of a secret."""
-    why = clean_text(reason, "reason", longest=10_000, empty_ok=True)
+    why = clean_text(reason, "reason", longest=LONGEST_REASON, empty_ok=True)
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(
         Action.CONFIG_PROPOSE, on=f"agent:{found.id}", home=found.id, place=ctx.place(found.id)
@@ -306,7 +306,9 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     wanted = merged(agent, {**asked, **known})
     _check(ctx, agent, wanted)
     reason = given.get("reason", payload["reason"])
-    return proposal(agent, wanted, clean_text(reason, "reason", longest=10_000, empty_ok=True))
+    return proposal(
+        agent, wanted, clean_text(reason, "reason", longest=LONGEST_REASON, empty_ok=True)
+    )
 
 
 def apply(

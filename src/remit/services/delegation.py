@@ -17,7 +17,7 @@ from remit.model.agent import Agent, AgentStatus
 from remit.model.file import FileKind
 from remit.model.grant import Level
 from remit.model.outcome import Outcome, OutcomeStatus
-from remit.model.text import clean_text
+from remit.model.text import LONGEST_REASON, clean_text
 from remit.services import (
     documents,
     files,
@@ -87,7 +87,7 @@ def delegate(
 @command("delegation.reclaim")
 def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
     """Take a delegated outcome back, with everything below it."""
-    why = clean_text(reason, "reason", longest=10_000)
+    why = clean_text(reason, "reason", longest=LONGEST_REASON)
     found = lookup.outcome_anywhere(ctx, outcome)
     decision = lookup.require_outcome(ctx, Action.OUTCOME_RECLAIM, found)
     if not found.delegated:

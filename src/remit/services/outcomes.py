@@ -22,7 +22,7 @@ from remit.model.outcome import (
     OutcomeStatus,
 )
 from remit.model.principal import ActorKind
-from remit.model.text import clean_line, clean_text
+from remit.model.text import LONGEST_REASON, clean_line, clean_text
 from remit.model.wait import SubmissionStatus
 from remit.services import (
     approval_engine,
@@ -194,7 +194,7 @@ def complete(
     ctx: Context, *, outcome: str, evidence: Sequence[str] = (), note: object = ""
 ) -> Answer:
     """Say that an outcome is accomplished, and on what evidence."""
-    text = clean_text(note, "note", longest=10_000, empty_ok=True)
+    text = clean_text(note, "note", longest=LONGEST_REASON, empty_ok=True)
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
     if found.perpetual:
@@ -228,7 +228,7 @@ def complete(
 @command("outcomes.close")
 def close(ctx: Context, *, outcome: str, rationale: object) -> Answer:
     """Give an outcome up, and say why; the reason stays in its document."""
-    text = clean_text(rationale, "rationale", longest=10_000)
+    text = clean_text(rationale, "rationale", longest=LONGEST_REASON)
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
     finishing.finish_tree(ctx, found, OutcomeStatus.CLOSED, text)
@@ -241,7 +241,7 @@ def reopen(ctx: Context, *, outcome: str, note: object = "") -> Answer:
 
     The agents that ended because it was accepted come back with it.
     """
-    text = clean_text(note, "note", longest=10_000, empty_ok=True)
+    text = clean_text(note, "note", longest=LONGEST_REASON, empty_ok=True)
     found = lookup.outcome_anywhere(ctx, outcome)
     lookup.require_outcome(ctx, Action.OUTCOME_FINISH, found)
     if found.status is OutcomeStatus.OPEN:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from remit.model.configuration import configuration_of
 from remit.model.permission import permissions as checked_permissions
 from remit.model.text import clean_line, clean_text
 
+LONGEST_TITLE = 100
 LONGEST_PROMPT = 50_000
 LONGEST_CAPABILITIES = 10_000
 LARGEST_CONFIG = 64 * 1024
@@ -55,7 +56,9 @@ def new_post(
     return Post(
         name=agent_name(name),
         role=agent_role(role),
-        title=clean_line("" if title is None else title, "title", longest=100, empty_ok=True),
+        title=clean_line(
+            "" if title is None else title, "title", longest=LONGEST_TITLE, empty_ok=True
+        ),
         capabilities=clean_text(
             "" if capabilities is None else capabilities,
             "capabilities",
@@ -133,6 +136,11 @@ def agent_role(text: object) -> AgentRole:
     except ValueError:
         known = ", ".join(role.value for role in AgentRole)
         raise BadInput(f"role must be one of {known}.", "Choose one of these roles.") from None
+
+
+def adapter_types() -> Iterable[str]:
+    """What can run an agent here."""
+    return registry.types()
 
 
 def adapter(text: object) -> str:

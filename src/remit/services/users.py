@@ -8,7 +8,7 @@ from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import TokenId, TokenKind, UserId, is_id, new_token, token_digest
-from remit.model.text import clean_line, clean_name, name_key
+from remit.model.text import LONGEST_LABEL, clean_line, clean_name, name_key
 from remit.model.user import Membership, User, UserRole
 from remit.services import lookup, views
 from remit.services.command import Answer, Context, command, query
@@ -165,7 +165,7 @@ def create_token(
     ctx: Context, *, company: str | None, user: str, label: object = "", expires_at: Micros | None
 ) -> Answer:
     """A token for a person. Only board members over the company hand them out."""
-    label = clean_line(label, "label", longest=100, empty_ok=True)
+    label = clean_line(label, "label", longest=LONGEST_LABEL, empty_ok=True)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
     found = member(ctx, user)

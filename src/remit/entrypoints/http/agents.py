@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import (
@@ -30,22 +31,22 @@ MOST_GRANTS = 100
 
 
 class AgentBody(Body):
-    name: str
-    role: str | None = None
-    title: str | None = None
+    name: described.Name
+    role: described.Role | None = None
+    title: described.JobTitle | None = None
     reports_to: Reference | None = None
     #: What it can do, in words.
-    capabilities: str | None = None
-    prompt: str | None = None
-    adapter_type: str | None = None
+    capabilities: described.Capabilities | None = None
+    prompt: described.Prompt | None = None
+    adapter_type: described.AdapterKind | None = None
     adapter_config: dict[str, Any] | None = None
     runtime_config: dict[str, Any] | None = None
-    budget_monthly_cents: StrictInt | None = None
-    budget_monthly_tokens: StrictInt | None = None
+    budget_monthly_cents: described.Amount | None = None
+    budget_monthly_tokens: described.Amount | None = None
     metadata: dict[str, Any] | None = None
     permissions: dict[str, Any] | None = None
     #: What the agent is there for; its mandate.
-    purpose: str | None = None
+    purpose: described.OutcomeTitle | None = None
     #: Whether the mandate goes on for ever, as it does if left out. One that does not is work from
     #: the first moment, and the agent is done when it is accomplished.
     perpetual: StrictBool | None = None
@@ -59,7 +60,7 @@ class AgentBody(Body):
 
 class KeyBody(Expiring):
     #: The same as `label`, which is what other systems call it.
-    name: str = ""
+    name: described.Label = ""
 
 
 class GoBody(Body):
@@ -78,9 +79,9 @@ class UpdateBody(Body):
     dry_run: StrictBool = False
 
 
-class StopBody(GoBody):
+class StopAgentBody(GoBody):
     #: Why, for everybody who looks; only with `subtree`.
-    note: str | None = None
+    note: described.HaltNote | None = None
 
 
 #: What the end of an agent brings with it.
@@ -162,10 +163,12 @@ def router(app: App) -> APIRouter:
         return await _controlled(request, agents.resume, agent)
 
     @routes.post("/agents/{id}/stop")
-    async def stop_agent(request: Request, agent: Id, body: StopBody | None = None) -> Response:
+    async def stop_agent(
+        request: Request, agent: Id, body: StopAgentBody | None = None
+    ) -> Response:
         """End what it is doing, and keep it from being started; with `subtree`, halt it and
         everybody below it."""
-        wanted = body or StopBody()
+        wanted = body or StopAgentBody()
         if not wanted.subtree:
             return await _controlled(request, agents.stop, agent)
         return reply(

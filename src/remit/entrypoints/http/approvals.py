@@ -9,6 +9,7 @@ from pydantic import Field, StrictInt
 
 from remit.app import App
 from remit.clock import from_iso
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -18,13 +19,15 @@ from remit.services.command import Verb
 
 
 class RequestBody(Body):
-    type: str
+    type: described.Requestable
     payload: dict[str, Any] = {}  # noqa: RUF012  pydantic copies it
-    expires_at: Annotated[str | None, Field(description="ISO 8601; then it is given up.")] = None
+    expires_at: Annotated[
+        described.Moment | None, Field(description="ISO 8601; then it is given up.")
+    ] = None
 
 
 class DecisionBody(Body):
-    decision_note: str | None = None
+    decision_note: described.DecisionNote | None = None
     expected_revision: Annotated[
         StrictInt | None, Field(ge=1, le=2**30, description="The revision that was seen.")
     ] = None
@@ -35,7 +38,7 @@ class ResubmitBody(Body):
 
 
 class CommentBody(Body):
-    body: str
+    body: described.Comment
     reply_to: Reference | None = None
 
 
@@ -48,7 +51,9 @@ def router(app: App) -> APIRouter:
         request: Request,
         company: CompanyId,
         page: Paged,
-        status: Annotated[str | None, Query(max_length=40)] = None,
+        status: Annotated[
+            Annotated[str, described.APPROVAL_STATUS] | None, Query(max_length=40)
+        ] = None,
     ) -> Response:
         """Newest first: for people what is in their reach, for an agent what concerns it."""
         rows = await app.gate(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, StrictBool, StrictInt
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
@@ -18,18 +19,18 @@ from remit.services import companies, halts, policies
 
 
 class CompanyBody(Body):
-    name: str
+    name: described.CompanyName
     #: Of its root agent; `ceo` if left out.
-    root_name: str | None = None
+    root_name: described.Name | None = None
     #: What runs the root agent; the first that can be used here, if left out.
-    adapter_type: str | None = None
+    adapter_type: described.AdapterKind | None = None
     adapter_config: dict[str, Any] | None = None
 
 
 class ChangeBody(Body):
-    name: str | None = None
+    name: described.CompanyName | None = None
     #: Who may write to whom: `chain`, `team`, `subtree` or `open`.
-    messaging: str | None = None
+    messaging: described.MessagingRule | None = None
     require_board_approval_for_new_agents: StrictBool | None = None
     require_approval_for_config_changes: StrictBool | None = None
     chat_llm_provider: Annotated[str | None, Field(alias="chatLLMProvider")] = None
@@ -40,25 +41,25 @@ class ChangeBody(Body):
     limits: dict[str, int | str | None] | None = None
 
 
-class LevelBody(Body):
+class PolicyBody(Body):
     #: `restricted`, `standard`, `privileged` or `boss`.
-    level: str
+    level: described.Level
     #: Whether agents with the level hire: true, false, or null for the CEO alone.
     can_create_agents: StrictBool | None = None
     #: Actions that the level allows and denies.
     allow: Annotated[list[str], Field(max_length=20)] | None = None
     deny: Annotated[list[str], Field(max_length=20)] | None = None
     #: Over whom they have a say: `nobody`, `below` or `company`; only of the level boss.
-    governs: str | None = None
+    governs: described.Governs | None = None
     #: Instead of all that: as Remit ships it.
     shipped: StrictBool = False
     #: The version that was looked at.
     version: StrictInt | None = None
 
 
-class StopBody(Body):
+class StopCompanyBody(Body):
     #: Why, for everybody who looks.
-    note: str | None = None
+    note: described.HaltNote | None = None
 
 
 _SETTINGS = {"can_create_agents": CAN_CREATE_AGENTS}
@@ -99,7 +100,7 @@ def router(app: App) -> APIRouter:
         return reply(await app.gate(caller(request), policies.show, company=company))
 
     @routes.patch("/{companyId}/permission-policy")
-    async def change_policy(request: Request, company: CompanyId, body: LevelBody) -> Response:
+    async def change_policy(request: Request, company: CompanyId, body: PolicyBody) -> Response:
         """What is left out stays; whoever has the level gets what it gained and loses the rest."""
         given = body.model_dump(include=body.model_fields_set - {"level", "shipped", "version"})
         settings = {_SETTINGS.get(name, name): value for name, value in given.items()}
@@ -120,10 +121,10 @@ def router(app: App) -> APIRouter:
 
     @routes.post("/{companyId}/stop")
     async def stop_company(
-        request: Request, company: CompanyId, body: StopBody | None = None
+        request: Request, company: CompanyId, body: StopCompanyBody | None = None
     ) -> Response:
         """Halt the company: nothing starts, and runs end. The instance runs on."""
-        note = (body or StopBody()).note or ""
+        note = (body or StopCompanyBody()).note or ""
         return reply(await app.gate(caller(request), halts.stop, company=company, note=note))
 
     @routes.post("/{companyId}/go")

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remit.app import App
 from remit.entrypoints import bodies
-from remit.entrypoints.http import document
+from remit.entrypoints.http import described, document
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.fields import LONGEST_REFERENCE, Body
 from remit.errors import BadInput
@@ -37,7 +37,7 @@ _FLAGS: Final = {"": False, "0": False, "false": False, "1": True, "true": True}
 class FileBody(Body):
     """A file of text, made with one JSON document."""
 
-    description: str
+    description: described.FileDescription
     content: str
     unlisted: StrictBool = False
 

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope
 
 from remit.clock import Micros, from_iso
 from remit.entrypoints import bodies
-from remit.entrypoints.http import document
+from remit.entrypoints.http import described, document
 from remit.entrypoints.http.caller import caller
 
 LONGEST_REFERENCE = 200
@@ -64,8 +64,10 @@ class Body(BaseModel):
 class Expiring(Body):
     """Something that may end by itself."""
 
-    label: str = ""
-    expires_at: Annotated[str | None, Field(description="ISO 8601; none means never.")] = None
+    label: described.Label = ""
+    expires_at: Annotated[
+        described.Moment | None, Field(description="ISO 8601; none means never.")
+    ] = None
 
     def expiry(self) -> Micros | None:
         return None if self.expires_at is None else from_iso(self.expires_at)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import StrictBool
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, new_router
@@ -16,7 +17,7 @@ from remit.services import choices, files
 
 
 class DescriptionBody(Body):
-    description: str | None = None
+    description: described.FileDescription | None = None
     unlisted: StrictBool | None = None
 
 

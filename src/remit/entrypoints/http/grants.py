@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -18,10 +19,10 @@ class Wish(Body):
     """A capability somebody is to have."""
 
     resource: Reference
-    level: str
-    mode: str | None = None
+    level: described.Access
+    mode: described.Mode | None = None
     scope: Reference | None = None
-    expires_at: str | None = None
+    expires_at: described.Moment | None = None
 
     def as_wish(self) -> dict[str, Any]:
         return self.model_dump()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.agents import AgentBody, whole
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
@@ -26,7 +27,7 @@ class HireBody(AgentBody):
     #: What it is hired for; without one it gets a mandate of its own.
     outcome_id: Reference | None = None
     #: restricted, standard, privileged or boss; for the board to say.
-    permission_level: str | None = None
+    permission_level: described.Level | None = None
 
     def asked(self) -> dict[str, Any]:
         said = super().asked()
@@ -37,16 +38,16 @@ class HireBody(AgentBody):
 class ConfigurationBody(Body):
     """Those parts of a configuration that are to change."""
 
-    name: str | None = None
-    role: str | None = None
-    title: str | None = None
-    capabilities: str | None = None
-    prompt: str | None = None
-    adapter_type: str | None = None
+    name: described.Name | None = None
+    role: described.Role | None = None
+    title: described.JobTitle | None = None
+    capabilities: described.Capabilities | None = None
+    prompt: described.Prompt | None = None
+    adapter_type: described.AdapterKind | None = None
     adapter_config: dict[str, Any] | None = None
     runtime_config: dict[str, Any] | None = None
-    budget_monthly_cents: StrictInt | None = None
-    budget_monthly_tokens: StrictInt | None = None
+    budget_monthly_cents: described.Amount | None = None
+    budget_monthly_tokens: described.Amount | None = None
     metadata: dict[str, Any] | None = None
     expected_revision: Annotated[
         int | None, Field(ge=1, le=_NEWEST, description="The revision that was seen.")
@@ -63,7 +64,7 @@ class AgentChange(ConfigurationBody):
 
 
 class ProposalBody(ConfigurationBody):
-    reason: str = ""
+    reason: described.Remark = ""
 
 
 class PermissionsBody(Body):
@@ -77,11 +78,11 @@ class PermissionsBody(Body):
 
 
 class LevelBody(Body):
-    permission_level: str
+    permission_level: described.Level
 
 
 class WakeBody(Body):
-    reason: str | None = None
+    reason: described.Remark | None = None
 
 
 def router(app: App) -> APIRouter:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -16,7 +17,7 @@ from remit.services.identity import Caller
 
 
 class CancelJobBody(Body):
-    reason: str | None = None
+    reason: described.Remark | None = None
 
 
 def router(app: App) -> APIRouter:

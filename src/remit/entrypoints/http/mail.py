@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, StrictBool
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -30,25 +31,27 @@ _NEWEST = "g"
 
 
 class RefuseBody(Body):
-    why: str
+    why: described.Reason
 
 
 class MessageBody(Body):
     #: `agent:<name>`, `user:<name>`, `board`, or for agents `channel:<kind>:<id>`.
     to: Reference
     #: The text, or else a file that is the message.
-    body: str | None = None
+    body: described.Letter | None = None
     file_id: Reference | None = None
-    subject: str = ""
+    subject: described.Subject = ""
     #: Files; the receiver may read them.
     attachments: Annotated[list[Reference], Field(max_length=MOST_ATTACHMENTS)] = []  # noqa: RUF012  pydantic copies it
     reply_to: Reference | None = None
-    deliver_at: Annotated[str | None, Field(description="ISO 8601; none means now.")] = None
+    deliver_at: Annotated[
+        described.Moment | None, Field(description="ISO 8601; none means now.")
+    ] = None
     #: Never hand it out a second time, even if the first attempt failed.
     at_most_once: StrictBool = False
 
 
-class CancelBody(Body):
+class TakeBackBody(Body):
     #: Answer exactly what would end, and end nothing.
     dry_run: StrictBool = False
 
@@ -154,7 +157,7 @@ def router(app: App) -> APIRouter:
 
     @routes.post("/messages/{id}/cancel")
     async def cancel_message(
-        request: Request, message: Id, body: CancelBody | None = None
+        request: Request, message: Id, body: TakeBackBody | None = None
     ) -> Response:
         """Take back a letter from a person to an agent with all that was made of it and has no
         other reason, or show what would end; of other mail, what was not delivered yet."""

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, StrictBool
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
@@ -33,13 +34,13 @@ class Operation(Body):
     agents: Annotated[list[Reference], Field(max_length=1000)] | None = None
     to: Annotated[Reference | None, Field(description="The new boss, or board.")] = None
     user: Annotated[Reference | None, Field(description="Who takes the seat.")] = None
-    name: str | None = None
-    role: str | None = None
-    title: str | None = None
-    adapter_type: str | None = None
+    name: described.Name | None = None
+    role: described.Role | None = None
+    title: described.JobTitle | None = None
+    adapter_type: described.AdapterKind | None = None
     adapter_config: dict[str, Any] | None = None
-    prompt: str | None = None
-    purpose: str | None = None
+    prompt: described.Prompt | None = None
+    purpose: described.OutcomeTitle | None = None
 
     def asked(self) -> dict[str, Any]:
         found = self.model_dump(exclude_none=True)

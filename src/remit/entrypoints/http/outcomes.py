@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -20,26 +21,26 @@ References = Annotated[list[Reference], Field(max_length=50)]
 
 class NewOutcomeBody(Body):
     parent_id: Reference
-    title: str
-    description: str = ""
+    title: described.OutcomeTitle
+    description: described.OutcomeText = ""
     #: More reasons for it, besides the first.
     parents: References = []  # noqa: RUF012  pydantic copies it
     blocked_by: References = []  # noqa: RUF012
     urgent: StrictBool = False
     important: StrictBool = False
-    deferred_until: Annotated[str | None, Field(description="ISO 8601")] = None
+    deferred_until: Annotated[described.Moment | None, Field(description="ISO 8601")] = None
 
 
 class OutcomeBody(Body):
     version: Annotated[int, Field(description="The version last seen.")]
-    title: str | None = None
-    description: str | None = None
+    title: described.OutcomeTitle | None = None
+    description: described.OutcomeText | None = None
     parents: References | None = None
     blocked_by: References | None = None
     urgent: StrictBool | None = None
     important: StrictBool | None = None
     deferred_until: Annotated[
-        str | None, Field(description="ISO 8601; null to defer it no longer.")
+        described.Moment | None, Field(description="ISO 8601; null to defer it no longer.")
     ] = None
 
     def asked(self) -> dict[str, Any]:
@@ -51,37 +52,37 @@ class OutcomeBody(Body):
 
 class CompleteBody(Body):
     evidence: References = []  # noqa: RUF012
-    note: str = ""
+    note: described.Remark = ""
 
 
 class ReturnBody(Body):
-    note: Annotated[str, Field(description="What is missing.")]
+    note: Annotated[described.Reason, Field(description="What is missing.")]
 
 
 class CloseBody(Body):
-    rationale: str
+    rationale: described.Reason
 
 
 class ReopenBody(Body):
-    note: str = ""
+    note: described.Remark = ""
 
 
 class HelperBody(Body):
     """A new agent for an outcome."""
 
-    name: str
-    role: str = "general"
-    title: str = ""
-    adapter_type: str | None = None
+    name: described.Name
+    role: described.Role = "general"
+    title: described.JobTitle = ""
+    adapter_type: described.AdapterKind | None = None
     adapter_config: dict[str, Any] | None = None
-    prompt: str = ""
+    prompt: described.Prompt = ""
 
 
 class BudgetBody(Body):
     """Set aside for an outcome out of the owner's share; what is unspent returns with it."""
 
-    money_cents: StrictInt | None = None
-    tokens: StrictInt | None = None
+    money_cents: described.Amount | None = None
+    tokens: described.Amount | None = None
 
 
 class DelegateBody(Body):
@@ -94,7 +95,7 @@ class DelegateBody(Body):
 
 
 class ReclaimBody(Body):
-    reason: str
+    reason: described.Reason
 
 
 def router(app: App) -> APIRouter:
@@ -107,7 +108,9 @@ def router(app: App) -> APIRouter:
         company: CompanyId,
         page: Paged,
         owner: Annotated[Reference | None, Query()] = None,
-        status: Annotated[str | None, Query(max_length=20)] = None,
+        status: Annotated[
+            Annotated[str, described.OUTCOME_STATUS] | None, Query(max_length=20)
+        ] = None,
         actionable: bool = False,
         stale: bool = False,
         roots: bool = False,

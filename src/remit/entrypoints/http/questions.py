@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -19,14 +20,14 @@ Ended = Annotated[bool, Query(alias="all", description="Also those that have end
 
 
 class QuestionBody(Body):
-    question: str
+    question: described.Asked
     options: Annotated[list[str], Field(max_length=MOST_OPTIONS)] = []  # noqa: RUF012  pydantic copies it
     #: `boss` unless told otherwise, or `board`.
-    to: str | None = None
+    to: Annotated[str, described.words("boss", "board")] | None = None
 
 
 class AnswerBody(Body):
-    answer: str
+    answer: described.Asked
 
 
 class ScheduleBody(Body):
@@ -34,11 +35,11 @@ class ScheduleBody(Body):
     agent: Reference | None = None
     #: Who gets it; the same agent unless told otherwise.
     to: Reference | None = None
-    body: str
-    subject: str = ""
+    body: described.ScheduledLetter
+    subject: described.Subject = ""
     cron: Annotated[str | None, Field(description="Five fields, or else:", max_length=200)] = None
     timezone: Annotated[str, Field(max_length=100)] = "UTC"
-    at: Annotated[str | None, Field(description="ISO 8601, for once.")] = None
+    at: Annotated[described.Moment | None, Field(description="ISO 8601, for once.")] = None
 
 
 def router(app: App) -> APIRouter:

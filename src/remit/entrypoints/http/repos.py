@@ -7,20 +7,22 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import Body, CompanyId, new_router
 from remit.entrypoints.http.paging import Paged, by_id
+from remit.model.repo import LONGEST_REF, LONGEST_URL
 from remit.services import repos
 
 RepoName = Annotated[str, Path(alias="name", min_length=1, max_length=64)]
 
 
 class RepoBody(Body):
-    name: str
-    url: str
+    name: described.Name
+    url: Annotated[str, described.text(LONGEST_URL)]
     #: The branch, tag or commit to clone when none is asked for.
-    ref: str | None = None
+    ref: Annotated[str, described.text(LONGEST_REF)] | None = None
     username: str | None = None
     #: The name of the secret that opens it, not its value.
     secret: str | None = None

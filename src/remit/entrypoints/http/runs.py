@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from remit.app import App
 from remit.entrypoints import transcripts
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import camel, reply
 from remit.entrypoints.http.fields import Body, CompanyId, Id, Reference, new_router
@@ -34,8 +35,8 @@ PAGE: Final = 200
 View = dict[str, Any]
 
 
-class CancelBody(Body):
-    reason: str | None = None
+class CancelRunBody(Body):
+    reason: described.Remark | None = None
 
 
 def router(app: App, announcer: Announcer) -> APIRouter:
@@ -112,7 +113,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         return page.reply(answer["pieces"], lambda piece: piece["number"])
 
     @routes.post("/runs/{id}/cancel")
-    async def cancel_run(request: Request, run: Id, body: CancelBody | None = None) -> Response:
+    async def cancel_run(request: Request, run: Id, body: CancelRunBody | None = None) -> Response:
         """End it. Its token dies at once, its program as soon as its worker sees that."""
         reason = body.reason if body is not None else None
         who = caller(request)

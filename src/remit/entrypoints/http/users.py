@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from remit.app import App
+from remit.entrypoints.http import described
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import (
@@ -21,8 +22,8 @@ from remit.services import sessions, users
 
 
 class UserBody(Body):
-    name: str
-    role: str = "board"
+    name: described.Name
+    role: described.Membership = "board"
     #: The agent whose part of the company this is about; without one, the whole.
     scope: Reference | None = None
 
