@@ -27,7 +27,7 @@ from remit.entrypoints.http.lazy import Endpoint
 from remit.entrypoints.serve import Server
 from remit.services.library import LARGEST_FILE
 from remit.settings import Settings, load
-from tests import cli_forks
+from tests import cli_forks, description
 from tests.templates import lay_tables
 
 SOURCE = Path(__file__).parent.parent / "src"
@@ -95,7 +95,11 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         response = self.open(method, path, document, body=body, headers=headers)
-        return Answer(response.status, response.headers, response.read())
+        found = Answer(response.status, response.headers, response.read())
+        kind = found.headers["Content-Type"] or ""
+        if method != "HEAD" and found.status != 405:  # for no operation, so that nothing says it
+            description.check(self.url, method, path, found.status, kind, found.body)
+        return found
 
     def open(
         self,

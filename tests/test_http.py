@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import re
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -1301,47 +1298,6 @@ def test_two_thousand_bad_requests_break_nothing_and_change_nothing(world: World
     assert taken_along < 20
     assert rows(world) == {**before, "events": before["events"] + taken_along}
     assert world.board.must("GET", f"/api/companies/{world.company}/events/verify")["ok"]
-
-
-#: The generator knows no tar, so it sends the bytes it would send as anything binary.
-HOOKS = """
-import schemathesis
-
-schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
-"""
-
-
-@pytest.mark.timeout(600)  # thousands of requests
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "phases",
-    [
-        "coverage,stateful",
-        pytest.param("fuzzing", marks=pytest.mark.campaign("random values, for minutes")),
-    ],
-)
-def test_nothing_generated_from_the_description_breaks_the_server(
-    phases: str, tmp_path: Path
-) -> None:
-    hooks = tmp_path / "hooks.py"
-    hooks.write_text(HOOKS)
-    with serving(tmp_path / "home") as running:
-        done = subprocess.run(
-            [
-                str(Path(sys.executable).parent / "schemathesis"),
-                *("run", f"{running.url}/openapi.json", "--no-color"),
-                *("--phases", phases, "--max-examples", "20"),
-                *("--header", f"Authorization: Bearer {running.board.token}"),
-                *("--checks", "not_a_server_error,status_code_conformance,unsupported_method"),
-                *("--seed", "1"),
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "SCHEMATHESIS_HOOKS": str(hooks)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stdout[-4000:]
 
 
 # ── the stream of events ────────────────────────────────────────────────────────────────────────

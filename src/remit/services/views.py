@@ -1,9 +1,12 @@
-"""How things look to callers: plain dictionaries with snake_case keys and ISO times."""
+"""How things look to callers: plain dictionaries with snake_case keys and ISO times.
+
+Each is checked against its type in `shapes`, which descriptions of the API are made of.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast, overload
 
 from remit.clock import Micros, to_iso
 from remit.model.agent import Agent
@@ -22,18 +25,23 @@ from remit.model.principal import Token
 from remit.model.question import Question
 from remit.model.run import Run
 from remit.model.schedule import Schedule
+from remit.services import shapes
 from remit.services.redaction import text_without_secrets, without_secrets
 from remit.store.people import Member
 
 View = dict[str, Any]
 
 
+@overload
+def time(at: Micros) -> str: ...
+@overload
+def time(at: Micros | None) -> str | None: ...
 def time(at: Micros | None) -> str | None:
     return None if at is None else to_iso(at)
 
 
 def company(value: Company) -> View:
-    return {
+    shown: shapes.CompanyShape = {
         "id": value.id,
         "name": value.name,
         "messaging": value.messaging.value,
@@ -45,10 +53,11 @@ def company(value: Company) -> View:
         "limits": limits_of(value.limits).view(),
         "created_at": time(value.created_at),
     }
+    return cast(View, shown)
 
 
 def member(value: Member) -> View:
-    return {
+    shown: shapes.MemberShape = {
         "id": value.user_id,
         "name": value.name,
         "role": value.role.value,
@@ -56,10 +65,11 @@ def member(value: Member) -> View:
         "company_id": value.company_id,
         "created_at": time(value.created_at),
     }
+    return cast(View, shown)
 
 
 def agent(value: Agent) -> View:
-    return {
+    shown: shapes.AgentShape = {
         "id": value.id,
         "company_id": value.company_id,
         "name": value.name,
@@ -80,6 +90,7 @@ def agent(value: Agent) -> View:
         "created_at": time(value.created_at),
         "updated_at": time(value.updated_at),
     }
+    return cast(View, shown)
 
 
 def _may_hire(value: Agent) -> bool:
@@ -90,7 +101,7 @@ def _may_hire(value: Agent) -> bool:
 def approval(value: Approval) -> View:
     """What is asked for, without the secrets in it."""
     payload, removed = without_secrets(json.loads(value.payload))
-    return {
+    shown: shapes.ApprovalShape = {
         "id": value.id,
         "company_id": value.company_id,
         "type": value.type.value,
@@ -114,10 +125,11 @@ def approval(value: Approval) -> View:
         "updated_at": time(value.updated_at),
         "redacted": removed,
     }
+    return cast(View, shown)
 
 
 def approval_revision(value: Revision) -> View:
-    return {
+    shown: shapes.ApprovalRevisionShape = {
         "number": value.number,
         "payload": without_secrets(json.loads(value.payload))[0],
         "digest": value.digest,
@@ -125,10 +137,11 @@ def approval_revision(value: Revision) -> View:
         "author_user_id": value.author_user_id,
         "created_at": time(value.created_at),
     }
+    return cast(View, shown)
 
 
 def comment(value: Comment) -> View:
-    return {
+    shown: shapes.CommentShape = {
         "id": value.id,
         "company_id": value.company_id,
         "approval_id": value.approval_id,
@@ -139,10 +152,11 @@ def comment(value: Comment) -> View:
         "created_at": time(value.created_at),
         "updated_at": time(value.updated_at),
     }
+    return cast(View, shown)
 
 
 def outcome(value: Outcome, now: Micros | None = None) -> View:
-    view: View = {
+    view: shapes.OutcomeShape = {
         "id": value.id,
         "company_id": value.company_id,
         "title": value.title,
@@ -165,12 +179,12 @@ def outcome(value: Outcome, now: Micros | None = None) -> View:
         view["actionable"] = reason is None
         view["why_not_actionable"] = reason
         view["waiting"] = value.open_waits > 0
-    return view
+    return cast(View, view)
 
 
 def token(value: Token) -> View:
     """Everything but the token itself, which nobody has any more."""
-    return {
+    shown: shapes.TokenShape = {
         "id": value.id,
         "kind": value.kind.value,
         "label": value.label,
@@ -180,12 +194,13 @@ def token(value: Token) -> View:
         "expires_at": time(value.expires_at),
         "revoked_at": time(value.revoked_at),
     }
+    return cast(View, shown)
 
 
 def file(value: File, level: Level | None = None) -> View:
     if level is Level.NONE:
         # Hash and size would tell something about contents that must not be read.
-        return {
+        known: shapes.FileShape = {
             "id": value.id,
             "company_id": value.company_id,
             "description": value.description,
@@ -193,7 +208,8 @@ def file(value: File, level: Level | None = None) -> View:
             "level": level.word,
             "created_at": time(value.created_at),
         }
-    view: View = {
+        return cast(View, known)
+    view: shapes.FileShape = {
         "id": value.id,
         "company_id": value.company_id,
         "kind": value.kind.value,
@@ -207,11 +223,11 @@ def file(value: File, level: Level | None = None) -> View:
     }
     if level is not None:
         view["level"] = level.word
-    return view
+    return cast(View, view)
 
 
 def version(value: Version) -> View:
-    return {
+    shown: shapes.VersionShape = {
         "number": value.number,
         "hash": value.sha256,
         "size": value.size,
@@ -220,10 +236,11 @@ def version(value: Version) -> View:
         "user_id": value.user_id,
         "run_id": value.run_id,
     }
+    return cast(View, shown)
 
 
 def access(value: AccessEntry) -> View:
-    return {
+    shown: shapes.AccessShape = {
         "at": time(value.at),
         "access": value.access.value,
         "version": value.version,
@@ -231,10 +248,11 @@ def access(value: AccessEntry) -> View:
         "user_id": value.user_id,
         "run_id": value.run_id,
     }
+    return cast(View, shown)
 
 
 def grant(value: Grant, reason: str | None = None) -> View:
-    view: View = {
+    view: shapes.GrantShape = {
         "id": value.id,
         "holder_id": value.holder_id,
         "resource": str(value.resource),
@@ -249,7 +267,7 @@ def grant(value: Grant, reason: str | None = None) -> View:
     }
     if reason is not None:
         view["reason"] = reason
-    return view
+    return cast(View, view)
 
 
 def granter(value: Grant) -> str | None:
@@ -262,7 +280,7 @@ OWN = Decision(Effect.ALLOW, "self", "It is your own.", "rule:self")
 
 
 def message(value: Message) -> View:
-    return {
+    shown: shapes.MessageShape = {
         "id": value.id,
         "company_id": value.company_id,
         "thread_id": value.thread_id,
@@ -279,6 +297,7 @@ def message(value: Message) -> View:
         "mark": value.mark,
         "created_at": time(value.created_at),
     }
+    return cast(View, shown)
 
 
 def sender(value: Message) -> str:
@@ -291,7 +310,7 @@ def sender(value: Message) -> str:
 
 
 def run(value: Run) -> View:
-    return {
+    shown: shapes.RunShape = {
         "id": value.id,
         "company_id": value.company_id,
         "agent_id": value.agent_id,
@@ -319,10 +338,11 @@ def run(value: Run) -> View:
         "accountable_user_id": value.accountable_user_id,
         "log_bytes": value.log_bytes,
     }
+    return cast(View, shown)
 
 
 def job(value: Job) -> View:
-    return {
+    shown: shapes.JobShape = {
         "id": value.id,
         "company_id": value.company_id,
         "agent_id": value.agent_id,
@@ -342,10 +362,11 @@ def job(value: Job) -> View:
         "tokens_cached": value.tokens_cached,
         "cost_usd": value.cost_micros / 1_000_000,
     }
+    return cast(View, shown)
 
 
 def schedule(value: Schedule) -> View:
-    return {
+    shown: shapes.ScheduleShape = {
         "id": value.id,
         "agent_id": value.agent_id,
         "cron": value.cron,
@@ -358,10 +379,11 @@ def schedule(value: Schedule) -> View:
         "last_at": time(value.last_at),
         "created_at": time(value.created_at),
     }
+    return cast(View, shown)
 
 
 def question(value: Question) -> View:
-    return {
+    shown: shapes.QuestionShape = {
         "id": value.id,
         "agent_id": value.agent_id,
         "to": f"agent:{value.to_agent_id}" if value.to_agent_id else "board",
@@ -373,12 +395,13 @@ def question(value: Question) -> View:
         "created_at": time(value.created_at),
         "ended_at": time(value.ended_at),
     }
+    return cast(View, shown)
 
 
 def happening(value: Event) -> View:
     """An event as a line of history."""
     details = json.loads(value.details)
-    return {
+    shown: shapes.HappeningShape = {
         "at": time(value.at),
         "action": value.action,
         "by": f"{value.actor_kind.value}:{value.actor_id}".rstrip(":"),
@@ -387,10 +410,11 @@ def happening(value: Event) -> View:
         "why": details.get("note") or details.get("reason") or details.get("sentence"),
         "event_id": value.id,
     }
+    return cast(View, shown)
 
 
 def event(value: Event) -> View:
-    return {
+    shown: shapes.EventShape = {
         "id": value.id,
         "seq": value.seq,
         "at": time(value.at),
@@ -404,6 +428,7 @@ def event(value: Event) -> View:
         "details": _shown(value),
         "hash": value.hash,
     }
+    return cast(View, shown)
 
 
 def _shown(value: Event) -> Any:

@@ -85,10 +85,8 @@ class Impatient(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._left is not None:
-            self._left -= len(data)
-            if self._left <= 0:
-                self.transport.abort()
+        if self._is_over():
+            self._discard(data)
             return
         fresh = not self._in_head
         super().data_received(data)
@@ -99,7 +97,7 @@ class Impatient(HttpToolsProtocol):
             elif fresh and self._timer is None:
                 # Not begun anew by each byte: those who send one now and then are meant.
                 self._timer = self.loop.call_later(self.head_seconds, self._give_up)
-        elif self._left is None and (self._in_body or self._timer is not None):
+        elif not self._is_over() and (self._in_body or self._timer is not None):
             self._forget()
             if self._in_body:
                 self._timer = self.loop.call_later(self.silent_seconds, self._give_up)
@@ -132,7 +130,7 @@ class Impatient(HttpToolsProtocol):
         address = httptools.parse_url(self.url)
         hosts = [at for at, (name, _) in enumerate(self.headers) if name == b"host"]
         if address.host and len(hosts) == 1:
-            port = b"" if address.port is None else b":%d" % address.port
+            port = f":{address.port}".encode() if address.port else b""
             host = b"[%b]" % address.host if b":" in address.host else address.host
             self.headers[hosts[0]] = (b"host", host + port)
 
@@ -146,6 +144,14 @@ class Impatient(HttpToolsProtocol):
         self.flow.resume_reading()
         self._timer = self.loop.call_later(self.linger_seconds, self._give_up)
         return True
+
+    def _is_over(self) -> bool:
+        return self._left is not None
+
+    def _discard(self, data: bytes) -> None:
+        self._left = (self._left or 0) - len(data)
+        if self._left <= 0:
+            self.transport.abort()
 
     def _refuse(self, answer: bytes) -> None:
         self._refusing = True
@@ -190,7 +196,7 @@ class _Parting(asyncio.Transport):
     def abort(self) -> None:
         self._inner.abort()
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:  # type: ignore[override]
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         self._inner.write(data)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:

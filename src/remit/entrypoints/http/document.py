@@ -72,8 +72,7 @@ def camel(view: Any) -> Any:
     """Our own keys in camelCase, all the way down to where the data is not ours."""
     if isinstance(view, dict):
         return {
-            _camel_key(key): value if key in _THEIRS else camel(value)
-            for key, value in view.items()
+            camel_key(key): value if key in _THEIRS else camel(value) for key, value in view.items()
         }
     if isinstance(view, list):
         return [camel(entry) for entry in view]
@@ -81,7 +80,7 @@ def camel(view: Any) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _camel_key(key: str) -> str:
+def camel_key(key: str) -> str:
     if key in _SPELLED:
         return _SPELLED[key]
     head, *rest = key.split("_")

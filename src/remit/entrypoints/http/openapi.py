@@ -7,7 +7,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from remit.entrypoints.http import answered, document
 from remit.entrypoints.http.content import FileBody
+from remit.entrypoints.http.fields import LONGEST_REFERENCE
+from remit.services.command import LONGEST_KEY
 
 _PUBLIC = frozenset({"/health"})
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
@@ -28,11 +31,33 @@ _ERROR = {
         },
     },
 }
+#: What can go wrong with every operation; each has the same shape.
+_ERRORS = {
+    "400": "The request cannot be read.",
+    "401": "No token, or one that is not good.",
+    "403": "It was decided that the caller may not; `decision` says why.",
+    "404": "It does not exist, or must not be known to.",
+    "405": "Not with this method.",
+    "408": "The body did not arrive in time.",
+    "409": "Something is not as it would have to be; somebody was faster.",
+    "413": "More than is taken at once.",
+    "415": "Not in a coding that is taken.",
+    "421": "Asked under a name that is not the instance's.",
+    "422": "Something in it is wrong; the sentence names it.",
+    "5XX": "Not now, not here, or a defect of ours.",
+}
+_OF_BODIES = frozenset({"408", "413", "415"})
+_COMPANY = {
+    "name": "companyId",
+    "in": "query",
+    "description": "Where an agent's name is looked up, for who is in several companies.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_REFERENCE},
+}
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A repeat under the same key gets the first answer again.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
 }
 _JSON_ANSWER: dict[str, Any] = {"application/json": {"schema": {}}}
 _ETAG = {"ETag": {"description": '"version:hash"', "schema": {"type": "string"}}}
@@ -41,40 +66,60 @@ _ETAG = {"ETag": {"description": '"version:hash"', "schema": {"type": "string"}}
 def describe(api: FastAPI) -> None:
     """Build the document when it is first asked for."""
 
-    def document() -> dict[str, Any]:
+    def described() -> dict[str, Any]:
         if api.openapi_schema is None:
             found = get_openapi(title=api.title, version=api.version, routes=api.routes)
             api.openapi_schema = _complete(found)
         return api.openapi_schema
 
-    api.openapi = document  # type: ignore[method-assign]  # the way FastAPI documents
+    api.openapi = described  # type: ignore[method-assign]  # the way FastAPI documents
 
 
-def _complete(document: dict[str, Any]) -> dict[str, Any]:
+def _complete(whole: dict[str, Any]) -> dict[str, Any]:
     for path, operations in _plain().items():
-        document["paths"].setdefault(path, {}).update(operations)
-    components = document.setdefault("components", {})
+        whole["paths"].setdefault(path, {}).update(operations)
+    components = whole.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas["Error"] = _ERROR
     schemas["FileBody"] = FileBody.model_json_schema()
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    components["responses"] = {"Error": {"description": "It did not work.", "content": error}}
+    schemas |= answered.components(answered.ANSWERS.values())
+    error = {document.JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
+    components["responses"] = {
+        f"Error{status}": {"description": meaning, "content": error}
+        for status, meaning in _ERRORS.items()
+    }
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": "remit_session"},
     }
-    document["security"] = [{"token": []}, {"session": []}]
-    for path, operations in document["paths"].items():
+    whole["security"] = [{"token": []}, {"session": []}]
+    for path, operations in whole["paths"].items():
         for method, operation in operations.items():
-            operation["responses"].pop("422", None)
-            operation["responses"]["default"] = {"$ref": "#/components/responses/Error"}
+            _say_answers(method, operation, public=path in _PUBLIC)
             if path in _PUBLIC:
                 operation["security"] = []
             if method != "get":
                 operation.setdefault("parameters", []).append(_KEY)
-    return document
+            if path.startswith("/api/agents/{id}"):
+                operation["parameters"].append(_COMPANY)
+    return whole
+
+
+def _say_answers(method: str, operation: dict[str, Any], *, public: bool) -> None:
+    responses = operation["responses"]
+    for status, response in responses.items():
+        content = response.get("content", {})
+        if status.startswith("2") and document.JSON in content:
+            kind = answered.answer_of(operation["operationId"])
+            content[document.JSON] = {"schema": answered.schema_of(kind)}
+    responses.pop("422", None)
+    if public:
+        return
+    for status in _ERRORS:
+        if method != "get" or status not in _OF_BODIES:
+            responses[status] = {"$ref": f"#/components/responses/Error{status}"}
 
 
 def _plain() -> dict[str, Any]:

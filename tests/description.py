@@ -1,0 +1,89 @@
+"""Whether answers are what /openapi.json says they are. Every client of the tests looks."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import re
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import jsonschema_rs
+
+_JSON = "application/json"
+#: The description is the same for every instance of a process, so it is asked for once.
+_found: list[Described] = []
+
+
+class Operation(NamedTuple):
+    method: str
+    path: re.Pattern[str]
+    responses: dict[str, Any]
+
+
+class Described:
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+        # What is all words comes before what has a place for an id.
+        paths = sorted(document["paths"].items(), key=lambda found: found[0].count("{"))
+        self.operations = [
+            Operation(method.upper(), _pattern(path), operation["responses"])
+            for path, operations in paths
+            for method, operation in operations.items()
+        ]
+
+    def check(self, method: str, target: str, status: int, body: bytes) -> None:
+        """Of what is in the description: the status is one of those, the body has that shape."""
+        path = urlsplit(target).path
+        found = next(
+            (one for one in self.operations if one.method == method and one.path.fullmatch(path)),
+            None,
+        )
+        if found is None:
+            return
+        answer = found.responses.get(str(status)) or found.responses.get(f"{status // 100}XX")
+        assert answer is not None, f"{method} {path} does not say that it answers {status}"
+        content = self._resolved(answer).get("content", {})
+        if _JSON in content:
+            self._validator(json.dumps(content[_JSON]["schema"])).validate(json.loads(body))
+
+    def _resolved(self, answer: dict[str, Any]) -> dict[str, Any]:
+        found: Any = answer
+        if "$ref" in answer:
+            found = self._document
+            for part in answer["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+        resolved: dict[str, Any] = found
+        return resolved
+
+    @functools.cache  # noqa: B019  as few as there are operations, and one description
+    def _validator(self, schema: str) -> Any:
+        known = {"components": {"schemas": self._document["components"]["schemas"]}}
+        return jsonschema_rs.validator_for({**json.loads(schema), **known})
+
+
+def check(url: str, method: str, target: str, status: int, kind: str, body: bytes) -> None:
+    if kind.startswith(_JSON) and target.startswith("/api/"):
+        if not _found:
+            _found.append(Described(_fetched(url)))
+        _found[0].check(method, target, status, body)
+
+
+def _fetched(url: str) -> dict[str, Any]:
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+    connection.request("GET", "/openapi.json")
+    document: dict[str, Any] = json.loads(connection.getresponse().read())
+    connection.close()
+    return document
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(
+        "".join("[^/]+" if part[:1] == "{" else re.escape(part) for part in _parts(path))
+    )
+
+
+def _parts(path: str) -> list[str]:
+    return re.split(r"({\w+})", path)

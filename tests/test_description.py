@@ -1,0 +1,176 @@
+"""/openapi.json: programs are generated from it, and requests that try everything it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.entrypoints.http import answered
+from remit.model.agent import AgentRole
+from remit.model.text import LONGEST_NAME
+from remit.services import views
+from tests.attack_stage import Stage, staged
+from tests.test_attacks_ids import operations
+
+#: Every third request is the board's, an agent's and nobody's, and every second has ids that there
+#: are. The generator knows no tar, so it sends the bytes it would send as anything binary.
+HOOKS = """
+import itertools
+import json
+import os
+
+import schemathesis
+
+KNOWN = json.loads(os.environ["REMIT_KNOWN"])
+turns = itertools.cycle(KNOWN["tokens"])
+halves = itertools.cycle([True, False])
+
+schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    token = next(turns)
+    case.headers.pop("Authorization", None)
+    if token is not None:
+        case.headers["Authorization"] = f"Bearer {token}"
+    known = KNOWN["ids"].get(f"{case.method} {case.path}")
+    if known and next(halves):
+        case.path_parameters.update(known)
+"""
+#: With ids that there are, these would leave nothing to try, or run for long.
+ENDS = re.compile(
+    r"DELETE .*|POST .*/(terminate|purge|stop|cancel|abort|close|test|sync)|GET .*/runs/.*/log"
+)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(tmp_path_factory.mktemp("home")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def document(stage: Stage) -> Mapping[str, Any]:
+    found: dict[str, Any] = stage.operator.must("GET", "/openapi.json")
+    return found
+
+
+def test_operations_and_schemas_have_names_of_their_own(document: Mapping[str, Any]) -> None:
+    names = [one["operationId"] for found in document["paths"].values() for one in found.values()]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in names)
+    # Two of one name would be told apart by the modules they come from.
+    assert all(re.fullmatch(r"[A-Z][A-Za-z]*", name) for name in document["components"]["schemas"])
+
+
+def test_every_answer_has_a_schema(document: Mapping[str, Any]) -> None:
+    typed = 0
+    for found in document["paths"].values():
+        for operation in found.values():
+            name, responses = operation["operationId"], operation["responses"]
+            assert "default" not in responses
+            assert {"401", "404", "422", "5XX"} <= responses.keys() or name == "health"
+            for status, response in responses.items():
+                content = response.get("content", {})
+                if status.startswith("2") and "application/json" in content:
+                    assert content["application/json"]["schema"], name
+                    typed += name in answered.ANSWERS
+    assert typed >= 95
+    unknown = answered.ANSWERS.keys() - {
+        one["operationId"] for found in document["paths"].values() for one in found.values()
+    }
+    assert not unknown
+
+
+def test_fields_are_described_as_they_are_checked(
+    stage: Stage, document: Mapping[str, Any]
+) -> None:
+    hire = document["components"]["schemas"]["HireBody"]["properties"]
+    assert hire["role"]["anyOf"][0]["enum"] == [role.value for role in AgentRole]
+    assert hire["name"]["maxLength"] == LONGEST_NAME
+    assert re.search(hire["name"]["pattern"], "web-designer")
+    board, path = stage.ours.board, f"/api/companies/{stage.ours.company}/agent-hires"
+    for name in ("a b", "-a", "a" * (LONGEST_NAME + 1)):
+        ours = hire["name"]
+        described = bool(re.search(ours["pattern"], name)) and len(name) <= ours["maxLength"]
+        assert not described
+        assert board("POST", path, {"name": name}).status == 422
+    shape = document["components"]["schemas"]["Agent"]
+    assert set(shape["required"]) < set(shape["properties"])
+    assert shape["properties"]["createdAt"] == {"type": "string", "format": "date-time"}
+
+
+def test_what_views_say_is_what_their_types_say(stage: Stage) -> None:
+    """The types are checked by mypy; here that they are looked at, whatever a client asks for."""
+    agents = stage.ours.board.must("GET", f"/api/companies/{stage.ours.company}/agents")
+    known = answered.components([answered.ANSWERS["show_agent"]])["Agent"]["properties"]
+    assert agents[0].keys() >= known.keys()
+    assert views.agent.__annotations__["return"] == "View"
+
+
+def known_ids(stage: Stage, document: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """By method and path, ids of things that there are."""
+    found = {}
+    for operation in operations(dict(document)):
+        names = re.findall(r"{(\w+)}", operation.template)
+        pattern = re.sub(r"{\w+}", "([^/]+)", operation.template)
+        values = re.fullmatch(pattern, operation.path(stage.ours))
+        where = f"{operation.method} {operation.template}"
+        if names and values is not None and not ENDS.fullmatch(where):
+            found[where] = dict(zip(names, values.groups(), strict=True))
+    return found
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("phases", "examples"),
+    [
+        ("fuzzing", 6),
+        pytest.param(
+            "coverage,fuzzing,stateful",
+            60,
+            marks=pytest.mark.campaign("every boundary and many random values, for minutes"),
+        ),
+    ],
+)
+def test_nothing_generated_from_the_description_breaks_the_server(
+    phases: str, examples: int, stage: Stage, document: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """As the board, as an agent and as nobody."""
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text(HOOKS)
+    known = {
+        "tokens": [stage.operator.token, stage.ours.boss_key, None],
+        "ids": known_ids(stage, document),
+    }
+    assert len(known["ids"]) > 60
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "schemathesis"),
+            *("run", f"{stage.site.url}/openapi.json", "--no-color"),
+            *("--phases", phases, "--max-examples", str(examples)),
+            *("--checks", "not_a_server_error,status_code_conformance,content_type_conformance"),
+            *("--checks", "response_schema_conformance,unsupported_method"),
+            *("--seed", "1"),
+        ],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "SCHEMATHESIS_HOOKS": str(hooks),
+            "REMIT_KNOWN": json.dumps(known),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
