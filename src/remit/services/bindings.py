@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from remit.authority import Action
@@ -17,7 +17,7 @@ from remit.errors import AlreadyExists, Conflict, NotFound
 from remit.ids import BindingId, CompanyId, MessageId, TokenKind, is_id, new_token, token_digest
 from remit.model.agent import Agent, AgentStatus
 from remit.model.channel import Binding, channel_kind
-from remit.services import lookup, outbox, secrets, views
+from remit.services import lookup, outbox, secrets, shapes, views
 from remit.services.command import Answer, Context, command, query
 from remit.services.redaction import without_secrets
 from remit.store import channels as statements
@@ -197,7 +197,7 @@ def live(ctx: Context, agent: str, kind: str) -> Binding | None:
 def view(ctx: Context, binding: Binding) -> dict[str, Any]:
     """A binding as it is shown: never its token, and no secret of its settings."""
     agent = lookup.agent_row(ctx, binding.agent_id)
-    return {
+    seen: shapes.BindingShape = {
         "id": binding.id,
         "company_id": binding.company_id,
         "agent_id": binding.agent_id,
@@ -206,6 +206,7 @@ def view(ctx: Context, binding: Binding) -> dict[str, Any]:
         "adapter_config": shown(json.loads(binding.adapter_config)),
         "created_at": views.time(binding.created_at),
     }
+    return cast(dict[str, Any], seen)
 
 
 def shown(config: Mapping[str, Any]) -> dict[str, Any]:

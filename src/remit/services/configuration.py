@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
@@ -24,7 +24,17 @@ from remit.model.configuration import (
 )
 from remit.model.principal import ActorKind
 from remit.model.text import LONGEST_REASON, clean_text, name_key
-from remit.services import approval_engine, budgets, ledger, lookup, posts, tree, views, waking
+from remit.services import (
+    approval_engine,
+    budgets,
+    ledger,
+    lookup,
+    posts,
+    shapes,
+    tree,
+    views,
+    waking,
+)
 from remit.services.command import Answer, Context, command, query
 from remit.services.permissions import HIRING, hiring_facts
 from remit.services.redaction import restore, without_secrets
@@ -442,7 +452,7 @@ def _require_reading(ctx: Context, agent: Agent | None) -> None:
 def _shown(agent: Agent) -> dict[str, Any]:
     """A configuration as it leaves: without secrets, and saying which were taken out."""
     document, removed = without_secrets(configuration_of(agent))
-    return {
+    view: shapes.ConfigurationShape = {
         "agent_id": agent.id,
         "company_id": agent.company_id,
         "name": agent.name,
@@ -461,12 +471,13 @@ def _shown(agent: Agent) -> dict[str, Any]:
         "metadata": document["metadata"],
         "redacted": removed,
     }
+    return cast(dict[str, Any], view)
 
 
 def _revision(now: ConfigRevision, was: ConfigRevision | None) -> dict[str, Any]:
     config = json.loads(now.config)
     shown, removed = without_secrets(config)
-    return {
+    view: shapes.ConfigRevisionShape = {
         "id": now.id,
         "agent_id": now.agent_id,
         "number": now.number,
@@ -480,6 +491,7 @@ def _revision(now: ConfigRevision, was: ConfigRevision | None) -> dict[str, Any]
         "created_at": views.time(now.created_at),
         "redacted": removed,
     }
+    return cast(dict[str, Any], view)
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:

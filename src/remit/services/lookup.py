@@ -54,7 +54,7 @@ def only(found: list[T], what: str) -> T:
 
 def enter_by(ctx: Context, what: str, text: str) -> None:
     """Enter the only company that the caller can mean; of several, the one that has such an id."""
-    if ctx.company is None and ctx.actor.company_id is None and ctx.caller.company is None:
+    if ctx.company is None and ctx.actor.company_id is None and _named_company(ctx) is None:
         mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
         if len(mine) > 1:
             having = [one.id for one in mine if _has(ctx, one.id, what, text)]
@@ -93,8 +93,8 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
         return ctx.enter(_company_id(ctx, company))
     if ctx.company is not None:
         return ctx.company
-    if ctx.caller.company is not None:
-        return ctx.enter(_company_id(ctx, ctx.caller.company))
+    if (named := _named_company(ctx)) is not None:
+        return ctx.enter(_company_id(ctx, named))
     if ctx.actor.company_id is not None:
         return ctx.enter(ctx.actor.company_id)
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=2)
@@ -104,6 +104,11 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
             "Say which: with --company, or over HTTP with ?companyId=.",
         )
     return ctx.enter(only(mine, "company").id)
+
+
+def _named_company(ctx: Context) -> str | None:
+    """Where the caller wants names to be looked up."""
+    return None if ctx.caller is None else ctx.caller.company
 
 
 def _company_id(ctx: Context, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from remit.clock import Micros
 from remit.errors import BadInput
@@ -28,6 +28,7 @@ from remit.services import (
     mail,
     runaway,
     running,
+    shapes,
     tracing,
     views,
     wishes,
@@ -419,7 +420,7 @@ def _about_agent(
     since: Micros | None,
     cause: str = "",
 ) -> dict[str, Any]:
-    return {
+    item: shapes.AwaitingShape = {
         "kind": kind,
         "id": subject,
         "company_id": ctx.company,
@@ -428,6 +429,7 @@ def _about_agent(
         "since": views.time(since),
         "cause": cause,
     }
+    return cast(dict[str, Any], item)
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
@@ -20,7 +20,7 @@ from remit.model.repo import (
     repo_url,
     user_name,
 )
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.running import system_only
 from remit.store import grants as grant_statements
@@ -239,7 +239,7 @@ def resource(name: str) -> Resource:
 
 
 def view(value: Repo) -> dict[str, Any]:
-    return {
+    shown: shapes.RepoShape = {
         "id": value.id,
         "company_id": value.company_id,
         "name": value.name,
@@ -250,6 +250,7 @@ def view(value: Repo) -> dict[str, Any]:
         "created_at": views.time(value.created_at),
         "updated_at": views.time(value.updated_at),
     }
+    return cast(dict[str, Any], shown)
 
 
 def _secret_name(text: object) -> str:

@@ -9,12 +9,14 @@ from typing import Annotated, Any, Final, NotRequired, TypedDict
 from remit.ids import TokenKind
 from remit.model.agent import AgentRole, AgentStatus
 from remit.model.approval import ApprovalStatus, ApprovalType
+from remit.model.configuration import RevisionSource
 from remit.model.file import Access, FileKind
 from remit.model.grant import Level, Mode
 from remit.model.job import JobStatus
 from remit.model.mail import Messaging
 from remit.model.outcome import OutcomeStatus
 from remit.model.permission import PermissionLevel
+from remit.model.principal import ActorKind
 from remit.model.question import QuestionStatus
 from remit.model.run import RunStatus
 from remit.model.schedule import ScheduleStatus
@@ -332,3 +334,107 @@ class EventShape(TypedDict):
     basis: str
     details: Any
     hash: str
+
+
+class CallerShape(TypedDict):
+    kind: Annotated[str, ActorKind]
+    id: str
+    name: str
+    company_id: str | None
+    run_id: str | None
+    operator: bool
+
+
+class ConfigurationShape(TypedDict):
+    agent_id: str
+    company_id: str
+    name: str
+    role: Role
+    title: str
+    status: Annotated[str, AgentStatus]
+    reports_to: str | None
+    revision: int
+    capabilities: str
+    prompt: str
+    adapter_type: str
+    adapter_config: dict[str, Any]
+    runtime_config: dict[str, Any]
+    budget_monthly_cents: int | None
+    budget_monthly_tokens: int | None
+    metadata: dict[str, Any]
+    redacted: list[str]
+
+
+class ConfigRevisionShape(TypedDict):
+    id: str
+    agent_id: str
+    number: int
+    configuration: dict[str, Any]
+    changed: list[str]
+    difference: list[dict[str, Any]]
+    source: Annotated[str, RevisionSource]
+    approval_id: str | None
+    created_by_agent_id: str | None
+    created_by_user_id: str | None
+    created_at: Moment
+    redacted: list[str]
+
+
+class RepoShape(TypedDict):
+    id: str
+    company_id: str
+    name: str
+    url: str
+    ref: str | None
+    username: str | None
+    secret: str | None
+    created_at: Moment
+    updated_at: Moment
+
+
+class BindingShape(TypedDict):
+    id: str
+    company_id: str
+    agent_id: str
+    agent_name: str
+    adapter_type: str
+    adapter_config: dict[str, Any]
+    created_at: Moment
+
+
+class AwaitingShape(TypedDict):
+    """Something that awaits a person."""
+
+    kind: str
+    id: str
+    company_id: str | None
+    title: str
+    agent_id: str | None
+    since: Moment | None
+    cause: str
+
+
+class AdapterShape(TypedDict):
+    type: str
+    summary: str
+    documentation: str | None
+    problem: str | None
+
+
+class ActivityShape(TypedDict):
+    """An event under the names that activity has elsewhere."""
+
+    id: str
+    seq: int
+    company_id: str
+    actor_type: str
+    actor_id: str
+    action: str
+    entity_type: str
+    entity_id: str
+    agent_id: str | None
+    run_id: str | None
+    allowed: bool
+    reason: str
+    details: Any
+    created_at: Moment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from remit.authority import Action
 from remit.clock import Micros
@@ -10,7 +10,7 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import TokenId, TokenKind, UserId, is_id, new_token, token_digest
 from remit.model.text import LONGEST_LABEL, clean_line, clean_name, name_key
 from remit.model.user import Membership, User, UserRole
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Answer, Context, command, query
 from remit.store import agents as agent_statements
 from remit.store import people
@@ -130,7 +130,7 @@ def listing(
 @query("users.me")
 def me(ctx: Context) -> dict[str, Any]:
     """Who the token says the caller is."""
-    return {
+    shown: shapes.CallerShape = {
         "kind": ctx.actor.kind.value,
         "id": ctx.actor.id,
         "name": ctx.actor.name,
@@ -138,6 +138,7 @@ def me(ctx: Context) -> dict[str, Any]:
         "run_id": ctx.actor.run_id,
         "operator": ctx.actor.operator,
     }
+    return cast(dict[str, Any], shown)
 
 
 @command("users.remove")

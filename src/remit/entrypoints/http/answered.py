@@ -61,7 +61,7 @@ _OUTCOME: Final = (
 )
 _KNOWN: Final = (
     *("create_key", "revoke_key", "create_token", "revoke_token", "remove_user"),
-    *("revoke_grant", "revoke_grant_in_company", "add_repo", "add_binding"),
+    *("revoke_grant", "revoke_grant_in_company"),
     *("cancel_question", "cancel_question_in_company", "delete_disapproved_agent"),
     *("cancel_schedule", "cancel_schedule_in_company", "cancel_run", "cancel_job"),
 )
@@ -106,15 +106,26 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "show_run": shapes.RunShape,
     "list_runs": list[shapes.RunShape],
     "list_events": list[shapes.EventShape],
+    "list_activity": list[shapes.ActivityShape],
+    "show_caller": shapes.CallerShape,
+    "show_configuration": shapes.ConfigurationShape,
+    "list_configurations": list[shapes.ConfigurationShape],
+    "list_config_revisions": list[shapes.ConfigRevisionShape],
+    "add_repo": shapes.RepoShape,
+    "list_repos": list[shapes.RepoShape],
+    "add_binding": shapes.BindingShape,
+    "list_bindings": list[shapes.BindingShape],
+    "list_what_needs_you": list[shapes.AwaitingShape],
+    "show_adapter": shapes.AdapterShape,
+    "list_adapters": list[shapes.AdapterShape],
     **dict.fromkeys(_KNOWN, KnownShape),
 }
 #: Lists whose entries have no type of their own yet.
 _LISTS: Final = frozenset(
     {
-        *("list_log", "list_loose_ends", "list_config_revisions", "list_configurations"),
-        *("list_activity", "list_adapters", "list_accounts", "list_bindings", "list_budgets"),
-        *("list_channels", "list_dead_letters", "list_halts", "list_mcp_servers", "list_repos"),
-        *("list_secrets", "list_what_needs_you", "read_run_log", "show_organisation", "show_past"),
+        *("list_log", "list_loose_ends", "list_accounts", "list_budgets", "list_channels"),
+        *("list_dead_letters", "list_halts", "list_mcp_servers", "list_secrets"),
+        *("read_run_log", "show_organisation", "show_past"),
     }
 )
 #: Of what callers may see in part only, or that may be gone by now: the keys that are always there.

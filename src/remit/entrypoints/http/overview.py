@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -18,7 +18,7 @@ from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
 from remit.entrypoints.http.paging import LARGEST, Paged, View
 from remit.entrypoints.mcp.tools import base_size
 from remit.errors import BadInput, RemitError
-from remit.services import companies, configuration, events, overview
+from remit.services import companies, configuration, events, overview, shapes
 from remit.services.identity import Caller
 
 AdapterType = Annotated[str, Path(alias="adapterType", min_length=1, max_length=40)]
@@ -183,19 +183,20 @@ def _adapters() -> list[View]:
 
 
 def _adapter(adapter: Adapter) -> View:
-    return {
+    shown: shapes.AdapterShape = {
         "type": adapter.type,
         "summary": adapter.summary,
         "documentation": reflection.address_of(adapter.type),
         "problem": None,
     }
+    return cast(dict[str, Any], shown)
 
 
 def _activity(event: View, company: str) -> View:
     """An event under the names that activity has elsewhere."""
     kind, _, actor = event["actor"].partition(":")
     entity_type, _, entity_id = event["resource"].partition(":")
-    return {
+    shown: shapes.ActivityShape = {
         "id": event["id"],
         "seq": event["seq"],
         "company_id": company,
@@ -211,3 +212,4 @@ def _activity(event: View, company: str) -> View:
         "details": event["details"],
         "created_at": event["at"],
     }
+    return cast(dict[str, Any], shown)
