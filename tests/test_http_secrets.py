@@ -7,21 +7,30 @@ can be read is read, by everybody, and searched for each secret: as it is, and a
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import re
 import tarfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from remit.clock import SystemClock, to_iso
+from remit.entrypoints.cli.main import cli
 from remit.entrypoints.http.logs import keep_logs
 from remit.services import approvals
 from remit.testing import ScriptedAgent, ToolRefused
-from tests import cli_forks
+from tests.attack_stage import Estate, ended_run, estate
 from tests.http_client import Client, server_sent
+from tests.test_attacks_ids import Operation, operations
+from tests.test_cli_help import commands
 from tests.test_mcp_tools import Site, serving
 
 #: By what they look like.
@@ -92,11 +101,21 @@ class Search:
 @dataclass
 class Planted:
     site: Site
+    #: A company that has one of everything besides.
+    firm: Estate
     board: Client
     agents: list[str]
     approvals: list[str]
+    #: The run of an agent that secrets were planted in.
+    run: str
+    #: What a person wrote to that agent.
+    letter: str
     clients: dict[str, Client]
     log: Path
+
+    @property
+    def company(self) -> str:
+        return self.firm.company
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +127,11 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
 
 def plant(site: Site) -> Planted:
     board = Client(site.url, site.board.token)
-    here = f"/api/companies/{site.company}"
+    firm = estate(site, board, "Planted", "planted")
+    here = f"/api/companies/{firm.company}"
+    asking = {"requireBoardApprovalForNewAgents": True, "requireApprovalForConfigChanges": True}
+    board.must("PATCH", here, asking)
+    ceo = next(one["id"] for one in board.must("GET", f"{here}/agents") if one["name"] == "ceo")
     described = {
         "adapterType": "process",
         "adapterConfig": adapter_config(),
@@ -117,10 +140,8 @@ def plant(site: Site) -> Planted:
         "prompt": PROMPT,
         "capabilities": f"Knows {SHAPES['github']}",
     }
-    direct = board.must(
-        "POST", f"{here}/agents", {"name": "direct", "reportsTo": "ceo", **described}
-    )
-    key = board.must("POST", "/api/agents/ceo/keys")["token"]
+    direct = board.must("POST", f"{here}/agents", {"name": "direct", "reportsTo": ceo, **described})
+    key = board.must("POST", f"/api/agents/{ceo}/keys")["token"]
     worker = board.must("POST", f"{here}/agents", {"name": "worker", "adapterType": "scripted"})
     low = board.must("POST", f"/api/agents/{worker['id']}/keys")["token"]
     board.must("POST", f"{here}/users", {"name": "watcher", "role": "observer"})
@@ -147,13 +168,18 @@ def plant(site: Site) -> Planted:
     chief("PATCH", path, described)
     board("PATCH", path, {"adapterConfig": {**adapter_config(), "color": SHAPES["github"]}})
     board("PATCH", path, {"adapterConfig": {"command": {"password": NAMED["password"]}}})
+    to = {"to": direct["id"], "body": "Please."}
+    letter = board.must("POST", f"{here}/messages", to)["id"]
     clients = {"board": board, "ceo": chief, "worker": Client(site.url, low)}
     clients["watcher"] = Client(site.url, watcher)
     return Planted(
         site,
+        firm,
         board,
         [direct["id"], hired["agent"]["id"], worker["id"]],
         [asked, proposed, wished],
+        ended_run(site, direct["id"]),
+        letter,
         clients,
         site.app.settings.log_folder,
     )
@@ -168,39 +194,65 @@ def test_the_search_finds_what_is_there() -> None:
 
 def test_no_answer_over_http_has_a_secret(planted: Planted) -> None:
     site, search = planted.site, Search()
-    paths = routes(planted)
-    assert len(paths) > 60
+    paths, answered = routes(planted), set()
+    assert len(paths) > 80
     for name, client in planted.clients.items():
-        for path in paths:
+        for operation, path in paths:
             answer = client("GET", path)
             assert answer.status < 500
+            if name == "board" and answer.status < 300:
+                answered.add(operation)
             search(f"{name} GET {path}", answer.body)
             search(f"{name} GET {path}", str(answer.headers))
     search("board page", planted.board("GET", "/").body)
-    assert search.looked_at > 400
+    assert search.looked_at > 600
     assert search.found == []
-    assert site.call(site.board, approvals.listing, company=site.company)
+    # Whoever may see everything saw something at every route.
+    assert {operation for operation, _ in paths} - answered == FOR_AGENTS
+    assert site.call(site.board, approvals.listing, company=planted.company)
 
 
-def routes(planted: Planted) -> list[str]:
-    """Every address that can be read, with every id that there is something to read about."""
-    document = planted.board.must("GET", "/openapi.json")
+#: What only an agent is answered.
+FOR_AGENTS = {"/api/agents/me"}
+
+
+def routes(planted: Planted) -> list[tuple[str, str]]:
+    """Every address that can be read, with the id of each thing that can be read there."""
+    several = {
+        "agents": planted.agents,
+        "approvals": planted.approvals,
+        "outcomes": planted.agents,
+        "runs": [planted.run],
+        "messages": [planted.letter],
+    }
     found = []
-    for template, operations in document["paths"].items():
-        if "get" not in operations or template in ("/metrics", "/health"):
-            continue
-        fixed = template.replace("{companyId}", planted.site.company)
-        fixed = fixed.replace("{adapterType}", "process").replace("{user}", "watcher")
-        fixed = fixed.replace("{name}", "main")
-        ids = planted.approvals if "/approvals/" in fixed else planted.agents
-        found += sorted({fixed.replace("{id}", one) for one in ids})
-    events = planted.board.must("GET", f"/api/companies/{planted.site.company}/events?limit=1000")
-    return [*found, *(f"/api/events/{one['id']}/why" for one in events[:20])]
+    for operation in readable(planted):
+        of = re.search(r"/(\w+)/\{id\}", operation.template)
+        choices = [{}, *({"id": one} for one in (several.get(of[1], []) if of else []))]
+        for chosen in choices:
+            path = operation.path(planted.firm, adapterType="process", **chosen)
+            if path.endswith("/as-of"):
+                path += "?" + urlencode({"at": to_iso(SystemClock().now()), "what": "grants"})
+            found.append((operation.template, path))
+    events = planted.board.must("GET", f"/api/companies/{planted.company}/events?limit=1000")
+    return [
+        *found,
+        *(("/api/events/{id}/why", f"/api/events/{one['id']}/why") for one in events[:20]),
+    ]
+
+
+def readable(planted: Planted) -> list[Operation]:
+    described = operations(planted.board.must("GET", "/openapi.json"))
+    return [
+        one
+        for one in described
+        if one.method == "GET" and one.template not in ("/metrics", "/health")
+    ]
 
 
 def test_answers_to_changes_have_no_secret_either(planted: Planted) -> None:
     search, board = Search(), planted.board
-    here, agent = f"/api/companies/{planted.site.company}", planted.agents[0]
+    here, agent = f"/api/companies/{planted.company}", planted.agents[0]
     described = {"adapterType": "process", "adapterConfig": adapter_config(), "prompt": PROMPT}
     described["metadata"] = metadata()
     changes: list[tuple[str, str, Any]] = [
@@ -229,11 +281,11 @@ def test_answers_to_changes_have_no_secret_either(planted: Planted) -> None:
 
 def test_the_stream_of_events_has_no_secret(planted: Planted) -> None:
     search, board = Search(), planted.board
-    newest = board.must("GET", f"/api/companies/{planted.site.company}/events?limit=1")[0]["seq"]
+    newest = board.must("GET", f"/api/companies/{planted.company}/events?limit=1")[0]["seq"]
     reader = board.as_(board.token)
     stream = reader.open(
         "GET",
-        f"/api/companies/{planted.site.company}/events?after=0",
+        f"/api/companies/{planted.company}/events?after=0",
         headers={"Accept": "text/event-stream"},
     )
     for event in server_sent(stream):
@@ -294,37 +346,145 @@ def test_no_tool_answers_with_a_secret(planted: Planted) -> None:
     assert search.found == []
 
 
+#: Commands that are about an instance, this machine or other files, and show nothing of a company;
+#: and those that do not end.
+NOT_ASKED = {
+    *("up", "serve", "worker", "down", "open", "doctor", "demo", "login", "backup", "restore"),
+    *("simulate", "mcp-stdio", "help", "completion", "version", "event tail", "company import"),
+}
+#: They end or remove something, so they come last.
+ENDING = {
+    *("abort", "terminate", "purge", "remove", "cancel", "revoke", "delete-agent", "reject"),
+    *(
+        "approve",
+        "close",
+        "complete",
+        "accept",
+        "reclaim",
+        "unused",
+        "stop",
+        "undo",
+        "insert-layer",
+    ),
+    *("remove-layer", "seat"),
+}
+#: Arguments that need not be there, and are here.
+OPTIONAL = {"id_", "type_", "text", "resource", "level", "agent"}
+#: What a command takes besides, by its name.
+MORE = {
+    "agent create": ["--adapter", "process", "--config", json.dumps(adapter_config())],
+    "agent hire": ["--adapter", "process", "--config", json.dumps(adapter_config())],
+    "agent purge": ["--yes"],
+    "approval delete-agent": ["--yes"],
+    "grant unused": ["--revoke", "--yes"],
+    "outcome create": ["--parent", "direct"],
+    "outcome delegate": ["--to", "planted-worker"],
+    "outcome update": ["--title", "Other"],
+    "adapter test": ["--config", json.dumps(adapter_config())],
+    "mcp add": ["--command", "true"],
+    "company policy set": ["--governs", "company"],
+    "org seat": ["--user", "watcher"],
+    "top": ["--once"],
+    "company set": ["--messaging", "team"],
+    "notify set": ["--webhook", "https://n.example/in"],
+    "schedule add": ["--cron", "0 9 * * *", "--agent", "direct"],
+    "secret set": ["--env", "X"],
+}
+
+
+def arguments_of(words: str, planted: Planted, folder: Path) -> list[list[str]]:
+    """What a command is asked about: each time with things that are there."""
+    ids, names = planted.firm.ids, planted.firm.names
+    setup = folder / "setup.json"
+    setup.write_text(json.dumps({"company": {"messaging": "team"}}))
+    noun = words.split(" ")[0]
+    if words == "as-of":
+        return [[to_iso(SystemClock().now()), what] for what in ("org", "grants")]
+    about = {
+        "approval": planted.approvals,
+        "approve": planted.approvals[:1],
+        "reject": planted.approvals[1:2],
+        "outcome": [planted.agents[0], ids["own"]],
+        "kb": [ids["file"]],
+        "grant": [ids["grant"]],
+        "run": [planted.run],
+        "job": [ids["job"]],
+        "question": [ids["question"]],
+        "schedule": [ids["schedule"]],
+        "read": [ids["message"]],
+        "reply": [ids["message"]],
+        "why": [planted.agents[0]],
+        "cancel": [ids["sent"]],
+    }.get(noun, [ids["event"]])
+    named = {
+        "agent": ["direct", "hired"],
+        "user": ["watcher"],
+        "account": [ids["account"]],
+        "mcp": [names["server name"]],
+        "secret": [names["secret name"]],
+        "repo": [names["repo name"]],
+        "company": ["Planted"],
+        "org": ["between"],
+    }.get(noun, ["direct"])
+    if words.split(" ")[-1] in ("create", "hire", "add"):
+        named = [words.replace(" ", "-")]
+    fitting = {
+        "id_": about,
+        "name": named,
+        "agent": ["direct"],
+        "agents": ["direct"],
+        "boss": ["ceo"],
+        "changes": [f"metadata={json.dumps(metadata())}", "title=Chief"],
+        "channel": ["webhook"],
+        "event": [ids["change"]],
+        "file": [str(setup)],
+        "folder": [str(folder / "export")],
+        "level": ["read" if noun == "grant" else "standard"],
+        "request": [ids["message"]],
+        "resource": [f"kb_file:{ids['file']}"],
+        "source": [str(setup)],
+        "to": ["agent:direct"],
+        "type_": ["process"],
+        "address": ["/srv/more.git"],
+    }
+    command = dict(commands(cli))[f"remit {words}"]
+    given: list[list[str]] = [[]]
+    for one in command.params:
+        if isinstance(one, click.Argument) and (one.required or one.name in OPTIONAL):
+            values = fitting.get(str(one.name), ["words"])
+            given = [[*before, value] for before in given for value in values]
+    return given
+
+
+@pytest.mark.usefixtures("left_open")
 def test_no_command_prints_a_secret(planted: Planted, tmp_path: Path) -> None:
-    search = Search()
-    commands = [
-        ["agent", "list", "--all"],
-        ["agent", "show", "direct"],
-        ["agent", "permissions", "direct"],
-        *(["approval", "show", one] for one in planted.approvals),
-        ["approval", "list", "--all"],
-        ["event", "list", "--limit", "0"],
-        ["grant", "list"],
-        ["company", "show"],
-        ["org", "tree"],
-        ["outcome", "tree"],
-        ["company", "export", str(tmp_path / "export")],
+    """Every command there is, on things that are there."""
+    search, runner, worked = Search(), CliRunner(), set()
+    environment = {
+        "REMIT_HOME": str(tmp_path),
+        "REMIT_URL": planted.site.url,
+        "REMIT_TOKEN": planted.board.token or "",
+        "REMIT_COMPANY": planted.company,
+    }
+    paths = [
+        path.removeprefix("remit ")
+        for path, command in commands(cli)
+        if not isinstance(command, click.Group)
     ]
-    for command in commands:
-        for more in ([], ["--json"]):
-            if command[1] == "export" and more:
-                continue
-            code, out, err = cli_forks.commands().run(
-                [*command, *more],
-                {
-                    "PATH": "/usr/bin:/bin",
-                    "REMIT_HOME": str(tmp_path),
-                    "REMIT_URL": planted.site.url,
-                    "REMIT_TOKEN": planted.board.token or "",
-                },
-            )
-            assert code == 0, (command, err)
-            search(" ".join(command), out)
-            search(" ".join(command), err)
+    assert set(paths) >= NOT_ASKED
+    asked = [path for path in paths if path not in NOT_ASKED]
+    asked.sort(key=lambda path: path.split(" ")[-1] in ENDING)
+    for path in asked:
+        for given in arguments_of(path, planted, tmp_path):
+            # How things are shown, and as they are.
+            for shape in ([], ["--json"]) if path.split(" ")[-1] not in ENDING else ([],):
+                words = [*path.split(" "), *given, *MORE.get(path, []), *shape]
+                result = runner.invoke(cli, words, env=environment)
+                if result.exit_code == 0:
+                    worked.add(path)
+                search(" ".join(words[:3]), f"{result.output} {result.exception}")
+    assert len(asked) > 120
+    assert len(worked) > 100, sorted(set(asked) - worked)
     written = [one for one in (tmp_path / "export").rglob("*") if one.is_file()]
     assert len(written) > 5
     for file in written:
@@ -332,11 +492,20 @@ def test_no_command_prints_a_secret(planted: Planted, tmp_path: Path) -> None:
     assert search.found == []
 
 
+@pytest.fixture
+def left_open() -> Iterator[None]:
+    """A command leaves its connection to the end of its process, which is ours here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
+
+
 def test_the_export_over_http_has_no_secret(planted: Planted, tmp_path: Path) -> None:
     search = Search()
     document = planted.board.must("GET", "/openapi.json")["paths"]
     (path,) = [one for one in document if one.endswith("/export")]
-    answer = planted.board("GET", path.replace("{companyId}", planted.site.company))
+    answer = planted.board("GET", path.replace("{companyId}", planted.company))
     whole = tmp_path / "export.tar"
     whole.write_bytes(answer.body)
     with tarfile.open(whole) as archive:
@@ -348,19 +517,36 @@ def test_the_export_over_http_has_no_secret(planted: Planted, tmp_path: Path) ->
     assert search.found == []
 
 
-def test_the_log_has_no_secret(planted: Planted) -> None:
-    search = Search()
-    for file in planted.log.rglob("*"):
-        if file.is_file():
-            search(file.name, file.read_bytes())
-    assert search.found == []
+@pytest.mark.requirement("PC-53")
+def test_the_log_has_no_secret(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also when a defect of ours puts whole configurations into an error."""
+
+    def broken(*_: object, **__: object) -> Any:
+        raise RuntimeError(
+            f"cannot use {adapter_config()}\nwith {json.dumps(metadata())}\n{PROMPT}"
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(planted.site.app.gate), "__call__", broken)
+        answer = planted.board("GET", "/api/me")
+    assert answer.status == 500
+    before, after = Search(), Search()
+    before("what was to be written", caplog.text)
+    assert {name for _, name in before.found} == set(NEEDLES)
+    written = "".join(file.read_text() for file in planted.log.rglob("*") if file.is_file())
+    reference = re.search(r"reference (\w{8})", answer.json["error"])
+    assert reference is not None
+    assert reference[1] in written  # it was written, and can be found
+    assert "RuntimeError: cannot use {'command': 'x', " in written
+    after("the log", written)
+    after("the answer", answer.body)
+    assert after.found == []
 
 
 def test_every_route_that_can_be_read_was_read(planted: Planted) -> None:
     """A route that is added later is searched as well, or this fails."""
-    seen = " ".join(routes(planted))
     document = planted.board.must("GET", "/openapi.json")["paths"]
-    for template, operations in document.items():
-        if "get" in operations and template not in ("/metrics", "/health"):
-            pattern = re.sub(r"{\w+}", "[^/ {}]+", template.replace(".", r"\."))
-            assert re.search(pattern, seen), template
+    wanted = {template for template, methods in document.items() if "get" in methods}
+    assert {template for template, _ in routes(planted)} == wanted - {"/metrics", "/health"}

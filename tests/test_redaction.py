@@ -32,6 +32,7 @@ SHAPES = {
     "pem that was cut off": PEM[:70],
     "openssh": PEM.replace("RSA", "OPENSSH"),
     "pgp": "-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQdGBF\n-----END PGP PRIVATE KEY BLOCK-----",
+    "putty": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPrivate-Lines: 1\nAAAAIEx",
     "anthropic": ANTHROPIC,
     "openai": "sk-proj-abcDEF123456ghiJKL789",
     "github": GITHUB,
@@ -58,6 +59,7 @@ githubtoken authToken bearerToken password passwd pwd dbPassword db_pass smtpPas
 auth authorization Authorization proxy-authorization basicAuth oauth cookie cookies Set-Cookie
 credential credentials creds jwt dsn privateKey private_key sshkey signing-key encryptionKey
 accountKey storage_key pin otp totp sessionId session_token pat signature connectionString hmac
+dbpass databasepass userpass adminpass rootpass smtppass ftppass mypass mailpass loginpass
 salt csrfToken mnemonic seed_phrase webhookSecret p4ssw0rd t0ken s3cr3t passwort kennwort
 """
 NAMES = TELLING.split()
@@ -285,6 +287,27 @@ def test_of_a_longer_text_the_rest_stays_readable() -> None:
     )
     assert text_without_secrets("Nothing here.") == ("Nothing here.", False)
     assert text_without_secrets(f"a {base64_of(JWT)} b") == (f"a {REMOVED} b", True)
+
+
+@pytest.mark.requirement("PC-53")
+@pytest.mark.parametrize(
+    ("told", "clean"),
+    [
+        ("cannot use {'env': {'A': 'hunter2'}}!", "cannot use {'env': {'A': HIDDEN}}!"),
+        ('{"a": {"env": {"X": "hunter2"}} broken', '{"a": {"env": {"X": HIDDEN}} broken'),
+        ("Config(env={'A': 'x{hunter2', 'B': 7})", "Config(env={'A': HIDDEN, 'B': HIDDEN})"),
+        ("'env': {'PATH': '/usr/bin', 'X': 'hunter2'}", "'env': {'PATH': '/usr/bin', 'X': HIDDEN}"),
+        ("'env': {'X': {'value': 'hunter2'}} on", "'env': {HIDDEN} on"),
+        ("'env': {'X': 'hunter2 and no end", "'env': {HIDDEN"),
+        ("'env': {} and env = {}", "'env': {} and env = {}"),
+        ("'other': {'X': 'hunter'}", "'other': {'X': 'hunter'}"),
+    ],
+)
+def test_an_environment_that_a_text_tells_of_has_no_values(told: str, clean: str) -> None:
+    """As an error does, or a line of a log."""
+    clean = clean.replace("HIDDEN", REMOVED)
+    assert text_without_secrets(told)[0] == clean
+    assert text_without_secrets(clean)[0] == clean
 
 
 def test_the_document_itself_is_left_alone() -> None:

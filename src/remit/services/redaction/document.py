@@ -47,6 +47,15 @@ _LONG_FLAG = re.compile(r"--[a-z]{2,20}(?:-[a-z]{1,20}){0,3}")
 _VARIABLE_FLAGS = frozenset({"-e", "--env", "--build-arg"})
 _HEADER_FLAGS = frozenset({"-H", "--header"})
 _USER_FLAGS = frozenset({"-u", "--user", "--proxy-user"})
+# 'name': { or name={, inside something that is not JSON as a whole
+_OBJECT = re.compile(
+    r"(?:[\"']([^\"'\\\n]{1,80})[\"']\s{0,4}:|(?<![\w-])([A-Za-z_][\w.-]{0,63})=)\s{0,4}\{"
+)
+# what follows, up to the end of the object; or of the text, if a quotation has no end
+_INSIDE = re.compile(
+    r"(?:[^{}\"']++|\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|\{[^{}]*+\})*+(?:[\"'].*\Z)?",
+    re.DOTALL,
+)
 _TOLD_BY_FIRST = re.compile(
     r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z][a-z]+(?:-[A-Z][a-z]+)+|(?i:authorization)"
 )
@@ -66,7 +75,7 @@ def text_without_secrets(prose: str) -> tuple[str, bool]:
 
     Also if that was long ago: what came from an export gives the same export again.
     """
-    clean = text.cut_words(text.cut(prose), _is_secret)
+    clean = text.cut_words(_cut(prose), _is_secret)
     return clean, REMOVED in clean
 
 
@@ -81,7 +90,34 @@ def _is_secret(candidate: str) -> bool:
         return True
     if inner is not None:
         return bool(without_secrets(inner)[1])
-    return text.cut(candidate) != candidate
+    return _cut(candidate) != candidate
+
+
+def _cut(prose: str) -> str:
+    """Also out of an environment that a text tells of, as in `'env': {'NAME': 'value'}`."""
+    cut = text.cut(prose)
+    if "{" not in cut:
+        return cut
+    pieces, seen = [], 0
+    for found in _OBJECT.finditer(cut):
+        if found.start() < seen or says(found[1] or found[2]) is not Says.ENVIRONMENT:
+            continue
+        if (inside := _INSIDE.match(cut, found.end())) is not None:
+            pieces += [cut[seen : found.end()], _without_values(inside[0])]
+            seen = inside.end()
+    return "".join([*pieces, cut[seen:]])
+
+
+def _without_values(inside: str) -> str:
+    if text.PAIR.sub("", inside).strip(" \t\r\n,"):
+        return REMOVED  # something else stands in it, or its end is missing
+    return text.PAIR.sub(_unless_open, inside)
+
+
+def _unless_open(found: re.Match[str]) -> str:
+    value = found[2].strip("\"'")
+    stays = not value or _Walk().value(value, "", _variable(found[1]), 0) == value
+    return found[0] if stays else text.in_place(found, 2)
 
 
 class _Walk:

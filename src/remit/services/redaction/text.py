@@ -22,7 +22,7 @@ _FLAGGED = re.compile(rf"(?<!\S)(--?[A-Za-z][\w-]{{1,63}})[ \t]{{1,4}}(?!-){_VAL
 # -u name:password
 _USER = re.compile(r"(?<!\S)(-u|--user|--proxy-user)[ \t=]{1,4}([^\s:]{1,256}:\S{1,1024})")
 # "name": "value", inside something that is not JSON as a whole
-_QUOTED = re.compile(
+PAIR = re.compile(
     r"[\"']([^\"'\\\n]{1,80})[\"']\s{0,4}:\s{0,4}"
     r"(\"(?:[^\"\\\n]|\\.){0,4096}\"|'(?:[^'\\\n]|\\.){0,4096}'|[^\s,}\]\"']{1,4096})"
 )
@@ -64,13 +64,13 @@ def cut(text: str) -> str:
     if "=" in text:
         text = _ASSIGNED.sub(_unless_harmless, text)
     if ":" in text or "=" in text:
-        text = _QUOTED.sub(_unless_harmless, text)
+        text = PAIR.sub(_unless_harmless, text)
         text = _LINE.sub(_unless_harmless, text)
         text = _HEADER.sub(_unless_prose, text)
         text = _QUOTED_HEADER.sub(_unless_prose, text)
     if "-" in text:
         text = _FLAGGED.sub(_unless_harmless, text)
-        text = _USER.sub(lambda found: _in_place(found, 2), text)
+        text = _USER.sub(lambda found: in_place(found, 2), text)
     return text
 
 
@@ -133,7 +133,7 @@ def _unless_harmless(found: re.Match[str]) -> str:
         return found[0]
     if kind is not Says.SECRET and fits(kind, value):
         return found[0]
-    return _in_place(found, 2)
+    return in_place(found, 2)
 
 
 def _unless_prose(found: re.Match[str]) -> str:
@@ -144,10 +144,10 @@ def _unless_prose(found: re.Match[str]) -> str:
         return found[0]
     if not words or _PLACE.fullmatch(words[-1]):
         return found[0]
-    return _in_place(found, 2)
+    return in_place(found, 2)
 
 
-def _in_place(found: re.Match[str], group: int) -> str:
+def in_place(found: re.Match[str], group: int) -> str:
     whole, start = found[0], found.start()
     return whole[: found.start(group) - start] + REMOVED + whole[found.end(group) - start :]
 
