@@ -20,7 +20,7 @@ from remit.services.command import Verb
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems
-from tests.working import processes_with, program, statuses, with_worker
+from tests.working import looked_again, processes_with, program, statuses, with_worker
 
 LEVELS = 5
 SLOTS = LEVELS + 2
@@ -101,14 +101,14 @@ def test_those_below_a_stopped_boss_go_on_and_what_they_write_waits_for_it(
         await company.app.library.send(
             first.caller, to=f"agent:{chain.boss.id}", body="Done?", subject="waiting"
         )
-        await asyncio.sleep(1)
+        await looked_again(worker)
         for member in chain.below:
             assert before[member.name] in processes_with(chain.marks[member.name])
             assert statuses(company, member) == ["running"]
             chain.let_go(member)
         await until(lambda: worker.busy == 0)
         # It is kept from starting, with mail and all.
-        await asyncio.sleep(0.5)
+        await looked_again(worker)
         assert statuses(company, chain.boss) == ["cancelled"]
         chain.let_go(chain.boss)
         await chain.call(company.ceo.caller, agents.start, agent=chain.boss.id)
@@ -141,7 +141,7 @@ def test_control_reaches_all_five_levels_and_one_at_a_time(company: Company) -> 
         for member in chain.below:
             chain.let_go(member)
             await company.app.library.send(company.board, to=f"agent:{member.id}", body="Go on.")
-        await asyncio.sleep(0.5)
+        await looked_again(worker)
         assert worker.busy == 1  # who is stopped is not started by its mail
         for member in chain.below:
             await chain.call(chain.boss.caller, agents.start, agent=member.id)

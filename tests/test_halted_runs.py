@@ -16,7 +16,15 @@ from tests import background
 from tests.company import Company, Member
 from tests.mailing import send
 from tests.worker_process import beside
-from tests.working import at_work, eventually, listed, processes_with, program, with_worker
+from tests.working import (
+    at_work,
+    eventually,
+    listed,
+    looked_again,
+    processes_with,
+    program,
+    with_worker,
+)
 
 pytestmark = pytest.mark.requirement("FX-13")
 #: How long it may take until no program of a stopped agent is left.
@@ -78,7 +86,7 @@ def test_a_stop_with_50_live_runs_ends_all_of_them_and_loses_nothing(small: Comp
         assert halt["runs_ended"] == 50
         assert await until(lambda: not processes_with(mark)) < PROMPT * 3
         await until(lambda: worker.busy == 0)
-        await asyncio.sleep(1.5)  # long enough for a worker to look again
+        await looked_again(worker)
         assert (running(small), worker.busy) == (0, 0)
 
     with_worker(small, story, slots=50)
@@ -116,7 +124,7 @@ def test_a_job_under_way_ends_and_is_done_after_the_go(small: Company, tmp_path:
         halt = await small.app.gate(small.board, halts.stop, agent=dev.id)
         assert halt["jobs_put_back"] == 1
         assert await until(lambda: not processes_with(mark)) < PROMPT
-        await asyncio.sleep(0.3)
+        await looked_again(carrier)
         assert carrier.busy == 0
         assert background.statuses(small) == ["queued"]
         await small.app.gate(small.board, halts.go, agent=dev.id)

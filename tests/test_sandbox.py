@@ -25,6 +25,7 @@ from remit.runtime.landlock import kind as landlock
 from remit.runtime.processes import ChildProcess
 from remit.runtime.programs import parts_of
 from tests.sandbox_attempts import attempts
+from tests.working import processes_with
 
 DRIVER = Path(__file__).with_name("sandbox_driver.py")
 ATTEMPTS = Path(__file__).with_name("sandbox_attempts.py")
@@ -362,17 +363,14 @@ def test_the_filter_is_known_for_the_usual_machines() -> None:
 STUBBORN = """
 trap '' TERM HUP INT
 setsid sh -c 'trap "" TERM HUP
-while :; do date >beat; sleep 0.05; done' </dev/null >/dev/null 2>&1 &
+while :; do date >beat; sleep 0.05; done' "$0" </dev/null >/dev/null 2>&1 &
 while :; do sleep 0.05; done
 """
 
 
-def beats(workspace: Path) -> bool:
-    """Whether somebody still writes into the workspace."""
-    beat = workspace / "beat"
-    before = beat.stat().st_mtime_ns if beat.exists() else 0
-    time.sleep(0.4)
-    return beat.exists() and beat.stat().st_mtime_ns != before
+def at_it(place: Place) -> list[int]:
+    """Who is still there of those that were told which workspace is theirs."""
+    return processes_with(str(place.workspace))
 
 
 def until(condition: object, seconds: float = 10) -> None:
@@ -386,7 +384,7 @@ def until(condition: object, seconds: float = 10) -> None:
 def test_children_that_left_their_session_end_with_the_run(place: Place) -> None:
     async def story() -> None:
         child = await ChildProcess.begin(
-            place.command("sh", "-c", STUBBORN),
+            place.command("sh", "-c", STUBBORN, str(place.workspace)),
             env={"PATH": "/usr/bin:/bin"},
             cwd=place.workspace,
             stdin=b"",
@@ -397,7 +395,7 @@ def test_children_that_left_their_session_end_with_the_run(place: Place) -> None
         await child.end()
 
     asyncio.run(story())
-    assert not beats(place.workspace)
+    assert at_it(place) == []
 
 
 def test_everything_ends_when_the_worker_is_killed(place: Place) -> None:
@@ -407,15 +405,15 @@ def test_everything_ends_when_the_worker_is_killed(place: Place) -> None:
             "-c",
             "import subprocess, sys; subprocess.run(sys.argv[1:], env={'PATH': '/usr/bin:/bin'})",
             # The filter is the worker's own; here another process stands for the worker.
-            *place.command("sh", "-c", STUBBORN),
+            *place.command("sh", "-c", STUBBORN, str(place.workspace)),
         ],
         cwd=place.workspace,
         start_new_session=True,
     )
     try:
         until((place.workspace / "beat").exists)
-        assert beats(place.workspace)
+        assert len(at_it(place)) >= 3
     finally:
         worker.kill()
         worker.wait()
-    until(lambda: not beats(place.workspace))
+    until(lambda: not at_it(place))

@@ -35,7 +35,7 @@ def test_an_agent_without_a_model_says_so_once_to_each_letter_of_a_person(tmp_pa
             await at.send("Go.", to="agent:other")
             runs = await at.over(4)
             assert {run["status"] for run in runs} == {"completed"}
-            await asyncio.sleep(0.5)
+            await at.rest()
             assert len(await at.runs()) == len(runs)
             assert len(await answers(at)) == 2
 

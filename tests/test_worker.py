@@ -26,6 +26,7 @@ from tests.working import (
     is_awake,
     listed,
     log_of,
+    looked_again,
     over,
     processes_with,
     program,
@@ -84,8 +85,14 @@ def test_mail_starts_a_program_and_everything_of_its_run_ends_with_it(company: C
 
 def test_a_program_that_does_nothing_is_not_run_at_full_speed(company: Company) -> None:
     dev = program(company, "dev", "exit 0", perpetual=False)
-    at_work(company, over(company, dev))
-    time.sleep(0.3)
+
+    async def story(worker: Worker) -> None:
+        while not await asyncio.to_thread(over(company, dev)):
+            await looked_again(worker)
+        for _ in range(3):
+            await looked_again(worker)
+
+    with_worker(company, story)
     assert statuses(company, dev) == ["completed"]
     assert why_idle(company, dev) == "reviewing_at"
 

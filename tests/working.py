@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from remit.clock import DAY, HOUR, Micros
 from remit.model.grant import FULL_ACCESS
+from remit.runtime.jobs import Jobs
 from remit.runtime.worker import Worker
 from remit.services import claiming, grants, idleness, runs
 from remit.services.identity import Caller, as_system
@@ -156,6 +157,14 @@ def with_worker(
             await worker.stop()
 
     company.wait(work())
+
+
+async def looked_again(worker: Worker | Jobs) -> None:
+    """Until it has looked for something to do, from the beginning of a round to its end."""
+    for _ in range(2):  # the first begins the round, the second the one after it
+        worker._woken.set()
+        while worker._woken.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 def statuses(company: Company, member: Member) -> list[str]:
