@@ -22,6 +22,7 @@ from tests.selection import (  # noqa: F401  hooks
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_ignore_collect,
+    pytest_terminal_summary,
     pytest_xdist_make_scheduler,
 )
 from tests.templates import lay_tables

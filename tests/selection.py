@@ -8,6 +8,9 @@ agent's program, PostgreSQL or processes of its own; it is for between two edits
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -101,6 +104,10 @@ def histories(few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=more)])
 
 
+#: How many cases of each test this run leaves out.
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+GUARANTEES = Path(__file__).parent.parent / "docs" / "guarantees.md"
+
 #: Tests whose run on PostgreSQL is the campaign's.
 REPEATED = Path(__file__).parent / "repeated_on_postgresql.txt"
 
@@ -135,9 +142,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted, left_out = [], []
     for item in items:
         (wanted if _is_wanted(config, item) else left_out).append(item)
+    config.stash[LEFT_OUT] = Counter(case_of(item.nodeid) for item in left_out)
     config.hook.pytest_deselected(items=left_out)
     # Files go to the workers in this order: a slow one that began last would keep all waiting.
     items[:] = sorted(wanted, key=_when)
+
+
+def case_of(nodeid: str) -> str:
+    return nodeid.partition("[")[0]
+
+
+def not_tried(skipped: Iterable[str]) -> int:
+    """How many cases that the guarantees count were skipped."""
+    counted = set(re.findall(r"tests/\w+\.py::\w+", GUARANTEES.read_text()))
+    return sum(case_of(nodeid) in counted for nodeid in skipped)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was skipped was not tried, whatever a document says."""
+    count = not_tried(one.nodeid for one in terminalreporter.stats.get("skipped", ()))
+    if count:
+        terminalreporter.write_line(
+            f"NOT TRIED HERE: {count} of the cases that docs/guarantees.md counts, for the reasons "
+            "above.",
+            yellow=True,
+        )
 
 
 def _when(item: pytest.Item) -> int:
