@@ -1,9 +1,12 @@
 """Approvals: who asks, who decides, what becomes of it, and that it stays so."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import remit
 from remit.clock import DAY, SECOND, to_iso
 from remit.errors import BadInput, Conflict
 from remit.services import agents, approvals, configuration, events, reorganise
@@ -78,6 +81,22 @@ def test_every_edge_of_the_table_is_walked_or_refused(company: Company) -> None:
             else:
                 company.call(company.board, verb, approval=made["id"])
                 assert seen(company, made)["status"] == wanted
+
+
+@pytest.mark.requirement("PC-32")
+def test_one_service_alone_moves_an_approval() -> None:
+    source = Path(remit.__file__).parent
+    texts = {path.relative_to(source).as_posix(): path.read_text() for path in source.rglob("*.py")}
+    moves = {name for name, text in texts.items() if "MOVE_APPROVAL" in text}
+    assert moves == {"store/governance.py", "services/approval_engine.py"}
+    changes = {name for name, text in texts.items() if "update(approvals)" in text}
+    assert changes == {"store/governance.py"}
+    # No other statement has a say in it.
+    statements = texts["store/governance.py"].split("\n)\n")
+    (moving,) = [one for one in statements if re.search(r"update\(approvals\)[^$]*\bstatus=", one)]
+    assert "MOVE_APPROVAL = " in moving
+    tables = {name for name, text in texts.items() if re.search(r"(?i)update approvals", text)}
+    assert {name for name in tables if "/migrations/" not in name} == set()
 
 
 @pytest.mark.requirement("PC-26")

@@ -7,10 +7,11 @@ import pytest
 from remit.clock import DAY, HOUR, from_iso, to_iso
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
 from remit.model.grant import ACTIONS, ResourceKind
-from remit.services import agents, events, files, grants, outcomes
+from remit.services import agents, capability_requests, events, files, grants, outcomes
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member
+from tests.mailing import look, unread
 
 
 @pytest.fixture
@@ -200,11 +201,23 @@ def test_a_missing_capability_flows_down_step_by_step_each_in_its_own_scope(
         company.read(worker.caller, file["id"])
     assert "boss" in refusal.value.step
     assert file["id"] in refusal.value.step
-    assert refused(company, lead.caller, worker, file, level="read") == "not_held"
-    assert refused(company, company.ceo.caller, lead, file, level="read") == "not_held"
-    top = company.give(company.board, company.ceo, file, "write")
-    middle = company.give(company.ceo.caller, lead, file, "read")
-    low = company.give(lead.caller, worker, file, "read")
+    wish = {"resource": f"kb_file:{file['id']}", "level": "read", "why": "I need it."}
+    above = ((worker, lead), (lead, company.ceo))
+    asked = []
+    for who, boss in above:
+        asked.append(company.call(who.caller, capability_requests.request_capability, **wish))
+        assert [one["id"] for one in look(company, boss)] == [asked[-1]["id"]]
+        # Who does not hold it cannot give it, and asks further up.
+        with pytest.raises(Refused) as not_held:
+            company.call(boss.caller, capability_requests.grant_request, request=asked[-1]["id"])
+        assert not_held.value.reason == "not_held"
+    last = company.call(company.ceo.caller, capability_requests.request_capability, **wish)
+    assert [one["id"] for one in unread(company, company.board)] == [last["id"]]
+    givers = (company.board, company.ceo.caller, lead.caller)
+    top, middle, low = (
+        company.call(caller, capability_requests.grant_request, request=one["id"])
+        for caller, one in zip(givers, (last, *reversed(asked)), strict=True)
+    )
     assert level(company, worker, file) == "read"
     assert [g["parent_id"] for g in (top, middle, low)] == [None, top["id"], middle["id"]]
     assert [g["scope"] for g in (top, middle, low)] == [company.ceo.id, lead.id, worker.id]

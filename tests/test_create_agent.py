@@ -99,6 +99,10 @@ def test_what_is_not_said_has_its_default(company: Company) -> None:
         "autoReply": True,
         "nextAgent": "human",
     }
+    # It is in the record as whoever else is created.
+    direct = company.agent("direct")
+    assert recorded(company, made["id"]) == recorded(company, direct.id)
+    assert "agent.create" in recorded(company, direct.id)
     silent = approve(company, asked(company, name="silent", auto_reply=False, next_agent="scout"))
     config = company.call(company.board, configuration.show, agent=silent["result"]["agent"]["id"])
     assert config["runtime_config"] == {
@@ -281,7 +285,7 @@ def test_whom_the_board_denies_it_is_refused_without_asking(company: Company) ->
     assert count(company, "approvals") == before
 
 
-@pytest.mark.requirement("AW-01", "AW-10", "PC-12")
+@pytest.mark.requirement("AW-01", "AW-10", "HH-13", "PC-12")
 def test_who_may_not_create_agents_asks_and_waits_with_at_most_three(
     company: Company, clock: VirtualClock
 ) -> None:
@@ -313,6 +317,14 @@ def test_who_may_not_create_agents_asks_and_waits_with_at_most_three(
     asked_by(company, lead, "later")
     for number in range(5):
         asked(company, name=f"helper-{number}")
+
+
+def recorded(company: Company, agent: str) -> list[str]:
+    """What happened to an agent, the oldest first."""
+    found = company.sql(
+        "SELECT action FROM events WHERE resource = ? ORDER BY seq", f"agent:{agent}"
+    )
+    return [action for (action,) in found]
 
 
 def asked_by(company: Company, member: Member, name: str) -> Answer:

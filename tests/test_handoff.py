@@ -65,9 +65,9 @@ def test_whoever_may_not_be_written_to_gets_nothing_and_the_run_ends_all_the_sam
         speak(company, dev, words)
     assert look(company, stranger) == []
     assert [event["details"]["to"] for event in undelivered(company)] == [
-        "agent:stranger",
         "agent:nobody",
-    ] or len(undelivered(company)) == 2
+        "agent:stranger",
+    ]  # the newest first
 
 
 def test_words_without_a_mention_answer_people_and_agents_only_where_that_is_wanted(

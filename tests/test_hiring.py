@@ -592,7 +592,20 @@ def test_permissions_and_levels_come_with_a_hire_from_those_who_set_them(
     approve(company, made["approval"])
     shown_agent = company.call(company.board, agents.show, agent="second")
     assert shown_agent["permissions"] == {"canCreateAgents": True}
-    trusted = hire(company, company.board, "trusted", reports_to="ceo", level="boss")
+    config = {
+        "model": "claude-opus-4-5",
+        "reasoningEffort": "xhigh",
+        "sessionPolicy": {"idleTime": "2h", "maxContextTokens": 150_000},
+    }
+    trusted = hire(
+        company,
+        company.board,
+        "trusted",
+        reports_to="ceo",
+        level="boss",
+        adapter_type="claude",
+        adapter_config=config,
+    )
     assert count(company, "grants", "holder_id = ?", trusted["agent"]["id"]) == 0
     # No agent gives a level, not even by deciding about it.
     empower(company, company.ceo)
@@ -608,6 +621,14 @@ def test_permissions_and_levels_come_with_a_hire_from_those_who_set_them(
     approve(company, trusted["approval"])
     shown_agent = company.call(company.board, agents.show, agent="trusted")
     assert shown_agent["permission_level"] == "boss"
+    kept = company.call(company.board, configuration.show, agent="trusted")
+    assert (kept["adapter_type"], kept["adapter_config"]) == ("claude", config)
+    later = {"model": None, "reasoningEffort": None, "sessionPolicy": {"idleTime": "1h"}}
+    company.call(
+        company.board, configuration.change, agent="trusted", changes={"adapterConfig": later}
+    )
+    kept = company.call(company.board, configuration.show, agent="trusted")
+    assert kept["adapter_config"] == later
     assert count(company, "grants", "holder_id = ?", trusted["agent"]["id"]) == 2
 
 

@@ -233,7 +233,7 @@ def test_hires_are_for_the_board_and_for_who_may(world: World) -> None:
     assert (elsewhere.status, elsewhere.code) == (403, "not_below_you")
 
 
-@pytest.mark.requirement("PC-38", "PC-39", "AW-15")
+@pytest.mark.requirement("PC-38", "PC-39", "AW-15", "AW-28")
 def test_the_board_creates_directly_and_agents_do_not(world: World) -> None:
     body = {"name": "direct", "adapterType": "scripted", "permissions": {"canCreateAgents": True}}
     made = world.board("POST", f"/companies/{world.company}/agents", body)

@@ -46,6 +46,7 @@ def kill(pid: int) -> None:
     eventually(lambda: not alive(pid))
 
 
+@pytest.mark.requirement("HH-44")
 def test_a_job_goes_on_after_the_instance_was_killed_and_nothing_is_left(
     stage: Stage, database_url: str, tmp_path: Path
 ) -> None:

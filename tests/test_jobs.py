@@ -104,7 +104,7 @@ def forbid(company: Company, member: Member, mode: str) -> None:
 # ── asked for and answered ──────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("HB-40", "HB-41", "HB-47", "HB-51", "HH-43")
+@pytest.mark.requirement("HB-40", "HB-41", "HB-47", "HB-51", "HH-43", "HH-44")
 def test_mail_to_the_background_is_accepted_at_once_and_answered_in_reply(
     company: Company,
 ) -> None:
@@ -173,7 +173,7 @@ def test_an_attachment_that_needs_approval_is_read_once_it_was_given(small: Comp
     assert only_answer(small, dev) == "secret"
 
 
-@pytest.mark.requirement("HB-43", "HB-44")
+@pytest.mark.requirement("HB-43", "HB-44", "HH-44")
 def test_a_job_is_told_its_text_and_nothing_of_remit(
     small: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +198,7 @@ def test_a_job_is_told_its_text_and_nothing_of_remit(
     assert small.sql("SELECT count(*) FROM runs") == [(0,)]
 
 
-@pytest.mark.requirement("HB-45")
+@pytest.mark.requirement("HB-45", "HB-19")
 def test_a_job_is_held_by_the_sandbox_of_its_sender(small: Company, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     script = f"touch {outside} 2>&1; ls {small.home} 2>&1 | tr '\\n' ' '"

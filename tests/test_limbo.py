@@ -9,6 +9,7 @@ import pytest
 
 from remit.errors import Conflict, Unauthenticated
 from remit.ids import TokenKind, new_token, token_digest
+from remit.model.agent import TRANSITIONS, AgentStatus
 from remit.services import (
     agents,
     approvals,
@@ -73,6 +74,11 @@ def world(database_url: str, tmp_path: Path) -> Iterator[World]:
 @pytest.mark.requirement("PC-14", "PC-15", "PC-35", "PC-36", "PC-28")
 def test_it_is_a_real_agent_that_everybody_sees(world: World) -> None:
     company = world.company
+    working = {"idle", "running", "paused", "error", "terminated"}
+    assert set(AgentStatus) == {*working, "pending_approval"}
+    # It becomes one that works, or none; nobody else comes to it.
+    assert TRANSITIONS[AgentStatus.PENDING_APPROVAL] == {AgentStatus.IDLE, AgentStatus.TERMINATED}
+    assert not any(AgentStatus.PENDING_APPROVAL in to for to in TRANSITIONS.values())
     shown = company.call(company.ceo.caller, agents.show, agent="limbo")
     assert (shown["status"], shown["reports_to"]) == ("pending_approval", company.ceo.id)
     listed = company.call(company.board, agents.listing, company=company.id)
@@ -100,6 +106,10 @@ def test_no_run_is_started(world: World) -> None:
 def test_it_is_not_woken(world: World) -> None:
     for caller in (world.company.board, world.company.ceo.caller):
         assert world.door(caller, agents.wake, agent=world.id) == "conflict"
+        # Before any mail is thought of, which would not reach it either.
+        with pytest.raises(Conflict, match="limbo is pending approval") as refused:
+            world.company.call(caller, agents.wake, agent=world.id)
+        assert refused.value.step == "It can be woken once it works again."
 
 
 @pytest.mark.requirement("PC-16")

@@ -23,6 +23,7 @@ from remit.runtime.runs import LiveRun, begin
 from remit.services import agents, approvals, claiming, companies, grants, halts, permissions, users
 from remit.services.identity import Caller, as_system
 from remit.testing import ScriptedAgent, ToolRefused
+from tests import http_client
 from tests.test_mcp_tools import MODES, Site, serving
 
 HIRING = {"hire_agent"}
@@ -423,9 +424,20 @@ def test_aliases_stand_in_for_names_that_are_missing(
 
 @pytest.mark.requirement("AW-06")
 def test_other_tools_know_no_such_aliases(firm: Firm) -> None:
-    with pytest.raises(ToolRefused) as wrong:
-        firm.call(firm.ceo, "hire_agent", name="x", **{"next agent": "worker"})
-    assert wrong.value.code == "invalid"
+    with firm.agent(firm.ceo) as agent:
+        listed = agent._request("tools/list", {})["tools"]
+        others = {tool["name"]: tool["inputSchema"] for tool in listed}
+        known = others.pop("create_agent")["properties"]
+        assert len(others) > 30
+        for name, schema in others.items():
+            assert set(schema["properties"]).isdisjoint({*creation_tool.ALIASES, *known} - SHARED)
+            with pytest.raises(ToolRefused) as wrong:
+                agent.call(name, **dict.fromkeys(creation_tool.ALIASES, "worker"))
+            assert wrong.value.code == "invalid"
+
+
+#: What other tools call by the same name, and mean by it what they always did.
+SHARED = {"name", "role", "idempotency_key"}
 
 
 @pytest.mark.requirement("AW-09", "AW-11", "AW-13", "AW-14", "AW-25", "AW-27", "AW-28", "AW-29")
@@ -490,7 +502,26 @@ def test_there_is_no_way_around_the_gate(firm: Firm) -> None:
     for arguments in ({}, {"idempotency_key": "k"}, {"autoReply": True}, {"role": "r"}):
         asked = firm.call(firm.ceo, "create_agent", name="sneaky", **arguments)
         assert (asked["status"], asked["agentId"]) == ("pending_approval", None)
+    properly = firm.approvals()
+    said = {"jsonrpc": "2.0", "method": "tools/call"}
+    wish = {"name": "sneaky", "role": "r"}
+    client = http_client.Client(site.url, firm.ceo.token)
+    batch = [
+        {**said, "id": number, "params": {"name": "create_agent", "arguments": wish}}
+        for number in (1, 2)
+    ]
+    # Whoever puts several into one request is told that this is not done; and what asks for no
+    # answer is none of the calls that there are.
+    without = {key: value for key, value in batch[0].items() if key != "id"}
+    for body in (batch, [], {**batch[0], "id": [1]}, {**batch[0], "id": None}, without):
+        answer = client("POST", "/mcp", body, headers={"Accept": "application/json"})
+        assert 400 <= answer.status < 500 or (answer.status == 202 and body not in (batch, []))
+    others = ("createAgent", "Create_Agent", "create-agent", "create_agent ", "agents.create")
+    for name in (*others, "mcp__remit__create_agent", "remit.create_agent", "agent_create"):
+        with firm.agent(firm.ceo) as agent, pytest.raises((ToolRefused, ConnectionError)):
+            agent.call(name, **wish)
     assert "sneaky" not in firm.names()
+    assert firm.approvals() == properly  # and nobody was even asked
 
 
 @pytest.mark.requirement("AW-21", "AW-22", "AW-23")

@@ -20,6 +20,12 @@ def show(company: Company, agent: Member) -> dict[str, Any]:
     return company.call(company.board, agents.show, agent=agent.id)
 
 
+def status_of(company: Company, agent: str) -> tuple[str, str]:
+    """Of a mandate, and of the agent whose it is."""
+    who = company.call(company.board, agents.show, agent=agent)
+    return shown(company, agent)["status"], who["status"]
+
+
 # ── the beginning ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -435,6 +441,9 @@ def test_the_boss_of_an_agent_may_be_a_person_or_a_program(company: Company) -> 
             outcome=work(company, boss.caller, boss.id),
             hire={"name": f"report-{number}", "adapter_type": "human"},
         )
+        assert report["agent"]["reports_to"] == boss.id
         company.call(boss.caller, outcomes.complete, outcome=report["agent"]["id"])
+        assert status_of(company, report["agent"]["id"]) == ("completed", "terminated")
     person = company.agent("root-of-a-person", None)
     company.call(company.board, outcomes.complete, outcome=person.id)
+    assert status_of(company, person.id) == ("completed", "terminated")

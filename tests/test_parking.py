@@ -50,7 +50,7 @@ def send(company: Company, caller: Caller, body: str = "Hello", **more: Any) -> 
 # ── messages ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("AG-121", "BX-10")
+@pytest.mark.requirement("AG-121", "BX-10", "AW-28")
 def test_a_message_is_sent_when_it_is_approved_once_and_as_it_was_written(
     company: Company, lead: Member
 ) -> None:

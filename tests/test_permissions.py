@@ -1,12 +1,15 @@
 """Who may create agents, who says so, and the four levels that bundle such rights."""
 
+from sqlite3 import IntegrityError
 from typing import Any
 
 import pytest
+from psycopg import IntegrityError as ServerIntegrityError
 
 from remit.clock import SystemClock
 from remit.errors import BadInput, Refused
 from remit.services import agents, approvals, configuration, grants, hiring, permissions
+from remit.store.tables.organisation import agents as agents_table
 from tests.company import Company, Member
 from tests.governance import ask, empower, hire
 from tests.organisation import refusal
@@ -43,6 +46,11 @@ def test_by_default_the_ceo_may_create_agents_and_nobody_else(company: Company) 
     lead = company.agent("lead")
     below = company.agent("below", "lead", role="ceo")
     assert company.sql("SELECT DISTINCT permissions FROM agents") == [("{}",)]
+    assert agents_table.c.permissions.server_default is not None
+    with pytest.raises(
+        (IntegrityError, ServerIntegrityError)
+    ):  # the database itself takes no agent without
+        company.sql("UPDATE agents SET permissions = NULL")
     shown = company.call(company.board, agents.listing, company=company.id)
     told = {one["name"]: one["permissions"]["canCreateAgents"] for one in shown}
     assert told == {"ceo": True, "lead": False, "below": False}

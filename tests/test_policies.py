@@ -362,7 +362,7 @@ PEOPLE: dict[str, Callable[[Firm], tuple[Any, dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.requirement("HB-10", "PC-10")
+@pytest.mark.requirement("HB-10", "PC-10", "HB-19")
 @pytest.mark.parametrize("what", PEOPLE)
 @pytest.mark.parametrize("reach", ["below", "company"])
 def test_what_only_people_do_is_refused_to_a_boss(small: Company, what: str, reach: str) -> None:

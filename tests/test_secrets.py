@@ -326,6 +326,7 @@ class Broken:
 # ── values that the instance keeps ──────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("AG-65")
 def test_a_value_that_is_given_is_kept_in_a_file_that_nobody_else_reads(here: Company) -> None:
     place = Path(here.wait(here.app.vault.keep(here.id, f"{VALUE}\n")))
     assert place.parent == here.app.settings.home / "secrets" / here.id

@@ -14,12 +14,15 @@ from remit.services import (
     outcomes,
     questions,
     schedules,
+    submitting,
     users,
     waiting,
 )
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
+from tests.budgeting import set_budget, spend
 from tests.company import Company, Member
+from tests.governance import ask, reject
 from tests.mailing import ack, end, look, send, take, unread
 from tests.organisation import refusal, work
 
@@ -43,7 +46,8 @@ def fail(company: Company, member: Member, times: int = 1) -> None:
 def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
     company: Company, clock: VirtualClock
 ) -> None:
-    worker = company.agent("worker")
+    worker, spender = company.agent("worker"), company.agent("spender")
+    alone = company.agent("alone", None, title="Alone")
     assert needs(company, company.board) == []
     send(company, company.ceo.caller, "agent:worker", "poison", subject="Poison")
     clock.advance(MINUTE)
@@ -54,19 +58,39 @@ def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
     fail(company, worker, 3)
     clock.advance(MINUTE)
     send(company, worker.caller, "board", "It pours.")
+    clock.advance(MINUTE)
+    wish = ask(company, worker.caller, "A second desk")
+    clock.advance(MINUTE)
+    set_budget(company, spender, tokens=10)
+    send(company, company.ceo.caller, "agent:spender", "Please do it.")
+    run = company.run(spender)
+    take(company, run)
+    spend(company, run, 11)
+    end(company, run, "failed", exit_reason="budget", error="used up", tokens_in=11)
+    clock.advance(MINUTE)
+    company.call(alone.caller, submitting.submit, outcome=alone.id, note="Done.")
     assert needs(company, company.board) == [
         ("question", "May I?"),
         ("mail", "Weather"),
         ("dead_letter", "Poison"),
         ("mail", "Letter from worker"),
+        ("approval", "A second desk"),
+        ("budget_stop", "The budget of spender is used up (tokens)"),
+        ("submission", "What alone is for"),
     ]
     ids = {one["title"]: one for one in company.call(company.board, needs_you.listing)}
     assert ids["May I?"]["agent_id"] == worker.id
-    assert ids["Weather"]["since"] == to_iso(clock.now() - 2 * MINUTE)
+    assert ids["Weather"]["since"] == to_iso(clock.now() - 5 * MINUTE)
     # Each goes when it is dealt with.
     company.call(company.board, questions.answer, question=ids["May I?"]["id"], answer="Yes.")
     ack(company, company.board, *unread(company, company.board))
     company.call(company.board, dead_letters.discard, message=ids["Poison"]["id"])
+    reject(company, wish)
+    set_budget(company, spender, tokens=None)
+    run = company.run(spender)
+    take(company, run)
+    end(company, run)
+    company.call(company.board, outcomes.complete, outcome=alone.id)
     assert needs(company, company.board) == []
 
 

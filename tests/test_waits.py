@@ -256,7 +256,7 @@ def test_who_handed_in_waits_for_the_verdict_and_a_person_finds_it_in_their_list
     assert waits(company) == 0
 
 
-@pytest.mark.requirement("FX-02")
+@pytest.mark.requirement("FX-02", "AG-110", "AG-112")
 def test_an_agent_that_judges_is_started_for_it_and_its_boss_hears_of_the_fifth_return(
     company: Company,
 ) -> None:
