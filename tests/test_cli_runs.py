@@ -218,7 +218,7 @@ def test_an_agent_is_stopped_started_restarted_and_aborted(quiet: Home) -> None:
     assert quiet.json("run", "show", third)["status"] == "cancelled"
 
 
-@pytest.mark.requirement("AG-93", "BX-17")
+@pytest.mark.requirement("AG-93", "BX-17", "FX-01")
 def test_top_shows_who_runs_and_why_others_do_not(quiet: Home) -> None:
     usage = '{"text": "x", "usage": {"tokens_in": 30, "tokens_out": 12, "cost_micros": 2500}}'
     hire(quiet, "thrifty", f"echo '{usage}'")

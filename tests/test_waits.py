@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY, HOUR
+from remit.clock import DAY, HOUR, to_iso
 from remit.model.wait import REMINDERS_TO_AGENT
 from remit.services import (
     agents,
@@ -12,9 +12,11 @@ from remit.services import (
     companies,
     delegation,
     grants,
+    halts,
     idleness,
     needs_you,
     outcomes,
+    portrait,
     questions,
     reminding,
     reorganise,
@@ -23,6 +25,7 @@ from remit.services import (
 )
 from remit.services.identity import as_system
 from remit.testing.clock import VirtualClock
+from tests.budgeting import set_budget, work_off
 from tests.company import Answer, Company, Member, Run
 from tests.governance import approve, ask, hire, reject, resubmit, send_back
 from tests.mailing import look, messaging, refused, send, take
@@ -505,3 +508,61 @@ def test_who_writes_to_somebody_that_will_not_start_is_told_at_once(company: Com
         "dev does not start for it now: paused"
     )
     assert dev.id not in ready(company)
+
+
+@pytest.mark.requirement("FX-05")
+def test_whatever_keeps_an_agent_is_told_to_who_writes_to_it(small: Company) -> None:
+    claude = {"adapter_type": "claude", "adapter_config": {"secretRef": "key"}}
+    made = {
+        name: small.agent(name, perpetual=True, **(claude if name == "held" else {}))
+        for name in ("halted", "spent", "broken", "held", "often")
+    }
+    small.call(small.board, halts.stop, agent="halted")
+    set_budget(small, made["spent"], tokens=1)
+    work_off(small, made["spent"], tokens=2)
+    small.sql("UPDATE agents SET status = 'error' WHERE name = 'broken'")
+    send(small, small.board, "agent:held")
+    run = claim(small, made["held"])
+    end(small, run, "failed", fault="rate", error="The limit is reached.")
+    for _ in range(2):
+        send(small, small.board, "agent:often")
+        end(small, claim(small, made["often"]))
+    changed: Any = {"limits": {"agentRunsPerHour": 2}}
+    small.call(small.board, companies.change, company=small.id, **changed)
+    reasons = ("halted", "budget", "stopped", "held", "limit")
+    for name, reason in zip(made, reasons, strict=True):
+        said = send(small, small.ceo.caller, f"agent:{name}")["not_started"]
+        assert said == f"{name} does not start for it now: {reason}"
+        told = send(small, small.board, f"agent:{name}")["not_started"]
+        assert told.startswith(f"{name} does not start for it now: ")
+        assert told != said
+    # To who is not there yet, or no more, nobody writes at all.
+    changed = {"require_board_approval_for_new_agents": True}
+    small.call(small.board, companies.change, company=small.id, **changed)
+    asked = hire(small, small.ceo.caller, "limbo")["agent"]
+    small.call(small.board, agents.terminate, agent="often")
+    for gone in (asked["id"], made["often"].id):
+        assert refused(small, small.board, f"agent:{gone}") == "conflict"
+
+
+@pytest.mark.requirement("FX-01")
+def test_who_is_awaited_is_named_to_the_end_of_the_chain(
+    small: Company, clock: VirtualClock
+) -> None:
+    leading = begun(small, "lead")[1]
+    dev, working = begun(small, boss="lead")
+    small.call(working.caller, questions.ask, question="Which?", to="boss")
+    since = to_iso(clock.now())
+    end(small, working)
+    clock.advance(HOUR)
+    take(small, leading)
+    small.call(leading.caller, questions.ask, question="What do you think?", to="board")
+    end(small, leading)
+    sentence = (
+        f"It waits for lead to answer a question since {since}. "
+        "lead waits for the board to answer a question."
+    )
+    assert small.call(small.board, idleness.why_idle, agent="dev")["sentence"] == sentence
+    # The page has the same.
+    page = small.call(small.board, portrait.show, agent=dev.id)
+    assert page["idle"] == {"reason": "waiting", "sentence": sentence}

@@ -21,7 +21,7 @@ def header(page: Page) -> Any:
     return page.locator("[data-part=who]")
 
 
-@pytest.mark.requirement("BX-17", "AG-93")
+@pytest.mark.requirement("BX-17", "AG-93", "FX-01")
 def test_an_agent_says_who_it_is_what_it_works_on_and_why_it_does_not_run(
     office: Office, visitor: Visitor
 ) -> None:

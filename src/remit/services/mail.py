@@ -117,12 +117,17 @@ def send(
     return answer
 
 
-#: Why an agent is not started for its mail, whatever it says.
+#: Why an agent is not started for its mail, whatever it says, until somebody does something;
 _KEPT = frozenset({"halted", "paused", "stopped", "budget", "no_adapter", "no_person"})
+#: and until its time comes.
+_KEPT_FOR_NOW = frozenset({"held", "limit"})
 
 
-def not_started(ctx: Context, message: Message) -> str | None:
-    """Why the receiver will not read it soon, for whoever sends it; None when it will."""
+def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> str | None:
+    """Why the receiver will not read it soon, for whoever sends it; None when it will.
+
+    What passes `by_itself` is no reason, if that is said.
+    """
     from remit.services import idleness  # it rests on what rests on mail
 
     kind, _, who = message.address.partition(":")
@@ -130,7 +135,7 @@ def not_started(ctx: Context, message: Message) -> str | None:
     if receiver is None or receiver.id == ctx.actor.agent_id:
         return None
     word, sentence = idleness.reason(ctx, receiver)
-    if word not in _KEPT:
+    if word not in (_KEPT if by_itself else _KEPT | _KEPT_FOR_NOW):
         return None
     # What it spends, and who paused it, is for people.
     why = word.replace("_", " ") if ctx.actor.kind is ActorKind.AGENT else sentence

@@ -296,7 +296,7 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[dict[str, Any]]:
         kept = (
             stands["state"] == "queued"
             and wish.created_at + UNREAD_SHOWN <= ctx.now
-            and mail.not_started(ctx, letter) is not None
+            and mail.not_started(ctx, letter, by_itself=True) is not None
         )
         if kept or stands["state"] in ("unanswered", "dead"):
             title = letter.subject or wishes.first_words(ctx, letter)
