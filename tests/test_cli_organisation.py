@@ -16,6 +16,7 @@ from rich.cells import cell_len
 
 from remit.clock import SystemClock, to_iso
 from remit.entrypoints.cli import reorganisation, trees
+from tests.company import run_sql
 from tests.test_cli import Home, only, refused, remit
 
 __all__ = ["only", "remit"]  # fixtures
@@ -42,7 +43,7 @@ def names(home: Home) -> list[str]:
 # Outcomes
 
 
-@pytest.mark.requirement("AG-93")
+@pytest.mark.requirement("AG-93", "FX-06")
 def test_outcomes_are_created_listed_changed_and_finished(staffed: Home) -> None:
     first = staffed.json("outcome", "create", "First", "--parent", "boss")
     second = staffed.json(
@@ -57,6 +58,11 @@ def test_outcomes_are_created_listed_changed_and_finished(staffed: Home) -> None
     )
     ready = staffed.json("outcome", "list", "--owner", "boss", "--actionable")
     assert [one["id"] for one in ready] == [first["id"]]
+    assert staffed.json("outcome", "list", "--stale") == []
+    looked_at = "UPDATE outcomes SET reviews = 9 WHERE id = ?"  # which takes days
+    run_sql(f"sqlite:///{staffed.folder}/remit.db", looked_at, first["id"])
+    stale = staffed.json("outcome", "list", "--stale")
+    assert [one["id"] for one in stale] == [first["id"]]
 
     shown = staffed("outcome", "show", second["id"][:18]).out
     for said in ("urgent, important", "owner      boss", "*why*\nand how", "Waits for:\n  First"):

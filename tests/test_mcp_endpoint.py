@@ -293,6 +293,7 @@ def test_the_official_client_lists_and_calls_tools(
     with_client(instance, mode, use, path="/mcp/")
 
 
+@pytest.mark.requirement("FX-17")
 @MODES
 def test_the_official_client_sees_an_error_as_text_and_as_facts(
     instance: Instance, mode: str, version: str
@@ -753,6 +754,7 @@ def test_the_bridge_imports_nothing_heavy() -> None:
 # ── real clients ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.requirement("FX-17")
 @pytest.mark.parametrize("over", ["http", "stdio"])
 @pytest.mark.programs
 def test_claude_calls_tools_and_reads_results_and_errors(

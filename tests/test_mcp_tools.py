@@ -882,7 +882,7 @@ def _name_header(params: dict[str, Any]) -> dict[str, str]:
     return {"Mcp-Name": params["name"]} if "name" in params else {}
 
 
-@pytest.mark.requirement("AG-53")
+@pytest.mark.requirement("AG-53", "FX-16")
 @pytest.mark.parametrize("version", [EARLIER, LATER])
 def test_the_tool_list_is_small_and_says_which_tools_only_look(
     site: Site, boss: Member, version: str
@@ -1425,7 +1425,7 @@ async def exercise(client: Client, report: Member) -> None:
 
 
 @MODES
-@pytest.mark.requirement("AG-18", "AG-19", "AG-20", "AG-21", "AG-56", "AG-57")
+@pytest.mark.requirement("AG-18", "AG-19", "AG-20", "AG-21", "AG-56", "AG-57", "FX-17")
 def test_the_official_client_uses_every_tool(
     site: Site, boss: Member, report: Member, mode: str, version: str
 ) -> None:
@@ -1468,6 +1468,7 @@ def test_every_tool_works_through_the_bridge(
         asyncio.run(main(run.token))
 
 
+@pytest.mark.requirement("FX-17")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("over", ["http", "stdio"])
 @pytest.mark.programs

@@ -1,14 +1,26 @@
 """The tree of agents: names, places, supervision, and what each agent keeps."""
 
 import re
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
-from remit.model.agent import DEEPEST_TREE, RESERVED_NAMES
-from remit.services import agents, delegation, events, grants, graph, outcomes, reorganise, runs
+from remit.model.agent import DEEPEST_TREE, RESERVED_NAMES, TRANSITIONS, AgentStatus
+from remit.services import (
+    agents,
+    delegation,
+    events,
+    grants,
+    graph,
+    outcomes,
+    reorganise,
+    runs,
+    tree,
+)
 from remit.services.identity import as_system
 from tests.company import Company, Member, opened
 from tests.organisation import hire, problems, refusal, shown, work
@@ -344,6 +356,26 @@ def test_any_ancestor_and_nobody_else_controls_an_agent(company: Company) -> Non
     company.call(company.ceo.caller, agents.terminate, agent=lead.id)
     for verb in (agents.pause, agents.resume, agents.terminate):
         assert refusal(company, company.ceo.caller, verb, agent=dev.id) == "conflict"
+
+
+@pytest.mark.requirement("PC-22")
+def test_a_status_becomes_only_what_the_table_says() -> None:
+    for status, wanted in product(AgentStatus, AgentStatus):
+        agent: Any = SimpleNamespace(name="dev", status=status)
+        if wanted in TRANSITIONS[status]:
+            tree.check_transition(agent, wanted)
+        else:
+            with pytest.raises(Conflict, match="cannot become"):
+                tree.check_transition(agent, wanted)
+    # And one service alone writes it, by one statement.
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in SOURCE.rglob("*.py")}
+    writers = {name for name, text in texts.items() if "SET_AGENT_STATUS" in text}
+    assert writers == {"store/agents.py", "services/tree.py"}
+    statements = [one for text in texts.values() for one in text.split("\n)\n")]
+    writing = [
+        one for one in statements if re.search(r"update\(agents\).*\(status=", one, re.DOTALL)
+    ]
+    assert len(writing) == 1
 
 
 @pytest.mark.requirement("HH-19", "HH-02")

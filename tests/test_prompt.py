@@ -48,7 +48,7 @@ def remember(company: Company, member: Member, text: str) -> None:
     company.write(member.caller, seen, text.encode())
 
 
-@pytest.mark.requirement("AG-75", "AG-82", "AG-119", "HB-23")
+@pytest.mark.requirement("AG-75", "AG-82", "AG-119", "HB-23", "FX-16")
 def test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it(
     company: Company,
 ) -> None:
@@ -76,7 +76,7 @@ def test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it(
     assert tasks(company, dev)[3]["instructions"] != told
 
 
-@pytest.mark.requirement("AG-76", "AG-77", "AG-79", "AG-119")
+@pytest.mark.requirement("AG-76", "AG-77", "AG-79", "AG-119", "FX-16")
 def test_it_says_how_to_work_and_is_short() -> None:
     told = prompt.instructions(
         agent={

@@ -185,6 +185,8 @@ def test_what_a_failed_run_had_comes_again_and_a_cancelled_one_keeps_it(
     run = claim(company, dev)
     take(company, run)
     end(company, run, "failed", error="it broke", exit_reason="exit")
+    failed = shown(company, run)
+    assert (failed["status"], failed["error"]) == ("failed", "it broke")
     assert [one["may_have_been_handled"] for one in look(company, dev)] == [True]
     assert dev.id not in ready(company)
     clock.advance(10 * SECOND)

@@ -27,7 +27,7 @@ def file(office: Office, description: str, content: str) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.requirement("AG-93")
+@pytest.mark.requirement("AG-93", "FX-06")
 def test_outcomes_are_listed_filtered_and_found(office: Office, visitor: Visitor) -> None:
     lead = office.agent("Lister")
     shop = make(office, "The shop is open", urgent=True)
@@ -53,6 +53,9 @@ def test_outcomes_are_listed_filtered_and_found(office: Office, visitor: Visitor
     expect(page.get_by_text("There is no agent named 'nobody at all' here.")).to_be_visible()
     page.goto("/outcomes?actionable=1&query=sign")
     expect(listed.get_by_role("link", name="The sign hangs")).to_be_visible()
+    page.get_by_label("Does not move").check()
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("No outcome is like that.")).to_be_visible()
 
 
 def test_a_long_list_goes_on_on_the_next_page(office: Office, visitor: Visitor) -> None:
