@@ -380,12 +380,23 @@ def test_accepting_says_who_ends_and_reopening_who_is_back(firm: Firm) -> None:
         *("agent", "create", "writer", "--boss", "chief", "--adapter", "scripted"),
         *("--purpose", "A text", "--once"),
     )
-    board.json("agent", "create", "helper", "--boss", "writer", "--adapter", "scripted")
     writer = board.json("agent", "show", "writer")["id"]
+    token = board("agent", "token", "writer").out.strip()
+    own = Home(board.folder, {**board.environment, "REMIT_TOKEN": token})
+    # The person of the chief is not its boss, and judges all the same.
+    handed_in = own("outcome", "submit", writer, "--note", "It is written.").out.splitlines()
+    assert handed_in[-1].endswith("handed in; it waits for the verdict.")
+    returned = board("outcome", "return", writer, "Too long.").out.splitlines()
+    assert returned[-1].endswith("sent back.")
+    assert "Too long." in own("inbox").out
+    own("outcome", "submit", writer, "--note", "Shorter.")
+    assert board("outcome", "list", "--stale").out == "There are no outcomes.\n"
+    board.json("agent", "create", "helper", "--boss", "writer", "--adapter", "scripted")
     said = board("outcome", "accept", writer).out.splitlines()[-1]
     assert (
         said == f"Ends writer and 1 below; `remit outcome reopen {writer[-12:]}` brings them back."
     )
-    back = board("outcome", "reopen", writer).out.splitlines()[-1]
+    back, more = board("outcome", "reopen", writer).out.splitlines()[-2:]
     assert back == "Back at work: writer, helper, with new credentials and a new session."
+    assert more == "Also back: 1 letter."
     assert board.json("agent", "show", "helper")["status"] == "idle"

@@ -15,6 +15,7 @@ from remit.entrypoints.http.org import nested
 from remit.ids import Ids
 from remit.services import agents
 from remit.services.identity import Caller
+from tests.company import run_sql
 from tests.http_client import Client, Running, serving
 
 HOSTILE = "</script>{{7*7}}'; DROP TABLE outcomes;-- [bold]x[/bold] 宣伝"
@@ -145,6 +146,33 @@ def test_an_outcome_is_created_shown_listed_and_changed(world: World) -> None:
     assert world.board("GET", f"{world.outcomes}?actionable=1").status == 422
     roots = world.board.must("GET", f"{world.outcomes}?roots=1")
     assert [one["id"] for one in roots] == [world.boss]
+
+
+@pytest.mark.requirement("FX-02", "FX-06")
+def test_what_was_handed_in_is_sent_back_and_accepted(world: World, running: Running) -> None:
+    path = f"/api/outcomes/{world.worker}"
+    evidence = world.worker_client.must(
+        "POST", f"/api/companies/{world.company}/files", {"description": "it", "content": "It."}
+    )["id"]
+    assert world.boss_client("POST", f"{path}/return", {"note": "x"}).code == "not_submitted"
+    handed_in = {"note": "It is there.", "evidence": [evidence]}
+    shown = world.worker_client.must("POST", f"{path}/submit", handed_in)
+    assert (shown["submissions"][0]["status"], shown["status"]) == ("open", "open")
+    assert world.worker_client("POST", f"{path}/submit", {}).code == "submitted"
+    assert world.boss_client("POST", f"{path}/return", {}).status == 422
+    shown = world.boss_client.must("POST", f"{path}/return", {"note": "Not yet."})
+    assert shown["submissions"][0]["verdictNote"] == "Not yet."
+    world.worker_client.must("POST", f"{path}/submit", handed_in)
+    done = world.boss_client.must("POST", f"{path}/complete", {"note": "Good."})
+    assert [one["name"] for one in done["agentsEnded"]] == ["worker"]
+    assert [one["id"] for one in done["verdict"]["evidence"]] == [evidence]
+    # What does not move is listed.
+    slow = world.create(world.boss_client, world.boss, "Slow")["id"]
+    stale = f"{world.outcomes}?stale=true"
+    assert world.board.must("GET", stale) == []
+    url = running.app.settings.database_url
+    run_sql(url, "UPDATE outcomes SET reviews = 4 WHERE id = ?", slow)
+    assert [one["id"] for one in world.board.must("GET", stale)] == [slow]
 
 
 def test_outcomes_come_in_pages(world: World) -> None:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.company import run_sql
 
 HOSTILE = "<script>alert(1)</script> <b>bold</b> \"'>&amp;"
 
@@ -224,6 +225,41 @@ def test_work_is_handed_over_and_taken_back_with_a_reason(office: Office, visito
     expect(page.get_by_role("region", name="What happened")).to_contain_text("It takes too long")
     found = office.board.must("GET", f"/api/outcomes/{one['id']}")
     assert found["ownerId"] == office.root["id"]
+
+
+@pytest.mark.requirement("FX-02", "FX-06")
+def test_what_was_handed_in_is_sent_back_and_accepted(office: Office, visitor: Visitor) -> None:
+    taker = office.agent("Finisher", purpose="The fence stands", perpetual=False)
+    path = f"/api/outcomes/{taker['id']}"
+    office.as_agent(taker).must("POST", f"{path}/submit", {"note": "It stands. <script>x</script>"})
+    page = visitor.goto(f"/outcomes/{taker['id']}")
+    handed_in = page.get_by_role("region", name="Handed in")
+    expect(handed_in).to_contain_text("It stands. <script>x</script>")
+    actions = page.get_by_role("region", name="Actions")
+    actions.get_by_text("Not yet").first.click()
+    actions.get_by_label("What is missing").fill("A gate")
+    actions.get_by_role("button", name="Send back").click()
+    expect(page.get_by_role("region", name="Sent back")).to_contain_text("A gate")
+    office.as_agent(taker).must("POST", f"{path}/submit", {"note": "With a gate."})
+    page.goto(f"/outcomes/{taker['id']}")
+    actions.get_by_text("Accept", exact=True).first.click()
+    expect(actions).to_contain_text("It ends Finisher.")
+    actions.get_by_role("button", name="Accept").click()
+    expect(page.get_by_role("status").filter(has_text="reopening brings it back")).to_be_visible()
+    actions.get_by_text("Reopen", exact=True).first.click()
+    expect(actions).to_contain_text("Requests for approval stay withdrawn.")
+    actions.get_by_role("button", name="Reopen").click()
+    expect(page.get_by_role("status").filter(has_text="Finisher works again.")).to_be_visible()
+    # What does not move is listed.
+    slow = make(office, "Does not move at all")
+    url = office.running.app.settings.database_url
+    run_sql(url, "UPDATE outcomes SET reviews = 4 WHERE id = ?", slow["id"])
+    page.goto("/outcomes")
+    page.get_by_label("Does not move").check()
+    page.get_by_role("button", name="Show").click()
+    listed = page.get_by_role("region", name="Outcomes").get_by_role("listitem")
+    expect(listed).to_have_count(1)
+    expect(listed).to_contain_text("Does not move at all")
 
 
 def test_hostile_titles_and_descriptions_are_text(office: Office, visitor: Visitor) -> None:

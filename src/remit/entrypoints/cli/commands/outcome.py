@@ -16,6 +16,7 @@ from remit.entrypoints.cli.commands.outcome_graph import graph
 from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
 from remit.ids import short
+from remit.model.text import plural
 
 id_argument = click.argument("id_", metavar="ID")
 
@@ -340,6 +341,17 @@ _FINISHED = {
 }
 
 
+#: What comes back with an agent, one of each.
+_THINGS = {
+    "bindings": "channel",
+    "jobs": "background job",
+    "letters": "letter",
+    "schedules": "schedule",
+    "unsent": "unsent message",
+    "waits": "wait",
+}
+
+
 def _consequences(one: dict[str, Any]) -> list[str]:
     """Which agents ended, or came back."""
     said = []
@@ -353,7 +365,7 @@ def _consequences(one: dict[str, Any]) -> list[str]:
         names = ", ".join(agent["name"] for agent in one["agentsRestored"])
         said.append(f"Back at work: {names}, with new credentials and a new session.")
     if one.get("thingsRestored"):
-        counted = (f"{count} {what}" for what, count in one["thingsRestored"].items())
+        counted = (plural(n, _THINGS[what]) for what, n in one["thingsRestored"].items())
         said.append(f"Also back: {', '.join(counted)}.")
     said += one.get("staysEnded", ())
     said += [f"{gone['name']} stays ended: {gone['why']}." for gone in one.get("notRestored", ())]
