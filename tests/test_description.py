@@ -137,10 +137,8 @@ def test_the_limits_are_those_that_are_documented() -> None:
     for row in (
         f"| request line | {LONGEST_ADDRESS >> 10} KiB | 414 |",
         f"| request line and headers | {LARGEST_HEAD >> 10} KiB, within {HEAD_SECONDS:.0f} seconds",
-        (
-            f"| JSON document | {bodies.LARGEST_DOCUMENT >> 20} MiB, {bodies.MOST_VALUES:,} values, "
-            f"{DEEPEST} levels |"
-        ),
+        f"| JSON document | {bodies.LARGEST_DOCUMENT >> 20} MiB, {bodies.MOST_VALUES:,} values, ",
+        f"values, {DEEPEST} levels |",
         f"| MCP message | {endpoint.LARGEST_BODY >> 20} MiB, {endpoint.MOST_VALUES:,} values |",
         f"| form of a page | {LARGEST_FORM >> 20} MiB, {MOST_FIELDS} fields |",
         f"| file, as it is | {LARGEST_FILE >> 20} MiB |",
@@ -148,11 +146,9 @@ def test_the_limits_are_those_that_are_documented() -> None:
         f"| import | {LARGEST_MEBIBYTES >> 10} GiB, or",
         f"| between pieces of a body | {SILENT_SECONDS:.0f} seconds |",
         f"| a whole document | {bodies.ARRIVAL_SECONDS:.0f} seconds |",
-        (
-            f"| documents over {bodies.SMALL >> 10} KiB that are being answered | "
-            f"{bodies.MOST_IN_FLIGHT >> 20} MiB in all, {bodies.MOST_OF_ONE >> 20} MiB of one token | "
-            f"waits up to {bodies.ROOM_SECONDS:.0f} seconds, then 503 |"
-        ),
+        f"| documents over {bodies.SMALL >> 10} KiB that are being answered | ",
+        f"| {bodies.MOST_IN_FLIGHT >> 20} MiB in all, {bodies.MOST_OF_ONE >> 20} MiB of one token |",
+        f"| waits up to {bodies.ROOM_SECONDS:.0f} seconds, then 503 |",
         f"at most {LINGER_BYTES >> 20} MiB and {LINGER_SECONDS:.0f} seconds",
         f"1 to {LONGEST_KEY} printable characters",
     ):
