@@ -15,12 +15,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.requests import Request
 
 from benchmarks.door import bodies as costly
 from benchmarks.wire import EARLIER, LATER
 from remit.entrypoints import bodies
 from remit.entrypoints.bodies import Room
-from remit.entrypoints.http import guard
+from remit.entrypoints.http import guard, paging
 from remit.entrypoints.http.connections import LONGEST_ADDRESS, Impatient
 from remit.entrypoints.mcp import endpoint
 from remit.errors import BadInput, Unavailable
@@ -357,6 +358,41 @@ def test_no_request_holds_the_event_loop(stage: Stage, monkeypatch: pytest.Monke
     assert not {status for status in seen if status >= 500}
     assert holds.longest < 0.05
     assert ROOM.taken == 0
+
+
+@pytest.mark.requirement("FX-23")
+def test_a_long_list_is_written_piece_by_piece() -> None:
+    rows = [{"id": f"{number}", "long_text": "x" * 50_000} for number in range(1_000)]
+    others = 0
+
+    async def other() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    async def ask() -> list[bytes]:
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+        answer = paging.Page(Request(scope)).reply(rows, None)
+        sent: list[Any] = []
+        beside = asyncio.create_task(other())
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            await asyncio.Event().wait()
+
+        await answer(scope, receive, send)
+        beside.cancel()
+        return [message["body"] for message in sent[1:]]
+
+    pieces = asyncio.run(ask())
+    whole = json.loads(b"".join(pieces))
+    assert [row["id"] for row in whole] == [row["id"] for row in rows]
+    assert whole[0].keys() == {"id", "longText"}
+    assert max(map(len, pieces)) < 2 * paging.PIECE
+    assert others > 100  # had their turn in between
 
 
 @pytest.mark.campaign("sends hundreds of megabytes to an instance of its own")

@@ -147,7 +147,7 @@ def test_the_limits_are_those_that_are_documented() -> None:
         f"| between pieces of a body | {SILENT_SECONDS:.0f} seconds |",
         f"| a whole document | {bodies.ARRIVAL_SECONDS:.0f} seconds |",
         f"| documents over {bodies.SMALL >> 10} KiB that are being answered | ",
-        f"| {bodies.MOST_IN_FLIGHT >> 20} MiB in all, {bodies.MOST_OF_ONE >> 20} MiB of one token |",
+        f"| {bodies.MOST_IN_FLIGHT >> 20} MiB in all, {bodies.MOST_OF_ONE >> 20} MiB of one",
         f"| waits up to {bodies.ROOM_SECONDS:.0f} seconds, then 503 |",
         f"at most {LINGER_BYTES >> 20} MiB and {LINGER_SECONDS:.0f} seconds",
         f"1 to {LONGEST_KEY} printable characters",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Query
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from remit.entrypoints.http.document import reply
+from remit.entrypoints.http.document import JSON, camel, reply, write
 from remit.errors import BadInput
 from remit.ids import is_id
 
 MOST: Final = 1000
+#: So many rows are written in one go.
+AT_ONCE: Final = 100
+PIECE: Final = 256 * 1024
 DEFAULT: Final = 100
 #: A number that every database can compare with.
 LARGEST: Final = 2**62
@@ -61,7 +65,7 @@ class Page:
     def go_on(self, rows: list[View], following: object) -> Response:
         """The rows, and where the next page begins; None where nothing follows."""
         if following is None:
-            return reply(rows)
+            return _listed(rows)
         following = _encode(str(following))
         kept = [
             (name, value)
@@ -70,7 +74,7 @@ class Page:
         ]
         query = urlencode([*kept, ("cursor", following)])
         path = quote(self._request.url.path, safe="/:")
-        return reply(rows, headers={"Link": f'<{path}?{query}>; rel="next"'})
+        return _listed(rows, {"Link": f'<{path}?{query}>; rel="next"'})
 
     def cut(self, rows: list[View]) -> Response:
         """A page of a list that was read whole, sorted by id."""
@@ -85,6 +89,25 @@ class Page:
 
 
 Paged = Annotated[Page, Depends()]
+
+
+def _listed(rows: list[View], headers: Mapping[str, str] | None = None) -> Response:
+    """An array. One of many rows, which may be long, is written piece by piece: to write it as a
+    whole would keep everybody else waiting."""
+    if len(rows) <= AT_ONCE:
+        return reply(rows, headers=headers)
+    return StreamingResponse(_pieces(rows), headers=headers, media_type=JSON)
+
+
+async def _pieces(rows: list[View]) -> AsyncIterator[bytes]:
+    piece = bytearray(b"[")
+    for number, row in enumerate(rows):
+        piece += (b"," if number else b"") + write(camel(row))
+        if len(piece) >= PIECE:
+            yield bytes(piece)
+            piece.clear()
+            await asyncio.sleep(0)
+    yield bytes(piece + b"]")
 
 
 def by_id(row: View) -> object:
