@@ -194,7 +194,7 @@ def test_a_cancelled_run_ends_with_its_program(quiet: Home) -> None:
     assert quiet("run", "tail", run).out.startswith("here\n== cancelled: enough; ")
 
 
-@pytest.mark.requirement("HH-12", "HB-60")
+@pytest.mark.requirement("HH-12", "HB-60", "HH-27")
 def test_an_agent_is_stopped_started_restarted_and_aborted(quiet: Home) -> None:
     hire(quiet, "busy", "echo here; exec sleep 1000")
     first = running(quiet, "busy")

@@ -121,6 +121,7 @@ def test_those_below_a_stopped_boss_go_on_and_what_they_write_waits_for_it(
     assert problems(company) == []
 
 
+@pytest.mark.requirement("HH-27")
 def test_control_reaches_all_five_levels_and_one_at_a_time(company: Company) -> None:
     chain = Chain(company)
 

@@ -32,7 +32,6 @@ SHAPES = {
     "pem that was cut off": PEM[:70],
     "openssh": PEM.replace("RSA", "OPENSSH"),
     "pgp": "-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQdGBF\n-----END PGP PRIVATE KEY BLOCK-----",
-    "putty": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPrivate-Lines: 1\nAAAAIEx",
     "anthropic": ANTHROPIC,
     "openai": "sk-proj-abcDEF123456ghiJKL789",
     "github": GITHUB,
@@ -59,7 +58,6 @@ githubtoken authToken bearerToken password passwd pwd dbPassword db_pass smtpPas
 auth authorization Authorization proxy-authorization basicAuth oauth cookie cookies Set-Cookie
 credential credentials creds jwt dsn privateKey private_key sshkey signing-key encryptionKey
 accountKey storage_key pin otp totp sessionId session_token pat signature connectionString hmac
-dbpass databasepass userpass adminpass rootpass smtppass ftppass mypass mailpass loginpass
 salt csrfToken mnemonic seed_phrase webhookSecret p4ssw0rd t0ken s3cr3t passwort kennwort
 """
 NAMES = TELLING.split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,30 @@ def test_time_is_nothing_and_crashes_at_every_commit_lose_nothing() -> None:
                 check(sim)
                 check_quiet(sim)
                 check_record(sim)
+
+
+@pytest.mark.requirement("BX-13")
+@pytest.mark.campaign("ten thousand deliveries take most of a minute")
+def test_ten_thousand_deliveries_take_seconds() -> None:
+    answered = []
+
+    def answers(turn: Turn) -> None:
+        for letter in turn.mail:
+            turn.reply(letter, f"Done: {letter.body}")
+            answered.append(letter.id)
+
+    began = time.process_time()
+    with Simulation() as sim:
+        agents = [sim.agent(f"agent-{number}", answers) for number in range(20)]
+        for round_ in range(25):
+            for agent in agents:
+                for number in range(10):
+                    sim.send(agent, f"{round_}-{number}")
+            sim.run()
+        check(sim)
+        check_quiet(sim)
+    assert len(answered) == len(set(answered)) == 5_000  # there and back
+    assert time.process_time() - began < 60  # of one core
 
 
 def test_an_agent_that_dies_keeps_its_mail_and_reads_it_when_it_is_well_again() -> None:
