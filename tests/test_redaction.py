@@ -299,9 +299,11 @@ def test_of_a_longer_text_the_rest_stays_readable() -> None:
         ("'env': {'X': 'hunter2 and no end", "'env': {HIDDEN"),
         ("'env': {} and env = {}", "'env': {} and env = {}"),
         ("'other': {'X': 'hunter'}", "'other': {'X': 'hunter'}"),
+        ("['--password', 'hunter2', '--fast', 'so']", "['--password', HIDDEN, '--fast', 'so']"),
+        ('["--max-tokens", "12"]', '["--max-tokens", "12"]'),
     ],
 )
-def test_an_environment_that_a_text_tells_of_has_no_values(told: str, clean: str) -> None:
+def test_settings_that_a_text_tells_of_have_no_secrets(told: str, clean: str) -> None:
     """As an error does, or a line of a log."""
     clean = clean.replace("HIDDEN", REMOVED)
     assert text_without_secrets(told)[0] == clean

@@ -58,7 +58,7 @@ def needs(company: Company, kind: str) -> list[Answer]:
 # ── what is raised ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("FX-01", "AG-64", "HB-29")
+@pytest.mark.requirement("FX-01", "AG-64", "HB-29", "AG-77")
 def test_who_asked_waits_until_it_is_answered_however_long_that_takes(
     company: Company, clock: VirtualClock
 ) -> None:

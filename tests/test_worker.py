@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import time
@@ -63,7 +64,7 @@ async def until(look_: object, seconds: float = 15) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.requirement("AG-72", "AG-73", "AG-74")
+@pytest.mark.requirement("AG-72", "AG-73", "AG-74", "HB-01")
 def test_mail_starts_a_program_and_everything_of_its_run_ends_with_it(company: Company) -> None:
     script = "cat > task; echo hello; echo oops >&2; pwd; echo $REMIT_TOKEN > t; cat t"
     dev = program(company, "dev", script)
@@ -315,6 +316,26 @@ def test_no_room_for_a_workspace_fails_the_run_and_nothing_else(
     send(company, company.board, "agent:other")
     at_work(company, over(company, other))
     assert statuses(company, other) == ["completed"]
+
+
+@pytest.mark.requirement("PC-53")
+def test_what_fails_on_our_side_is_told_without_what_it_happened_to(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"command": "x", "env": {"PLAIN": "hunter2"}, "args": ["--password", "hunter2"]}
+
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError(f"cannot use {config} with API_KEY=hunter2")
+
+    monkeypatch.setattr(execution, "create_workspace", broken)
+    dev = program(company, "dev", "exit 0")
+    send(company, company.board, "agent:dev")
+    at_work(company, over(company, dev))
+    run = listed(company, dev)[-1]
+    assert run["error"].startswith("Remit failed (ValueError(")
+    assert "cannot use {'command': 'x'" in run["error"]
+    assert "hunter2" not in json.dumps(run)
+    assert not any("hunter2" in text for (text,) in company.sql("SELECT details FROM events"))
 
 
 def test_no_room_for_a_log_leaves_the_run_alone(

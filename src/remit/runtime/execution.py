@@ -37,6 +37,7 @@ from remit.services.command import Gate
 from remit.services.identity import Caller, as_system
 from remit.services.library import Library
 from remit.services.redaction import Known
+from remit.services.redaction import error_without_secrets as told
 from remit.services.run_endings import CONTEXT_FULL
 from remit.settings import Settings
 
@@ -293,7 +294,7 @@ async def execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
         return RunResult(False, reason="storage", error=f"its folders cannot be used ({reason})")
     except Exception as error:
         log.exception("run %s could not be carried out", claimed.run_id)
-        return RunResult(False, reason="internal", error=f"Remit failed ({error!r})"[:500])
+        return RunResult(False, reason="internal", error=f"Remit failed ({told(error)})")
 
 
 async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
@@ -436,7 +437,7 @@ async def call(adapter: Adapter, context: Context) -> RunResult:
             reason, sentence = "timeout", f"it took longer than {seconds} seconds"
         else:
             log.exception("the adapter %s failed in run %s", adapter.type, context.run_id)
-            reason, sentence = "adapter", f"its adapter failed ({error!r})"[:500]
+            reason, sentence = "adapter", f"its adapter failed ({told(error)})"
     return RunResult(False, reason=reason, error=sentence, usage=context.spent)
 
 

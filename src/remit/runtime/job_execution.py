@@ -26,6 +26,7 @@ from remit.services import job_work
 from remit.services.budgets import OVER
 from remit.services.identity import as_system
 from remit.services.redaction import Known
+from remit.services.redaction import error_without_secrets as told
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ async def execute(app: Instance, held: job_work.Held, folder: JobFolder, spent: 
         return RunResult(False, reason="storage", error=f"its folders cannot be used ({reason})")
     except Exception as error:
         log.exception("background job %s could not be carried out", held[0])
-        return RunResult(False, reason="internal", error=f"Remit failed ({error!r})"[:500])
+        return RunResult(False, reason="internal", error=f"Remit failed ({told(error)})")
 
 
 async def _execute(

@@ -1,15 +1,27 @@
 """What must not be seen, found by its name or by its shape: one set of rules for every way out.
 
-`without_secrets` looks through a whole document, `text_without_secrets` through prose, and
+`without_secrets` looks through a whole document, `text_without_secrets` through prose,
+`error_without_secrets` through what an error says, and
 `restore` puts back what a client could not see when it sends a document back. `Known` takes out
 values that we know ourselves. The walk is in
 `document`, what names say in `names`, what secrets look like in `shapes`, and how they stand in
 running text in `text`.
 """
 
-from remit.services.redaction.document import text_without_secrets, without_secrets
+from remit.services.redaction.document import (
+    error_without_secrets,
+    text_without_secrets,
+    without_secrets,
+)
 from remit.services.redaction.known import Known
 from remit.services.redaction.restoring import restore
 from remit.services.redaction.shapes import REMOVED
 
-__all__ = ["REMOVED", "Known", "restore", "text_without_secrets", "without_secrets"]
+__all__ = [
+    "REMOVED",
+    "Known",
+    "error_without_secrets",
+    "restore",
+    "text_without_secrets",
+    "without_secrets",
+]

@@ -14,6 +14,7 @@ from remit.services.redaction.shapes import REMOVED
 
 _DEEPEST = 64
 _LONGEST_IN_PATH = 80
+_LONGEST_ERROR = 450
 
 # Variables that tell how a program runs, not what it may do.
 _OPEN_VARIABLES = word_set(
@@ -77,6 +78,11 @@ def text_without_secrets(prose: str) -> tuple[str, bool]:
     """
     clean = text.cut_words(_cut(prose), _is_secret)
     return clean, REMOVED in clean
+
+
+def error_without_secrets(error: BaseException) -> str:
+    """What went wrong, for those who may not see what it happened to."""
+    return text_without_secrets(repr(error))[0][:_LONGEST_ERROR]
 
 
 # The names in documents repeat.

@@ -19,6 +19,10 @@ _VALUE = r"(\"[^\"\n]{0,4096}\"|'[^'\n]{0,4096}'|[^\s\"'&;]{1,4096})"
 _ASSIGNED = re.compile(rf"(?<![\w-])(-{{0,2}}[A-Za-z_][\w.-]{{0,63}})=(?!=){_VALUE}")
 # --name value
 _FLAGGED = re.compile(rf"(?<!\S)(--?[A-Za-z][\w-]{{1,63}})[ \t]{{1,4}}(?!-){_VALUE}")
+# '--name', 'value', as a list of arguments is told
+_LISTED = re.compile(
+    r"[\"'](--?[A-Za-z][\w-]{1,63})[\"'],\s{0,4}(\"[^\"\n]{0,4096}\"|'[^'\n]{0,4096}')"
+)
 # -u name:password
 _USER = re.compile(r"(?<!\S)(-u|--user|--proxy-user)[ \t=]{1,4}([^\s:]{1,256}:\S{1,1024})")
 # "name": "value", inside something that is not JSON as a whole
@@ -70,6 +74,7 @@ def cut(text: str) -> str:
         text = _QUOTED_HEADER.sub(_unless_prose, text)
     if "-" in text:
         text = _FLAGGED.sub(_unless_harmless, text)
+        text = _LISTED.sub(_unless_harmless, text)
         text = _USER.sub(lambda found: in_place(found, 2), text)
     return text
 
