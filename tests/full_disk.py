@@ -96,7 +96,7 @@ async def somebody_else_fills_it(at: Stage, home: Path) -> None:
     assert await post(at, "/messages", {"to": "agent:dev", "body": "x"}) == (507, "storage_full")
     assert len(await at.runs()) == 1
     # A run ends meanwhile. That cannot be recorded, so it is not forgotten either.
-    await asyncio.sleep(4)
+    await asyncio.sleep(4)  # its program takes two, and the worker tries to record it each second
     assert [run["status"] for run in await at.runs()] == ["running"]
     ballast.unlink()
     (run,) = await at.over(seconds=20)

@@ -1,9 +1,11 @@
 """What Remit has to do, row by row.
 
 Which tests show a row is said by their marks, `@pytest.mark.requirement("PC-01")`; a row without
-such a test says with which part of the product it arrives. `lacking` says what of a row its tests
-do not show yet, or what was decided otherwise. `test_requirements.py` keeps rows and marks in
-agreement, and `python -m tests.requirements [ID...]` prints each row with its tests.
+such a test says with which part of the product it arrives, or that it is not so here. `lacking`
+says what of a row its tests do not show yet, or what was decided otherwise. (Replaced: …) in a
+sentence is what was decided in its place, and what its tests show. `test_requirements.py` keeps
+rows and marks in agreement, and `python -m tests.requirements [ID...]` prints each row with its
+tests.
 
 Names in a row are those of whoever asked for it; `docs/glossary.md` has ours. (F) marks what was
 called future, open or a recommendation, (D) a consequence that is tested as a scenario.
@@ -288,12 +290,12 @@ ROWS = (
     Row("HH-01", "Topology is one system-owned map agent→parent-or-null (`topology.json` in the meta repo)."),
     Row("HH-02", "`null` marks a root-level agent; today only the manager is one."),
     Row("HH-03", "A new agent defaults to parent `manager` on first sync.",
-        lacking="Not so here: without a boss it is placed below whoever asked."),
+        deferred="not so here: without a boss an agent is placed below whoever asked for it, and below the board if that is a person"),
     Row("HH-04", "An agent cannot claim a parent through its own configuration."),
     Row("HH-05", "Re-parenting by the operator does not touch the moved agent's configuration."),
     Row("HH-06", "Missing or unparsable topology reads as an empty map: every agent is root (safe degradation for fresh installs). (Replaced: unknown or damaged topology fails closed: no ancestor rights for anyone.)"),
     Row("HH-07", "Reconcile adds new agents at the default place and drops removed ones.",
-        lacking="That a start adds or drops anybody: the tree is in the database, and a start finds it as it was."),
+        deferred="not so here: there is no list of agents to reconcile with; the tree is in the database, and a start finds it as it was"),
     Row("HH-08", "Reconcile keeps existing entries, so operator overrides survive regeneration."),
     Row("HH-09", "A non-null parent is given to the agent as environment `HIVE_PARENT`."),
     Row("HH-10", "The agent view carries `parent` and is refreshed on every rescan."),
@@ -309,14 +311,14 @@ ROWS = (
         lacking="There are no meta inputs: fetching a repository stands for the update."),
     Row("HH-20", "The ancestor walk keeps a visited set; a cycle in the stored topology cannot hang dispatch."),
     Row("HH-21", "Recipient name `manager`, container name `hm1nd`.",
-        lacking="Not so here: no name is special; that is what is shown."),
+        deferred="not so here: no name and no folder of an agent is special"),
     Row("HH-22", "(F) Rename manager→root by a one-shot, idempotent, marker-guarded migration.",
-        lacking="A migration: no name is special, so nothing is renamed."),
+        deferred="not so here: no name is special, so nothing is renamed"),
     Row("HH-23", "At boot the core makes sure the root agent exists and spawns it if missing; the core owns the root's lifecycle."),
     Row("HH-24", "RequestInitConfig seeds the agent's proposed config repository. (Replaced: a configuration begins as its first revision.)"),
     Row("HH-25", "RequestApplyCommit submits a commit sha for operator approval. (Replaced: a change is proposed with its difference and becomes a revision when it is approved.)"),
     Row("HH-26", "RequestSpawn still exists but is deprecated.",
-        lacking="Not so here: there is one way to hire, and none beside it that is deprecated; only its defaults are shown."),
+        deferred="not so here: there is one way to hire, and none beside it that is deprecated"),
     Row("HH-27", "Kill/Start/Restart/Update act on an existing agent's container."),
     Row("HH-28", "RequestUpdateMetaInputs bumps the meta lock; (F) becomes a per-agent capability. (Replaced: it is the capability `instance.configure`.)",
         lacking="There is no shared lock: fetching a repository stands for the update."),
@@ -329,7 +331,7 @@ ROWS = (
     Row("HH-33", '(F) RO access to meta needs a "meta read" capability.',
         lacking="Not so here: `instance.configure` lists repositories and servers; there is no meta folder."),
     Row("HH-34", "Only request_update_meta_inputs writes the lock.",
-        lacking="A lock: there is none, and only that no code names one is shown."),
+        deferred="not so here: there are no meta inputs and no lock"),
     Row("HH-35", "State path is `/agents/<name>/state` for every agent; one-time idempotent, marker-guarded move for the manager.",
         lacking="Not so here: the folder is named by the agent's id, and nothing is moved."),
     Row("HH-36", "One parametrised system prompt rendered at boot from the agent's capability list replaces the two fixed prompts."),

@@ -304,7 +304,7 @@ def test_serve_and_worker_are_separate_processes_on_one_database(
     with Background(home, "serve", "--port", "0") as serving:
         assert serving.said["url"].startswith("http://127.0.0.1:")
         hire(home, "remote", """echo here; echo '{"text": "Done."}'""")
-        time.sleep(1.5)
+        time.sleep(1.5)  # a worker that was there would have looked within a second
         assert home.json("run", "list", "--agent", "remote") == []
         assert home.json("agent", "why-idle", "remote")["reason"] in ("no_slot", "no_worker")
         with Background(elsewhere, "worker", "--name", "two", "--slots", "2") as working:

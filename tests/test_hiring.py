@@ -187,7 +187,6 @@ def test_an_agent_hires_below_itself_and_nowhere_else(company: Company) -> None:
     assert status(company, root["agent"]) == "idle"
 
 
-@pytest.mark.requirement("HH-26")
 def test_what_is_not_said_is_as_at_the_boss(company: Company) -> None:
     lead = company.agent("lead", adapter_type="llm", permissions={"canCreateAgents": True})
     made = company.call(lead.caller, hiring.hire, company=None, name="same")
