@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 GROUP = "remit.secrets"
 #: A command that is asked for a value may ask somebody else over the network.
 COMMAND_SECONDS = 30.0
+_ENDED_WITHIN = 5.0
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _NEXT = "Correct it with `remit secret set`, or what it refers to."
 
@@ -135,6 +136,10 @@ class Command(Source):
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # It is over at once; who waits for its end learns of it, also if this loop ends soon.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ENDED_WITHIN):
+                    await process.wait()
             process._transport.close()  # type: ignore[attr-defined]  # what got away may hold it
         if code:
             raise cannot(f"{argv[0]!r} ended with {code}.", "Try the command where Remit runs.")
