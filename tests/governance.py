@@ -117,6 +117,14 @@ def copies(company: Company, approval: Answer, number: int) -> list[str]:
         database = psycopg.connect(company.url)
         text = text.replace("?", "%s")
     database.cursor().executemany(text, [(one, approval["id"]) for one in made])
+    kept = "number, payload, digest, author_agent_id, created_at"
+    text = (
+        f"INSERT INTO approval_revisions (approval_id, {kept}) SELECT ?, {kept}"  # noqa: S608
+        " FROM approval_revisions WHERE approval_id = ?"
+    )
+    if not is_sqlite(company.url):
+        text = text.replace("?", "%s")
+    database.cursor().executemany(text, [(one, approval["id"]) for one in made])
     database.commit()
     database.close()
     return made

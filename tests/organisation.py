@@ -1,5 +1,7 @@
 """Building organisations, and judging them by queries that share nothing with the services."""
 
+import hashlib
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -157,6 +159,7 @@ def problems(company: Company, *, verify: bool = True) -> list[str]:
             found.append(f"outcome {outcome} is not delegated and has a delegator")
     found += _leftovers(company, alive, {one for one, row in work_of.items() if row[0] == "open"})
     found += _places(company, {agent: people[agent][1:3] for agent in alive})
+    found += _approvals(company)
     if verify and not company.call(company.board, events.verify, company=company.id)["ok"]:
         found.append("the record does not verify")
     return found
@@ -198,6 +201,26 @@ def _places(company: Company, bosses: Mapping[str, tuple[Any, Any]]) -> list[str
             found.append(f"agent {agent} is gone and has a place")
     found += [f"agent {agent} has {now[agent]} places" for agent in bosses if now[agent] != 1]
     return found
+
+
+def _approvals(company: Company) -> list[str]:
+    """Every revision is what was hashed, and the last of them is what is asked for."""
+    last = {
+        (approval, number): said
+        for approval, number, *said in company.sql(
+            "SELECT id, revision, payload, digest FROM approvals"
+        )
+    }
+    found = []
+    for approval, number, payload, digest in company.sql(
+        "SELECT approval_id, number, payload, digest FROM approval_revisions"
+    ):
+        plain = json.dumps(json.loads(payload), sort_keys=True, separators=(",", ":"))
+        if hashlib.sha256(plain.encode()).hexdigest() != digest:
+            found.append(f"revision {number} of approval {approval} is not what was hashed")
+        if last.pop((approval, number), [payload, digest]) != [payload, digest]:
+            found.append(f"approval {approval} is not its last revision")
+    return found + [f"approval {approval} has no revision {number}" for approval, number in last]
 
 
 def tables(company: Company) -> list[str]:

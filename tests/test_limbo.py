@@ -29,7 +29,7 @@ from remit.services.identity import Caller, as_system
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, opened
 from tests.governance import approve, hire, reject, seen
-from tests.organisation import problems, refusal, work
+from tests.organisation import RECORD, dump, problems, refusal, work
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,14 @@ def test_no_run_is_started(world: World) -> None:
 
 @pytest.mark.requirement("PC-16", "PC-21", "PC-78")
 def test_it_is_not_woken(world: World) -> None:
-    for caller in (world.company.board, world.company.ceo.caller):
-        assert world.door(caller, agents.wake, agent=world.id) == "conflict"
+    company = world.company
+    before = dump(company, RECORD)
+    for caller in (company.board, company.ceo.caller):
+        # By its own check, not only because no mail reaches it.
+        with pytest.raises(Conflict, match="is pending approval") as refused:
+            company.call(caller, agents.wake, agent=world.id)
+        assert "woken once it works" in refused.value.step
+    assert dump(company, RECORD) == before
 
 
 @pytest.mark.requirement("PC-16")

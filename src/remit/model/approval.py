@@ -1,12 +1,15 @@
 """Approvals: what somebody asked a person to allow, exactly as it was asked.
 
 An approval is a row that outlives every process. Its payload is hashed when it is submitted, and
-whoever decides names the revision they saw, so that what is approved is what is applied.
+whoever decides names the revision they saw, so that what is approved is what is applied. What does
+not match its hash any more is applied by nobody.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -148,3 +151,12 @@ class Comment:
 
 def digest_of(payload: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(dict(payload)).encode()).hexdigest()
+
+
+def is_as_asked(asked: Approval | Revision) -> bool:
+    """Whether it still says what was hashed when it was submitted."""
+    try:
+        found = digest_of(json.loads(asked.payload))
+    except (ValueError, TypeError):
+        return False
+    return hmac.compare_digest(found, asked.digest)

@@ -26,6 +26,7 @@ REFUSALS = frozenset(
         "not_yours",
         *("observer", "outside_scope", "own_permissions", "own_request", "not_held"),
         *("paused_by_person", "stopped_by_person", "stopped_from_above", "outlives_source"),
+        "altered",
     }
 )
 

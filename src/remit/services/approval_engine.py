@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from remit.authority import holding
+from remit.authority import Action, holding
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused
 from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
@@ -26,7 +26,9 @@ from remit.model.approval import (
     ApprovalStatus,
     ApprovalType,
     digest_of,
+    is_as_asked,
 )
+from remit.model.decision import Decision, Effect
 from remit.model.grant import (
     AGENT_CREATE,
     APPROVAL_DECIDE,
@@ -170,6 +172,28 @@ def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Appr
     )
     _keep_revision(ctx, new)
     return new
+
+
+def is_altered(ctx: Context, approval: Approval) -> bool:
+    """Whether it is not what was submitted, hashed and kept as its latest revision."""
+    seen = ctx.tx.one(statements.REVISION, approval=approval.id, number=approval.revision)
+    same = seen is not None and (seen.payload, seen.digest) == (approval.payload, approval.digest)
+    return not same or not is_as_asked(approval)
+
+
+def refuse_altered(ctx: Context, approval: Approval) -> None:
+    """Nothing but what was asked for, seen and hashed is decided or carried out."""
+    if is_altered(ctx, approval):
+        ctx.accept(Action.APPROVAL_DECIDE, f"approval:{approval.id}", altered(approval))
+
+
+def altered(approval: Approval) -> Decision:
+    return Decision(
+        Effect.DENY,
+        "altered",
+        "What it says now is not what was asked for: its digest is another.",
+        f"approval:{approval.id}",
+    )
 
 
 def move(
@@ -426,6 +450,8 @@ def is_for_people(ctx: Context, approval: Approval) -> bool:
     if any(
         one is not None and one.permission_level is PermissionLevel.BOSS for one in (asker, about)
     ):
+        return True
+    if not is_as_asked(approval):
         return True
     payload = json.loads(approval.payload)
     match approval.type:

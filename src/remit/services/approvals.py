@@ -189,6 +189,7 @@ def approve(
 ) -> Answer:
     """Say yes to what was asked, as it was seen. It takes effect with the decision."""
     found, said = _deciding(ctx, approval, note)
+    approval_engine.refuse_altered(ctx, found)
     new = approval_engine.move(ctx, found, ApprovalStatus.APPROVED, said, expected_revision)
     ctx.record("approval.approve", f"approval:{new.id}", _details(new))
     _keep_note(ctx, new)
@@ -201,6 +202,7 @@ def approve(
 def reject(
     ctx: Context, *, approval: str, note: object = None, expected_revision: int | None = None
 ) -> Answer:
+    # Also what was altered: it is the way to be rid of it.
     found, said = _deciding(ctx, approval, note)
     new = approval_engine.move(ctx, found, ApprovalStatus.REJECTED, said, expected_revision)
     ctx.record("approval.reject", f"approval:{new.id}", _details(new))
@@ -216,6 +218,7 @@ def request_revision(
 ) -> Answer:
     """Send it back: something about it should be different."""
     found, said = _deciding(ctx, approval, note)
+    approval_engine.refuse_altered(ctx, found)
     new = approval_engine.move(
         ctx, found, ApprovalStatus.REVISION_REQUESTED, said, expected_revision
     )
@@ -243,6 +246,7 @@ def resubmit(ctx: Context, *, approval: str, payload: Mapping[str, Any] | None =
             code="wrong_status",
             details={"status": found.status.value},
         )
+    approval_engine.refuse_altered(ctx, found)
     changed = CONSEQUENCES[found.type].resubmitted(ctx, found, dict(payload or {}))
     new = approval_engine.revise(ctx, found, changed)
     new = approval_engine.move(ctx, new, ApprovalStatus.PENDING)

@@ -36,8 +36,9 @@ from remit.services import (
 )
 from remit.services.command import Answer, Context, command
 from remit.services.opening import open_outcome, write_document
-from remit.services.permissions import HIRING, hiring_facts, require_level, set_level
+from remit.services.permissions import HIRING, hiring_facts, permit, require_level, set_level
 from remit.services.permissions import begin as begin_level
+from remit.services.permissions import read as read_permissions
 from remit.services.redaction import restore
 from remit.services.verbs import Added
 from remit.store import people
@@ -295,7 +296,7 @@ def _begin(
 def take_effect(ctx: Context, approval: Approval) -> None:
     """The agent starts to work, with exactly what was approved."""
     payload = json.loads(approval.payload)
-    agent = _limbo(ctx, approval)
+    agent = _as_approved(ctx, _limbo(ctx, approval), approval, payload)
     mandate = outcomes.require(ctx, agent.id)
     tree.set_status(ctx, agent, AgentStatus.IDLE)
     working = lookup.agent_row(ctx, agent.id)
@@ -316,6 +317,28 @@ def take_effect(ctx: Context, approval: Approval) -> None:
             _check_owner(mandate, working)
         _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
         _set_aside(ctx, working, mandate, payload.get("setAside"))
+
+
+def _as_approved(
+    ctx: Context, agent: Agent, approval: Approval, payload: Mapping[str, Any]
+) -> Agent:
+    """The agent that waits, made what was approved, whatever became of its row meanwhile."""
+    if (agent.id, agent.boss_id) != (payload["agentId"], payload["reportsTo"]):
+        raise Conflict(
+            f"{agent.name} was to report to another.", "Reject it; it can be asked anew."
+        )
+    now = configuration_of(agent)
+    # A hire of an older version may lack what a configuration has gained since.
+    wanted = {**now, **payload["requestedConfigurationSnapshot"]}
+    if wanted != now:
+        agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
+    # Its level is given next; whoever waits has none but the first.
+    said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
+    if (read_permissions(json.loads(agent.permissions)), agent.permission_level) != (said, first):
+        permit(ctx, agent, said, first)
+    found = lookup.agent_row(ctx, agent.id)
+    assert found is not None
+    return found
 
 
 def _set_aside(

@@ -9,7 +9,7 @@ from typing import Any, cast
 from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import AgentId
-from remit.model.approval import Approval
+from remit.model.approval import Approval, is_as_asked
 from remit.model.budget import Stop
 from remit.model.mail import Delivery, DeliveryStatus
 from remit.model.principal import ActorKind
@@ -47,6 +47,7 @@ from remit.store import wishes as wish_statements
 MOST = 500
 #: Of the letters that a person wrote; each takes a few questions to the database.
 MOST_WISHES = 100
+_ALTERED = "What it says is not what was asked for any more. Reject it, and have it asked for anew."
 #: What a person types next, by the kind of what awaits them.
 _NEXT = {
     "mail": "remit read {id}",
@@ -126,7 +127,7 @@ def _of_company(ctx: Context) -> list[dict[str, Any]]:
             approval_engine.summary(asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
-            held_up.get(asked_for.id, ""),
+            held_up.get(asked_for.id, "") if is_as_asked(asked_for) else _ALTERED,
         )
         for asked_for in _to_decide(ctx)
     ]

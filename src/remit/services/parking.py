@@ -47,7 +47,7 @@ class CallsAwaitingApproval:
         digest = _digest(call.verb, call.given)
         before = _asked_before(ctx, call, digest)
         ctx.accept_rule(_ASKING)
-        answer = _answer_that_holds(ctx, before, decision) if before is not None else None
+        answer = _answer_that_holds(ctx, before, decision, digest) if before is not None else None
         if answer is not None:
             return answer
         if call.vet is not None:
@@ -110,7 +110,7 @@ def _stored_call(approval: Approval) -> tuple[Verb[..., Any], dict[str, Any]]:
 
 
 def _answer_that_holds(
-    ctx: Context, before: Approval, decision: Decision
+    ctx: Context, before: Approval, decision: Decision, digest: str
 ) -> Ticket | Answer | Refused | None:
     """What the same call, made before, came to, as long as that is of use."""
     if before.status in OPEN and not before.expired(ctx.now):
@@ -123,8 +123,9 @@ def _answer_that_holds(
         return None
     if before.used_at is None:
         # Approved for what was asked then; who comes back much later has another reason.
-        still_good = before.expires_at is None or ctx.now < before.expires_at
-        return Ticket(before.id) if still_good else None
+        if before.expires_at is not None and ctx.now >= before.expires_at:
+            return None
+        return Ticket(before.id) if _is_this_call(ctx, before, digest) else _altered(ctx, before)
     # Later than this, the same words are meant as another use.
     uncollected = before.collected_at is None and before.result is not None
     return _collect(ctx, before) if uncollected and recent else None
@@ -179,6 +180,24 @@ def _rejected(ctx: Context, approval: Approval) -> Refused:
             "status": approval.status.value,
             "decision": refusal.as_dict(),
         },
+    )
+
+
+def _is_this_call(ctx: Context, approval: Approval, digest: str) -> bool:
+    """Whether the call that is made now is the very one that was asked about and approved."""
+    if approval_engine.is_altered(ctx, approval):
+        return False
+    return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
+
+
+def _altered(ctx: Context, approval: Approval) -> Refused:
+    refusal = approval_engine.altered(approval)
+    ctx.record("approval.refer", f"approval:{approval.id}", None, refusal)
+    return Refused(
+        refusal.sentence,
+        "Tell your boss; it has to be asked for anew.",
+        code=refusal.reason,
+        details={"approval_id": approval.id, "decision": refusal.as_dict()},
     )
 
 

@@ -33,6 +33,7 @@ _STEPS = {
     "not_in_reach": "Write to your boss, or ask it for a message capability.",
     "not_bound": "Ask the board to bind you, or write to somebody who can pass it on.",
     "kept_by_remit": "Deal with the mail and acknowledge it; the outcome closes by itself.",
+    "altered": "Reject it, and have it asked for anew; `remit event verify` checks the record.",
     "not_held": "Ask your own boss for the capability first, then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }

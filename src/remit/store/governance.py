@@ -199,6 +199,13 @@ REVISIONS = Statement(
     .order_by(approval_revisions.c.number),
     into(Revision),
 )
+REVISION = Statement(
+    select(*columns(approval_revisions, Revision)).where(
+        approval_revisions.c.approval_id == bind("approval"),
+        approval_revisions.c.number == bind("number"),
+    ),
+    into(Revision),
+)
 INSERT_COMMENT = change(insert(approval_comments))
 COMMENT = Statement(
     select(*columns(approval_comments, Comment)).where(

@@ -1,7 +1,8 @@
 """Approvals and configurations in an export: how each is written down, and read again.
 
-Secrets are taken out of every document, so a digest is that of what was asked for, not of what is
-written here. A call that still waits for approval stays behind: whoever made it can make it again.
+Secrets are taken out of every document, and a digest is of what is left: what is decided after an
+import is what was written here. A call that still waits for approval stays behind: whoever made it
+can make it again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from remit.model.approval import (
     ApprovalType,
     Comment,
     Revision,
+    digest_of,
+    is_as_asked,
 )
 from remit.model.configuration import CONFIG_KEYS, ConfigRevision, RevisionSource
 from remit.services.archive import layout
@@ -31,7 +34,7 @@ from remit.services.archive.fields import Fields
 from remit.services.archive.folder import Folder
 from remit.services.archive.plan import Plan
 from remit.services.archive.references import known
-from remit.services.redaction import without_secrets
+from remit.services.redaction import REMOVED, without_secrets
 
 _LONGEST_DIGEST = 64
 
@@ -130,10 +133,11 @@ def _clean(text: str) -> Any:
 
 
 def _revision(value: Revision) -> dict[str, Any]:
+    payload = _clean(value.payload)
     return {
         "number": value.number,
-        "payload": _clean(value.payload),
-        "digest": value.digest,
+        "payload": payload,
+        "digest": digest_of(payload) if is_as_asked(value) else value.digest,
         "by": layout.by_whom(value.author_agent_id, value.author_user_id, {}),
         "created_at": to_iso(value.created_at),
     }
@@ -211,11 +215,14 @@ def _read_revision(approval_id: ApprovalId, plan: Plan, fields: Fields) -> Revis
     payload = _json(fields, "payload")
     if payload is None:
         raise fields.wrong("payload", "is missing")
+    written, found = fields.text("digest", _LONGEST_DIGEST), digest_of(json.loads(payload))
     read = Revision(
         approval_id=approval_id,
         number=fields.number("number"),
         payload=payload,
-        digest=fields.text("digest", _LONGEST_DIGEST),
+        # Older exports have the digest of what was asked for with its secrets. What was altered
+        # otherwise keeps the digest that it does not match, and is not approved here, either.
+        digest=found if REMOVED in payload else written,
         author_agent_id=agent,
         author_user_id=user,
         created_at=fields.time("created_at"),
