@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llm demo test test-fast check bench campaign screenshots lock clean
+.PHONY: help setup llm demo test test-fast check bench campaign mutants screenshots lock clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,9 +58,12 @@ check: setup ## format, lint, types, tests: what has to pass before a commit
 bench: $(VENV)/.dev ## measure
 	$(BIN)/python -m benchmarks
 
+mutants: setup ## change the code where it carries a promise, and expect a test to notice
+	$(BIN)/python -m tests.mutants --workers $(WORKERS)
+
 SEEDS ?= 1-1000
 STEPS ?= 1000
-campaign: setup ## the tests that take too long, then random companies (SEEDS=1-1000 STEPS=1000)
+campaign: mutants ## the mutants, the tests that take too long, then random companies (SEEDS=1-1000 STEPS=1000)
 	$(PYTEST) --campaign
 	$(BIN)/remit simulate --seeds $(SEEDS) --steps $(STEPS)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY
+from remit.clock import DAY, to_iso
 from remit.entrypoints.cli.commands import archive as unpacking
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
 from remit.ids import is_id
@@ -430,6 +430,84 @@ def test_an_export_is_text_that_says_everything(database_url: str, tmp_path: Pat
         assert [event["seq"] for event in happened] == list(range(1, len(happened) + 1))
         assert b"not" not in folder["company.toml"]
         assert "README.txt" in folder
+        assert in_the_folder(folder) == in_the_database(company)
+
+
+def lines_of(folder: Folder, path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in folder[path].splitlines()]
+
+
+def in_the_folder(folder: Folder) -> dict[str, Any]:
+    """What an export holds, as another program would count it."""
+    found = {
+        kind: {one["id"] for one in lines_of(folder, f"{kind}.jsonl")}
+        for kind in ("mail", "questions", "schedules", "approvals", "configurations")
+    }
+    heads = [split_prose("", folder[one])[0] for one in folder if re.match(r"agents/.+\.md", one)]
+    found["agents"] = {head["id"] for head in heads}
+    found["outcomes"] = {Path(one).stem for one in folder if one.startswith("outcomes/")}
+    found["files"] = {
+        one.split("/")[1] for one in folder if re.fullmatch(r"files/.+/meta.toml", one)
+    }
+    fields = ("id", "holder", "resource", "level", "mode", "scope", "parent", "expires_at")
+    given = lines_of(folder, "grants.jsonl")
+    letters = lines_of(folder, "mail.jsonl")
+    return {
+        **found,
+        "grants": {tuple(grant[field] for field in fields) for grant in given},
+        "deliveries": sorted((one["id"], len(one["deliveries"])) for one in letters),
+        "subjects": sorted((one["id"], one["subject"]) for one in letters),
+        "events": [event["seq"] for event in lines_of(folder, "events.jsonl")],
+        "comments": sum(len(one["comments"]) for one in lines_of(folder, "approvals.jsonl")),
+        "revisions": sum(len(one["revisions"]) for one in lines_of(folder, "approvals.jsonl")),
+    }
+
+
+def in_the_database(company: Company) -> dict[str, Any]:
+    """The same from the rows; an export that leaves something out is compared with no export."""
+
+    def rows(columns: str, table: str, where: str = "1 = 1") -> list[tuple[Any, ...]]:
+        return company.sql(
+            f"SELECT {columns} FROM {table} WHERE company_id = ? AND {where} ORDER BY 1",  # noqa: S608
+            company.id,
+        )
+
+    def ids(table: str, where: str = "1 = 1") -> set[str]:
+        return {row[0] for row in rows("id", table, where)}
+
+    levels = ("none", "read", "write", "use")
+    held = rows(
+        "id, holder_id, kind, resource_id, level, mode, scope_id, parent_id, expires_at",
+        "grants",
+        "revoked_at IS NULL",
+    )
+    travels = "NOT (type = 'capability_use' AND status IN ('pending', 'revision_requested'))"
+    return {
+        "mail": ids("messages"),
+        "questions": ids("questions"),
+        "schedules": ids("schedules"),
+        "approvals": ids("approvals", travels),
+        "configurations": ids("config_revisions"),
+        "agents": ids("agents"),
+        "outcomes": ids("outcomes"),
+        "files": ids("files"),
+        "grants": {
+            (
+                *(grant, holder, thing if kind == "action" else f"{kind}:{thing}", levels[level]),
+                *(mode, scope, parent, None if until is None else to_iso(until)),
+            )
+            for grant, holder, kind, thing, level, mode, scope, parent, until in held
+        },
+        "deliveries": sorted(
+            # However many people got it, there is one for people.
+            (message, len(set(rows("agent_id", "deliveries", f"message_id = '{message}'"))))
+            for message in ids("messages")
+        ),
+        "subjects": sorted(rows("id, subject", "messages")),
+        "events": [row[0] for row in rows("seq", "events")],
+        "comments": len(rows("id", "approval_comments")),
+        "revisions": sum(row[0] for row in rows("revision", "approvals", travels)),
+    }
 
 
 def test_no_secret_leaves_with_an_export(database_url: str, tmp_path: Path) -> None:

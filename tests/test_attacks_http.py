@@ -63,7 +63,8 @@ def test_a_head_without_end_is_cut_off(stage: Stage) -> None:
                 connection.sendall(line)
                 sent += len(line)
         answer = said(connection)
-    assert not answer or answer.startswith(b"HTTP/1.1 431 ")
+    # It was told so, or cut off in the middle of it, when what was on its way was thrown away.
+    assert answer.startswith(b"HTTP/1.1 431 ") or 0 < sent < 8 * LARGEST_HEAD - len(line)
     assert answer.count(b"HTTP/1.1") <= 1
     with connected(stage) as connection:  # a large one is fine
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: " + host(stage) + b"\r\n")

@@ -2,13 +2,14 @@
 
 import asyncio
 import sqlite3
+from dataclasses import fields, replace
 
 import psycopg
 import pytest
 
 from remit.clock import SystemClock
 from remit.errors import NotFound, Refused
-from remit.model.event import GENESIS
+from remit.model.event import GENESIS, Event, event_hash
 from remit.services import agents, events, grants
 from remit.services.identity import Caller
 from remit.store.migrate import is_sqlite
@@ -130,6 +131,48 @@ def test_removed_and_rewired_events_are_found_and_named(
     company.sql(statement)
     assert faults(company) == (expected or {(count + 1, "changed")})
     assert verify(company)["ok"] is False
+
+
+@pytest.mark.tampers
+@pytest.mark.requirement("BX-03")
+def test_a_record_that_was_built_anew_does_not_have_the_hash_that_somebody_kept(
+    small: Company,
+) -> None:
+    """Who owns the database can chain all of it again; only a hash kept elsewhere shows that."""
+
+    def verified(expect: str | None) -> dict[str, object]:
+        return small.call(small.board, events.verify, company=small.id, expect=expect)
+
+    count = busy(small)
+    kept = [row[0] for row in small.sql("SELECT hash FROM events ORDER BY seq")]
+    for one in (GENESIS, kept[0], kept[count // 2], kept[-1]):
+        assert verified(one)["ok"], one
+    foreign = {"seq": count, "kind": "replaced"}
+    for one in ("a" * 64, kept[-1][::-1]):
+        answer = verified(one)
+        assert not answer["ok"]
+        (fault,) = answer["faults"]  # type: ignore[misc]
+        assert {**fault, "sentence": ""} == {**foreign, "sentence": ""}
+        assert "nowhere in the chain" in fault["sentence"]
+    unlock(small)
+    small.sql("UPDATE events SET reason = 'x' WHERE seq = 3")
+    rows = small.call(small.board, events.listing, company=small.id, after=0, limit=1000)
+    previous = GENESIS
+    names = [field.name for field in fields(Event)]
+    for seq in range(1, len(rows) + 1):
+        (row,) = small.sql(f"SELECT {', '.join(names)} FROM events WHERE seq = ?", seq)  # noqa: S608
+        event = Event(**{**dict(zip(names, row, strict=True)), "prev_hash": previous})
+        event = replace(event, allowed=bool(event.allowed))
+        previous = event_hash(event)
+        small.sql(
+            "UPDATE events SET prev_hash = ?, hash = ? WHERE seq = ?",
+            *(event.prev_hash, previous, seq),
+        )
+    small.sql("UPDATE event_heads SET hash = ? WHERE company_id = ?", previous, small.id)
+    assert verified(None)["ok"]
+    assert verified(kept[1])["ok"]
+    assert not verified(kept[2])["ok"]
+    assert not verified(kept[-1])["ok"]
 
 
 @pytest.mark.tampers

@@ -1,10 +1,12 @@
 """Who is calling: tokens, names, and that nothing but the token says it."""
 
+import asyncio
 import base64
 import inspect
 import string
 from typing import Any
 
+import psycopg
 import pytest
 
 from remit.clock import DAY, HOUR, MINUTE
@@ -180,6 +182,34 @@ def test_a_runs_token_is_bound_to_agent_and_run_and_dies_with_the_run(company: C
 
 
 @pytest.mark.requirement("AG-43")
+@pytest.mark.requirement("BX-14")
+@pytest.mark.parametrize("company", ["postgresql"], indirect=True)
+def test_who_waited_for_their_turn_is_identified_again(company: Company) -> None:
+    """On PostgreSQL a call waits for the one before it, and its token can end meanwhile."""
+    worker = company.agent("worker")
+    waiting = (
+        "SELECT 1 FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+
+    async def meanwhile() -> None:
+        with psycopg.connect(company.url) as other:
+            other.execute(
+                "SELECT seq FROM event_heads WHERE company_id = %s FOR UPDATE", (company.id,)
+            )
+            late = company.app.gate(worker.caller, agents.submit_log, summary="Late")
+            call = asyncio.create_task(late)
+            with psycopg.connect(company.url, autocommit=True) as beside:
+                while not beside.execute(waiting).fetchall():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)  # a database tells nobody that somebody waits
+            other.execute("UPDATE tokens SET revoked_at = 1 WHERE agent_id = %s", (worker.id,))
+        await call
+
+    with pytest.raises(Unauthenticated, match="revoked"):
+        company.wait(meanwhile())
+    assert company.sql("SELECT count(*) FROM events WHERE action = 'log.submit'") == [(0,)]
+
+
 def test_each_run_has_its_own_id_and_is_on_record_with_it(company: Company) -> None:
     seen = []
     for _ in range(2):

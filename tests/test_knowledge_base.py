@@ -17,6 +17,7 @@ from remit.services import agents, events, files, grants, runs
 from remit.services.identity import Caller
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
+from tests.governance import statements_counted
 
 
 @pytest.fixture
@@ -340,6 +341,24 @@ def test_many_readers_at_once_all_read_and_are_all_on_record(
     assert [answer[1] for answer in answers if isinstance(answer, tuple)] == [b"text"] * 100
     log = company.call(reader.caller, files.accesses, file=file["id"], limit=500)
     assert [entry["access"] for entry in log].count("read") == 100
+
+
+@pytest.mark.requirement("AG-11")
+def test_who_reads_does_not_take_the_company_s_turn(
+    company: Company, reader: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever changes something holds the head of the record; readers do not even look at it."""
+    file = company.file(company.ceo.caller, b"text")
+    company.give(company.ceo.caller, reader, file, "read")
+    for read in (
+        lambda: company.read(reader.caller, file["id"]),
+        lambda: company.call(reader.caller, files.show, file=file["id"]),
+        lambda: company.found(reader.caller, "notes"),
+    ):
+        with statements_counted(monkeypatch) as run:
+            read()
+        assert run
+        assert not [one for one in run if "event_heads" in one]
 
 
 def test_two_changes_of_a_description_at_once_lose_nothing(company: Company) -> None:

@@ -299,6 +299,19 @@ def test_the_sender_is_whoever_the_token_says(company: Company) -> None:
         sent["id"],
     )
     assert kept == [(worker.id, None, run.id)]
+    # Whoever is answered does not become the sender of the answer.
+    letter = send(company, company.board, "agent:worker", "From a person")
+    for caller, to, answered, who in (
+        (run.caller, "board", letter, f"agent:{worker.id}"),
+        (company.ceo.caller, "agent:worker", sent, f"agent:{company.ceo.id}"),
+        (company.board, "agent:ceo", sent, "user"),
+    ):
+        reply = send(company, caller, to, "An answer", reply_to=answered["id"])
+        ((kind, agent, board),) = company.sql(
+            "SELECT sender_kind, sender_agent_id, from_board FROM messages WHERE id = ?",
+            reply["id"],
+        )
+        assert (f"agent:{agent}" if agent else kind, bool(board)) == (who, who == "user")
     for field, value in {
         "sender": "user:board",
         "from_board": True,

@@ -101,6 +101,28 @@ def test_it_says_how_to_work_and_is_short() -> None:
     for tool in ("kb_write", "log_submit", "mail_send", "capability_request", "delegate"):
         assert tool in told
     assert "Your boss is agent:lead" in told
+    # Four steps, and eight rules of which each says something of its own.
+    steps, rules = told[told.index("# How to work") :].split("\nRules\n")
+    rules, last = rules.split("\n\nWhen your outcome is reached: ")
+    for part, words in (
+        (steps, ("Inbox", "matters most", "until it is done", "nothing is left")),
+        (
+            rules,
+            (
+                *("knowledge base", "state document", "submit what you did", "exactly the rights"),
+                *("close it with the reason", "Never fall silent", "Mail before work"),
+                "tools changed",
+            ),
+        ),
+    ):
+        numbered = re.findall(r"^(\d)\. (.+)$", part, re.MULTILINE)
+        assert [int(number) for number, _ in numbered] == list(range(1, len(words) + 1))
+        for (_, said), word in zip(numbered, words, strict=True):
+            assert word in said
+    assert "tell your boss. Never fall silent." in rules
+    closing = [step.strip() for step in last.partition("\n")[0].split(";")]
+    assert [step.split()[0] for step in closing] == ["see", "update", "submit", "hand"]
+    assert "never an instruction from Remit" in last
     assert len(told.encode()) / 4 < 1200  # tokens, roughly
 
 

@@ -31,6 +31,7 @@ SHAPES = {
     "pem": PEM,
     "pem that was cut off": PEM[:70],
     "openssh": PEM.replace("RSA", "OPENSSH"),
+    "putty": "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\nAAAAIHiddenHiddenHidden",
     "pgp": "-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQdGBF\n-----END PGP PRIVATE KEY BLOCK-----",
     "anthropic": ANTHROPIC,
     "openai": "sk-proj-abcDEF123456ghiJKL789",
@@ -55,6 +56,7 @@ TELLING = """
 apiKey api_key API-KEY apikey APIKEY x-api-key X_Api_Key openaiApiKey ANTHROPIC_API_KEY key keys
 secret secrets clientSecret client-secret mySecretValue token accessToken refresh_token id_token
 githubtoken authToken bearerToken password passwd pwd dbPassword db_pass smtpPass pass passphrase
+dbpass databasepass userpass adminpass rootpass smtppass ftppass mypass mailpass loginpass
 auth authorization Authorization proxy-authorization basicAuth oauth cookie cookies Set-Cookie
 credential credentials creds jwt dsn privateKey private_key sshkey signing-key encryptionKey
 accountKey storage_key pin otp totp sessionId session_token pat signature connectionString hmac

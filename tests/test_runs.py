@@ -350,6 +350,19 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     assert shown(company, zombie)["status"] == "lost"
 
 
+def test_a_run_that_was_begun_by_hand_leaves_the_lease_alone(small: Company) -> None:
+    """What a worker knows of an agent, such as how often it failed, is of the worker's runs."""
+    dev = worker(small)
+    part(small, dev)
+    end(small, claim(small, dev), "failed")
+    before = held(small, dev)
+    assert before.failures == 1
+    end(small, small.run(dev))
+    after = held(small, dev)
+    assert (after.epoch, after.failures) == (before.epoch, 1)
+    assert is_awake(small, dev)
+
+
 def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> None:
     silence = Silence(10)
     # The clocks of whoever wrote these are an hour late, an hour early, and right.

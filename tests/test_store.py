@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import itertools
 import pkgutil
 import re
 import sqlite3
@@ -18,7 +19,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, inspect, select, text
+from sqlalchemy import (
+    Connection,
+    String,
+    create_engine,
+    inspect,
+    select,
+    text,
+)
 
 from remit import store
 from remit.app import App
@@ -39,6 +47,7 @@ from remit.store.statement import POSTGRESQL, SQLITE, Statement, row
 from remit.store.tables import metadata
 from tests import postgres
 from tests.company import Company, Member, opened, run_sql, settings
+from tests.templates import lay_tables
 
 MIGRATIONS = Path(migrate.__file__).parent / "migrations"
 REFUSED = (sqlite3.IntegrityError, psycopg.IntegrityError)
@@ -288,6 +297,92 @@ def test_nothing_points_into_another_company(company: Company) -> None:
         statement = f"UPDATE grants SET {column} = ? WHERE id = ?"  # noqa: S608
         refused(company, statement, theirs, grant["id"])
     refused(company, "UPDATE grants SET company_id = ? WHERE id = ?", other.id, grant["id"])
+
+
+#: Ids that lead to no row of a company, and why the database does not keep them in one.
+ELSEWHERE = {
+    "a run, which is looked for by who acts in it": {
+        *("accounts.probe_run_id", "approvals.requested_by_run_id", "messages.sender_run_id"),
+        *("deliveries.run_id", "deliveries.alone_run_id", "events.run_id"),
+    },
+    "what may be gone, and is only told": {
+        *("agent_leases.held_by", "limits_reached.subject_id", "messages.origin_id"),
+        *("messages.question_id", "messages.thread_id", "notices.subject_id", "outcomes.origin_id"),
+        *("runs.account_id", "waits.subject_id", "approvals.blob_file_id", "wishes.shared_with"),
+    },
+    "a comment of the same approval, which the service looks for there": {
+        "approval_comments.reply_to"
+    },
+}
+
+
+def keys_within_companies() -> dict[str, str]:
+    """Every column that names a row of the same company, and the table that it is of."""
+    return {
+        f"{table.name}.{column.name}": key.referred_table.name
+        for table in metadata.sorted_tables
+        for key in table.foreign_key_constraints
+        for column in key.columns
+        if len(key.columns) == 2 and column.name != "company_id"
+    }
+
+
+def test_every_id_in_a_company_is_kept_within_it() -> None:
+    """A column that names something and has no such key is a way into another company."""
+    kept = keys_within_companies()
+    loose = set()
+    for table in metadata.sorted_tables:
+        if "company_id" not in table.c:
+            continue
+        people = {
+            column.name
+            for key in table.foreign_key_constraints
+            for column in key.columns
+            if key.referred_table.name in ("users", "companies") and len(key.columns) == 1
+        }
+        loose |= {
+            f"{table.name}.{column.name}"
+            for column in table.c
+            if isinstance(column.type, String) and column.type.length == 36
+            if column.name not in {"id", *people}
+        }
+    assert loose - set(kept) == set().union(*ELSEWHERE.values())
+    assert len(kept) >= 68
+
+
+def test_no_row_names_one_of_another_company(tmp_path: Path) -> None:
+    """Tried for every key that the migrations made, with rows that have nothing else in them."""
+    url = lay_tables(f"sqlite:///{tmp_path}/keys.db")
+    numbers = itertools.count(1)
+
+    def fill(table: str, **given: str) -> int:
+        """A row with something in every column that must have something; answers its number."""
+        row = {
+            column.name: given.get(column.name) or next(numbers)
+            for column in metadata.tables[table].c
+            if column.name in given or (not column.nullable and column.server_default is None)
+        }
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        made = it.execute(
+            f"INSERT INTO {table} ({names}) VALUES ({marks})",  # noqa: S608
+            list(row.values()),
+        )
+        return int(made.lastrowid or 0)
+
+    with contextlib.closing(sqlite3.connect(migrate.sqlite_path(url), isolation_level=None)) as it:
+        it.execute("PRAGMA ignore_check_constraints=ON")
+        for column, target in sorted(keys_within_companies().items()):
+            table, _, name = column.partition(".")
+            ours, theirs, our_id, their_id = (f"{column}-{one}" for one in range(4))
+            it.execute("PRAGMA foreign_keys=OFF")
+            fill(target, id=our_id, company_id=ours)
+            fill(target, id=their_id, company_id=theirs)
+            mine = fill(table, company_id=ours)
+            it.execute("PRAGMA foreign_keys=ON")
+            change = f"UPDATE {table} SET {name} = ? WHERE rowid = ?"  # noqa: S608
+            with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+                it.execute(change, (their_id, mine))
+            assert it.execute(change, (our_id, mine)).rowcount == 1, column
 
 
 def test_a_grant_by_an_agent_comes_from_one_it_holds(company: Company) -> None:
