@@ -6,11 +6,11 @@ that asks, approves and applies.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from remit.clock import HOUR, to_iso
@@ -125,7 +125,10 @@ def held(company: Company, agent: str) -> list[tuple[Any, ...]]:
 
 
 def examples_of(
-    examples: int, strategy: st.SearchStrategy[Any], check: Callable[[Any], None]
+    examples: int,
+    strategy: st.SearchStrategy[Any],
+    check: Callable[[Any], None],
+    always: Sequence[Any] = (),
 ) -> None:
     """Try `check` with so many things of a kind; of a few the one that fails is short enough."""
     few = examples < 20
@@ -134,10 +137,13 @@ def examples_of(
         deadline=None,
         database=None,
         derandomize=few,
-        phases=[Phase.generate] if few else list(Phase),
+        phases=[Phase.explicit, Phase.generate] if few else list(Phase),
         suppress_health_check=list(HealthCheck),
     )
-    tried(given(strategy)(check))()
+    test = given(strategy)(check)
+    for one in always:
+        test = example(one)(test)
+    tried(test)()
 
 
 # ── what can be asked for ───────────────────────────────────────────────────────────────────────
@@ -189,14 +195,16 @@ WISHES = st.lists(
 )
 
 
-def by_ceo(company: Company, wishes: Any, until: Callable[[int], str]) -> list[Answer]:
-    """The same as a hire names them, about files of the one who hires."""
+def named(
+    company: Company, wishes: Any, until: Callable[[int], str], by_board: bool
+) -> list[Answer]:
+    """The same as a hire names them, about files of the CEO; only the board sets conditions."""
     known = [company.file(company.ceo.caller, description=f"file {one}")["id"] for one in range(4)]
     return [
         {
             "resource": f"kb_file:{known[which]}",
             "level": level,
-            "mode": mode,
+            "mode": mode if by_board or mode != "ask" else None,
             "expires_at": None if hours is None else until(hours),
         }
         for which, level, mode, hours in wishes
@@ -213,18 +221,18 @@ def micros(company: Company, text: str | None) -> int | None:
 
 # ── hires ───────────────────────────────────────────────────────────────────────────────────────
 
-HIRES = st.fixed_dictionaries(
-    {
-        "config": st.builds(lambda one, more: {**one, **more}, ADAPTERS, SETTINGS),
-        "wishes": WISHES,
-        "for_outcome": st.booleans(),
-        "level": st.sampled_from([None, *BUNDLES]),
-        "hires": st.sampled_from([None, True, False]),
-        "aside": st.one_of(st.none(), AMOUNTS),
-        "again": st.one_of(st.none(), SETTINGS),
-        "other_wishes": st.one_of(st.none(), WISHES),
-    }
-)
+SCRIPTED: Answer = {"adapterType": "scripted", "adapterConfig": {}}
+HIRE_PARTS: dict[str, st.SearchStrategy[Any]] = {
+    "config": st.builds(lambda one, more: {**one, **more}, ADAPTERS, SETTINGS),
+    "wishes": WISHES,
+    "for_outcome": st.booleans(),
+    "level": st.sampled_from([None, *BUNDLES]),
+    "hires": st.sampled_from([None, True, False]),
+    "aside": st.one_of(st.none(), AMOUNTS),
+    "again": st.one_of(st.none(), SETTINGS),
+    "other_wishes": st.one_of(st.none(), WISHES),
+}
+HIRES = st.fixed_dictionaries(HIRE_PARTS)
 DEFAULTS: Answer = {
     "role": "general",
     "title": "",
@@ -238,7 +246,7 @@ DEFAULTS: Answer = {
 
 
 @pytest.mark.requirement("BX-10", "PC-32")
-@histories(8, 150)
+@histories(3, 150)
 def test_who_is_hired_is_who_was_approved_with_what_was_approved(
     small: Company, examples: int
 ) -> None:
@@ -249,9 +257,9 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
         name = f"agent-{small.app.ids.new()}"
         config = {**DEFAULTS, "name": name, **asked["config"]}
         until = lambda hours: to_iso(small.clock.now() + hours * HOUR)  # noqa: E731
-        wishes = by_ceo(small, asked["wishes"], until)
         # The board sets levels, the CEO hands over an outcome or lets somebody hire.
         level = asked["level"]
+        wishes = named(small, asked["wishes"], until, level is not None)
         for_outcome = asked["for_outcome"] and level is None
         may = asked["hires"] if level is None and not for_outcome else None
         arguments = {**described(asked["config"]), "given": wishes}
@@ -298,7 +306,7 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
             changes: Answer = dict(asked["again"] or {})
             config |= changes
             if asked["other_wishes"] is not None:
-                changes["grants"] = wishes = by_ceo(small, asked["other_wishes"], until)
+                changes["grants"] = wishes = named(small, asked["other_wishes"], until, bool(level))
             resubmit(small, small.board if level else ceo.caller, made["approval"], **changes)
             assert stored(small, approval) == as_asked()
         assert held(small, agent) == []
@@ -332,7 +340,13 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
         ((owner,),) = small.sql("SELECT owner_id FROM outcomes WHERE id = ?", agent)
         assert (owner, outcome or agent) == (agent, agent)
 
-    examples_of(examples, HIRES, check)
+    plain: Answer = {**dict.fromkeys(HIRE_PARTS), "config": SCRIPTED, "wishes": []}
+    always = [{**plain, "level": level, "wishes": [(0, "read", "ask", None)]} for level in BUNDLES]
+    always += [
+        {**plain, "for_outcome": True, "aside": 17, "wishes": [(1, "read", "allow", 7)]},
+        {**plain, "hires": True, "wishes": [(0, "read", None, 5), (1, "write", None, None)]},
+    ]
+    examples_of(examples, HIRES, check, always)
 
 
 @pytest.mark.tampers

@@ -406,7 +406,7 @@ def test_a_holder_gives_up_a_right_with_all_that_rests_on_it(
 def test_a_terminated_agent_is_given_nothing(company: Company, lead: Member) -> None:
     file = company.file(company.board)
     company.call(company.board, agents.terminate, agent=lead.id)
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match="lead is terminated"):
         company.give(company.board, lead, file, "read")
 
 

@@ -568,6 +568,22 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_called(
     assert outside.got[0].headers["host"] == f"rebound.test:{port}"
 
 
+def test_a_name_with_one_address_that_may_not_be_called_is_not_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def ask(*found: str) -> list[str]:
+        async def several(*_: Any, **__: Any) -> list[Any]:
+            return [(2, 1, 6, "", (address, 80)) for address in found]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", several)
+        return await outward.addresses("several.test", 80, private=False)
+
+    assert asyncio.run(ask("1.1.1.1", "8.8.8.8")) == ["1.1.1.1", "8.8.8.8"]
+    for found in (("1.1.1.1", "10.0.0.1"), ("169.254.169.254", "1.1.1.1")):
+        with pytest.raises(outward.NotAllowed):
+            asyncio.run(ask(*found))
+
+
 def certificate(folder: Path, name: str) -> ssl.SSLContext:
     """For a server that shows it is called so, signed by itself."""
     key = ec.generate_private_key(ec.SECP256R1())

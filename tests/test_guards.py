@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from remit.services import approvals
-from remit.store import governance, leases, people
+from remit.services import approvals, job_work
+from remit.services.identity import as_system
+from remit.store import governance, jobs, leases, people
 from remit.store.statement import Statement
+from tests import background
 from tests.company import Company
 from tests.governance import ask
 from tests.working import claim, held
@@ -47,6 +49,24 @@ def _over(agent: str, epoch: int) -> dict[str, Any]:
     new = dict.fromkeys(("new_told", "new_failing_since", "new_held_by"))
     counts = {"seen": 0, "due": 0, "new_idle_runs": 0, "new_failures": 0}
     return {"agent": agent, "epoch": epoch, **counts, **new}
+
+
+@pytest.mark.tampers
+def test_a_job_is_changed_by_who_holds_it_alone(small: Company) -> None:
+    asked = background.ask(small, small.agent("agent", adapter_type="scripted"))
+    ((job,),) = small.sql("SELECT id FROM jobs WHERE message_id = ?", asked["id"])
+    took = small.call(as_system(), job_work.claim, job=job, worker="one")
+    now, epoch = small.clock.now(), took["epoch"]
+    for other in (epoch - 1, epoch + 1):
+        assert changes(small, jobs.RENEW, job=job, epoch=other, until=now) == 0
+        assert changes(small, jobs.PUT_BACK, job=job, epoch=other) == 0
+        assert changes(small, jobs.GIVE_BACK, job=job, epoch=other) == 0
+    again = {"job": job, "now": now, "until": now + 1, "new_worker": "another"}
+    assert changes(small, jobs.CLAIM, **again) == 0
+    assert changes(small, jobs.RENEW, job=job, epoch=epoch, until=now + 5) == 1
+    assert changes(small, jobs.STILL_SILENT, job=job, epoch=epoch, until=now + 4) == 0
+    assert changes(small, jobs.GIVE_BACK, job=job, epoch=epoch) == 1
+    assert changes(small, jobs.RENEW, job=job, epoch=epoch, until=now) == 0
 
 
 @pytest.mark.tampers

@@ -196,6 +196,8 @@ def test_its_status_follows_its_approval_and_nothing_else(world: World) -> None:
         for caller in (world.company.board, world.company.ceo.caller):
             for agent in (world.agent, world.for_outcome):
                 assert world.door(caller, verb, agent=agent["id"]) == "conflict", verb.name
+                with pytest.raises(Conflict, match=r"pending approval|awaits approval"):
+                    world.company.call(caller, verb, agent=agent["id"])
     assert seen(world.company, world.approval)["status"] == "pending"
 
 

@@ -616,6 +616,7 @@ def test_with_somebody_there_it_waits_for_the_no(firm: Firm) -> None:
     with attached(firm, firm.board.token):
         answer = while_waiting(firm, lambda one: firm.decide(approvals.reject, one, "Never."))
     assert (answer["status"], answer["agentId"]) == ("denied", None)
+    assert answer["approvalId"] in {one["id"] for one in firm.approvals()}
     assert answer["message"] == "Agent awaited was not created: the request was rejected. Never."
     assert "awaited" not in firm.names()
 

@@ -66,8 +66,12 @@ def test_nobody_ends_what_is_not_their_own_session(company: Company) -> None:
     for caller, wanted in ((company.board, session["id"]), (company.board, token["id"])):
         with pytest.raises(NotFound):
             company.call(caller, sessions.end_one, session=wanted)
+    for verb in (sessions.end, sessions.end_one):
+        with pytest.raises(NotFound):
+            company.call(company.board, verb, session="<script>")
+    # Not even with the session itself in hand.
     with pytest.raises(NotFound):
-        company.call(company.board, sessions.end_one, session="<script>")
+        company.call(company.board, sessions.end, session=hers.token)
     with pytest.raises(NotFound):
         company.call(company.ceo.caller, sessions.mine)
     assert is_good(company, hers)

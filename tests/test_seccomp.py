@@ -95,7 +95,7 @@ def judged(program: bytes, architecture: int, number: int, *arguments: int) -> i
             case 0x54:  # only these bits
                 held &= value
             case 0x06:
-                return value
+                return int(value)
             case _:
                 raise AssertionError(f"step {at - 1} is {code:#x}")
 

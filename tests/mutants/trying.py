@@ -13,7 +13,7 @@ import pytest
 from tests import run_folder
 from tests.mutants import ROOT
 
-#: What shows that the code is broken, not that a test noticed what it does.
+#: Raised in Remit, they show that the code is broken, not that a test noticed what it does.
 CRUDE = (SyntaxError, ImportError, NameError, AttributeError, TypeError)
 
 
@@ -41,7 +41,7 @@ class Watching:
             self.passed.add(item.nodeid)
         elif report.failed and self.first is None:
             error = call.excinfo.value if call.excinfo is not None else None
-            honest = report.when != "setup" and not isinstance(error, CRUDE)
+            honest = report.when != "setup" and not (isinstance(error, CRUDE) and _is_ours(error))
             words = str(error).strip().splitlines()
             said = f"{type(error).__name__}: {words[0][:100] if words else ''}"
             self.first = (honest, f"{item.nodeid.removeprefix('tests/')} ({said})")
@@ -49,6 +49,14 @@ class Watching:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed and self.first is None:
             self.first = (False, f"cannot be read: {report.nodeid}")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether it was raised in Remit and not in a test."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    return where is None or "/remit/" in where.tb_frame.f_code.co_filename
 
 
 def _given(item: pytest.Item) -> list[object]:
