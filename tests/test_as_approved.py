@@ -673,31 +673,31 @@ def test_what_was_altered_while_it_is_revised_is_not_resubmitted(small: Company)
 
 @pytest.mark.tampers
 @pytest.mark.requirement("BX-10", "AG-121")
-def test_a_reading_is_the_very_one_that_was_approved(small: Company) -> None:
+def test_a_reading_is_the_very_one_that_was_approved(company: Company) -> None:
     """It is made when the reader comes back; until then somebody may have written to the row."""
-    lead = hired(small, small.ceo.caller, "lead")
-    plain, secret = small.file(small.board, b"plain"), small.file(small.board, b"secret")
+    lead = hired(company, company.ceo.caller, "lead")
+    plain, secret = company.file(company.board, b"plain"), company.file(company.board, b"secret")
     for one in (plain, secret):
-        gate(small, lead, f"kb_file:{one['id']}", "read")
-    approved_one = parked(lambda: small.read(lead.caller, plain["id"]))
-    other = parked(lambda: small.read(lead.caller, secret["id"]))
-    approve(small, approved_one)
-    ((wanted,),) = small.sql("SELECT call_digest FROM approvals WHERE id = ?", other["id"])
-    reject(small, other)
+        gate(company, lead, f"kb_file:{one['id']}", "read")
+    approved_one = parked(lambda: company.read(lead.caller, plain["id"]))
+    other = parked(lambda: company.read(lead.caller, secret["id"]))
+    approve(company, approved_one)
+    ((wanted,),) = company.sql("SELECT call_digest FROM approvals WHERE id = ?", other["id"])
+    reject(company, other)
     # The ticket for the plain file is passed off as one for the secret.
-    small.sql("UPDATE approvals SET call_digest = NULL WHERE id = ?", other["id"])
-    ((own,),) = small.sql("SELECT call_digest FROM approvals WHERE id = ?", approved_one["id"])
-    small.sql("UPDATE approvals SET call_digest = ? WHERE id = ?", wanted, approved_one["id"])
+    company.sql("UPDATE approvals SET call_digest = NULL WHERE id = ?", other["id"])
+    ((own,),) = company.sql("SELECT call_digest FROM approvals WHERE id = ?", approved_one["id"])
+    company.sql("UPDATE approvals SET call_digest = ? WHERE id = ?", wanted, approved_one["id"])
     with pytest.raises(Refused) as refused:
-        small.read(lead.caller, secret["id"])
+        company.read(lead.caller, secret["id"])
     assert refused.value.reason == "altered"
-    assert count(small, "access_log", "file_id = ? AND access = 'read'", secret["id"]) == 0
-    small.sql("UPDATE approvals SET call_digest = ? WHERE id = ?", own, approved_one["id"])
-    ((payload,),) = small.sql("SELECT payload FROM approvals WHERE id = ?", approved_one["id"])
-    small.sql("UPDATE approvals SET payload = '{}' WHERE id = ?", approved_one["id"])
+    assert count(company, "access_log", "file_id = ? AND access = 'read'", secret["id"]) == 0
+    company.sql("UPDATE approvals SET call_digest = ? WHERE id = ?", own, approved_one["id"])
+    ((payload,),) = company.sql("SELECT payload FROM approvals WHERE id = ?", approved_one["id"])
+    company.sql("UPDATE approvals SET payload = '{}' WHERE id = ?", approved_one["id"])
     with pytest.raises(Refused) as refused:
-        small.read(lead.caller, plain["id"])
+        company.read(lead.caller, plain["id"])
     assert refused.value.reason == "altered"
-    assert count(small, "events", "reason = 'altered' AND allowed = false") == 2
-    small.sql("UPDATE approvals SET payload = ? WHERE id = ?", payload, approved_one["id"])
-    assert small.read(lead.caller, plain["id"])[1] == b"plain"
+    assert count(company, "events", "reason = 'altered' AND allowed = false") == 2
+    company.sql("UPDATE approvals SET payload = ? WHERE id = ?", payload, approved_one["id"])
+    assert company.read(lead.caller, plain["id"])[1] == b"plain"
