@@ -125,7 +125,12 @@ def _answer_that_holds(
         # Approved for what was asked then; who comes back much later has another reason.
         if before.expires_at is not None and ctx.now >= before.expires_at:
             return None
-        return Ticket(before.id) if _is_this_call(ctx, before, digest) else _altered(ctx, before)
+        if _is_this_call(ctx, before, digest):
+            return Ticket(before.id)
+        # It is not the call that somebody saw and approved, so somebody is asked anew.
+        refusal = approval_engine.altered(before)
+        ctx.record("approval.refer", f"approval:{before.id}", None, refusal)
+        return None
     # Later than this, the same words are meant as another use.
     uncollected = before.collected_at is None and before.result is not None
     return _collect(ctx, before) if uncollected and recent else None
@@ -188,17 +193,6 @@ def _is_this_call(ctx: Context, approval: Approval, digest: str) -> bool:
     if approval_engine.is_altered(ctx, approval):
         return False
     return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
-
-
-def _altered(ctx: Context, approval: Approval) -> Refused:
-    refusal = approval_engine.altered(approval)
-    ctx.record("approval.refer", f"approval:{approval.id}", None, refusal)
-    return Refused(
-        refusal.sentence,
-        "Tell your boss; it has to be asked for anew.",
-        code=refusal.reason,
-        details={"approval_id": approval.id, "decision": refusal.as_dict()},
-    )
 
 
 def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, Any]:
