@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,22 @@ _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
 #: Programs change rarely; what is kept of them has an end all the same.
 _MOST_KNOWN = 100
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
+
+
+#: Makes of a command and its environment one that runs in a sandbox, with this folder as its home.
+Hold = Callable[[Sequence[str], Mapping[str, str], Path], tuple[Sequence[str], Mapping[str, str]]]
+_hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
+
+
+@contextmanager
+def held(hold: Hold) -> Iterator[None]:
+    """Programs are asked in a sandbox meanwhile: settings that an agent wrote may name a program
+    that an agent wrote."""
+    before = _hold.set(hold)
+    try:
+        yield
+    finally:
+        _hold.reset(before)
 
 
 def find_program(command: str, environment: Environment) -> str | None:
@@ -53,10 +71,14 @@ def said_by(program: str, arguments: Sequence[str], environment: Environment) ->
             "LANG": "C.UTF-8",
             "DISABLE_AUTOUPDATER": "1",
         }
+        command: Sequence[str] = [program, *arguments]
+        around: Mapping[str, str] = clean
+        if (hold := _hold.get()) is not None:
+            command, around = hold(command, clean, Path(home))
         try:
             answer = subprocess.run(
-                [program, *arguments],
-                env=clean,
+                command,
+                env=dict(around),
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -94,8 +116,12 @@ class _Answers:
             if mark is not None and key in self._known:
                 return self._known[key]
         with ThreadPoolExecutor(2) as both:
-            version = both.submit(version_of, program, environment)
-            text = both.submit(said_by, program, helps, environment) if helps else None
+            version = both.submit(copy_context().run, version_of, program, environment)
+            text = (
+                both.submit(copy_context().run, said_by, program, helps, environment)
+                if helps
+                else None
+            )
         if (number := version.result()) is None:
             return None
         found = Found(number, _lacking((text.result() if text else None) or "", needed))
@@ -187,6 +213,9 @@ class CommandLineAgent:
         around = {**environment, **settings.env}
         source = settings.secret_ref or credential(around, self.variables, self.files)
         facts = {"program": program, "version": version, "credential": source}
+        if found is None and settings.sandbox == "full":
+            sentence = f"{self.command} is there, and is not tried outside a sandbox."
+            return Check(True, sentence, "", facts)
         if found is None:
             sentence = f"{self.command} is there but does not answer to --version."
             return Check(False, sentence, "Run it by hand to see what is wrong.", facts)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from remit.adapters import registry
 from remit.adapters.contract import Check
 from remit.adapters.running import RunResult
 from remit.clock import SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError, Unavailable
 from remit.ids import CompanyId
+from remit.runtime import checks
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.silence import Silence
@@ -373,7 +373,7 @@ class Worker:
         if config is None:
             return Check(True, "Nobody needs it any more.")
         try:
-            return await asyncio.to_thread(registry.check, adapter, config)
+            return await asyncio.to_thread(checks.check, adapter, config, self._app.settings.home)
         except RemitError as error:
             return Check(False, error.sentence)
 

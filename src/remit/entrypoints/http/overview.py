@@ -18,6 +18,7 @@ from remit.entrypoints.http.fields import Body, CompanyId, Reference, new_router
 from remit.entrypoints.http.paging import LARGEST, Paged, View
 from remit.entrypoints.mcp.tools import base_size
 from remit.errors import BadInput, RemitError
+from remit.runtime import checks
 from remit.services import companies, configuration, events, overview, shapes
 from remit.services.identity import Caller
 
@@ -106,7 +107,7 @@ def router(app: App) -> APIRouter:
                     "Name that adapter and no adapterConfig, or leave the agent out.",
                 )
             config = settings["adapter_config"]
-        found = await asyncio.to_thread(registry.check, adapter, config)
+        found = await asyncio.to_thread(checks.check, adapter, config, app.settings.home)
         tried = None
         if given.try_out and found.usable:
             tried = await _tried(app, company_id, adapter, config or {})
