@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remit.clock import MINUTE
 from remit.entrypoints.cli.options import pick
 from remit.errors import BadInput, NotFound, RemitError
-from remit.ids import Ids, begins_or_ends, is_id, looks_like_id, short
+from remit.ids import Ids, is_id, is_part_of, looks_like_id, short
 from remit.services import (
     agents,
     approvals,
@@ -27,6 +27,9 @@ from remit.services import (
     threads,
     waiting,
 )
+from remit.store.migrate import is_sqlite
+from remit.store.short_ids import BY_SHORT_ID
+from remit.store.statement import POSTGRESQL, SQLITE
 from remit.testing import VirtualClock
 from tests.company import Company
 from tests.mailing import send
@@ -49,14 +52,14 @@ def test_a_short_id_means_one_whatever_was_made_beside_it(moments: list[int]) ->
         assert len(short(one)) == 12
         assert looks_like_id(short(one))
         assert not is_id(short(one))
-        assert [other for other in made if begins_or_ends(other, short(one))] == [one]
+        assert [other for other in made if is_part_of(other, short(one))] == [one]
         for typed in (short(one), short(one).upper(), one, one[:23], one.replace("-", "")):
             assert pick(entries, typed, "agent", "")["id"] == one
 
 
 def test_what_means_several_is_answered_with_them() -> None:
     entries = [{"id": one, "name": "same"} for one in TWINS]
-    for typed in ("0123456789ab", "456789ab", "same"):
+    for typed in ("0123456789ab", "01234567", "same"):
         with pytest.raises(BadInput) as caught:
             pick(entries, typed, "agent", "")
         assert caught.value.reason == "ambiguous"
@@ -150,3 +153,19 @@ def test_twins_are_named_and_nothing_is_done(
     assert all(twin in caught.value.sentence for twin in twins)
     assert small.call(small.board, files.show, file=twins[1])["id"] == twins[1]
     assert refusal(small, small.board, files.show, file="not an id") == "invalid"
+
+
+def test_a_short_id_is_found_by_an_index(company: Company) -> None:
+    """Whatever else is in the table: a caller's transaction does not wait for a walk over it."""
+    sqlite = is_sqlite(company.url)
+    dialect, explain = (SQLITE, "EXPLAIN QUERY PLAN ") if sqlite else (POSTGRESQL, "EXPLAIN ")
+    if not sqlite:
+        company.sql("SET enable_seqscan = off")  # of a small table the whole is read sooner
+    for what, statement in BY_SHORT_ID.items():
+        sql, constants = statement.compiled(dialect)
+        given = {**constants, "low": "0123456789ab", "high": "0123456789abg", "company": "x"}
+        for name, value in given.items():
+            mark = f":{name}" if sqlite else f"%({name})s"
+            sql = sql.replace(mark, str(value) if isinstance(value, int) else f"'{value}'")
+        plan = " ".join(str(row) for row in company.sql(explain + sql))
+        assert f"ix_{what}s_short_id" in plan, (sql, plan)

@@ -47,6 +47,8 @@ class RemitError(Exception):
         self.reason = code or self.code
         #: Facts a program can act on, such as the current version after a conflict.
         self.details: dict[str, Any] = dict(details or {})
+        #: The kind of thing that was looked for by an id, such as `outcome`.
+        self.what = ""
 
     def as_text(self) -> str:
         """The form in which an agent reads a refusal."""
@@ -110,6 +112,13 @@ class NotFound(RemitError):
     code = "not_found"
     status = 404
     next_step = "Check the id; list what you can see."
+
+    @classmethod
+    def of(cls, what: str) -> NotFound:
+        """Identical for what is absent and for what is hidden."""
+        error = cls(f"There is no such {what}.")
+        error.what = what
+        return error
 
 
 class Conflict(RemitError):

@@ -43,7 +43,7 @@ BindingId = NewType("BindingId", str)
 WaitId = NewType("WaitId", str)
 SubmissionId = NewType("SubmissionId", str)
 
-#: So many digits of an id, from its beginning or at its end, may stand for the whole.
+#: So many digits of an id, or of its short id, may stand for the whole.
 SHORTEST_PART = 8
 #: So many digits at the end of an id are shown in lists: 48 random bits, which no two share.
 SHORT = 12
@@ -113,16 +113,16 @@ def short(id_: str) -> str:
     return id_[-SHORT:]
 
 
-def ending(text: str) -> str | None:
-    """The end of an id that a text can be: a short id, or the last digits of one."""
+def short_part(text: str) -> str | None:
+    """The short id, or the first digits of one, that a text can be."""
     bare = normalise(text).replace("-", "")
     return bare if len(bare) <= SHORT else None
 
 
-def begins_or_ends(id_: str, text: str) -> bool:
-    """Whether a text that `normalise` takes is the beginning or the end of an id."""
-    last = ending(text)
-    return id_.startswith(normalise(text)) or (last is not None and id_.endswith(last))
+def is_part_of(id_: str, text: str) -> bool:
+    """Whether a text that `normalise` takes is the beginning of an id or of its short id."""
+    part = short_part(text)
+    return id_.startswith(normalise(text)) or (part is not None and short(id_).startswith(part))
 
 
 def several(sentence: str, candidates: Sequence[str]) -> BadInput:
@@ -159,6 +159,10 @@ def token_digest(token: str) -> str:
 
 def looks_like_token(token: str) -> bool:
     return token.startswith("rmt_") and len(token) <= 128
+
+
+def is_run_token(token: str) -> bool:
+    return token.startswith(f"rmt_{TokenKind.RUN.value}_")
 
 
 def random_name() -> str:

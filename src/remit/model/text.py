@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from remit.errors import BadInput
 
@@ -17,6 +18,8 @@ LONGEST_LABEL = 100
 LONGEST_REASON = 10_000
 #: What is kept of a word for search. PostgreSQL takes no word of more than 2 KiB.
 LONGEST_WORD = 64
+#: So many words are offered to whoever wrote another one.
+_MOST_LIKELY = 3
 
 
 def clean_text(text: object, field: str, *, longest: int, empty_ok: bool = False) -> str:
@@ -74,6 +77,25 @@ def relevance(words: Sequence[str], sought: Sequence[str]) -> float:
         2 if word == wanted else 1 for word in words for wanted in sought if word.startswith(wanted)
     )
     return hits / len(words)
+
+
+def closest(word: str, known: Iterable[str]) -> list[str]:
+    """Which of the known words somebody may have meant, the likeliest first."""
+    names = list(known)
+    parts = _words(word)
+    rearranged = [name for name in names if parts and _words(name) == parts]
+    plain = {name.lower(): name for name in names}
+    near = get_close_matches(word[:LONGEST_NAME].lower(), plain, n=2, cutoff=0.7)
+    likely = list(dict.fromkeys([*rearranged, *(plain[one] for one in near)]))
+    return likely or [name for name in names if parts & _words(name)][:_MOST_LIKELY]
+
+
+def _words(name: str) -> frozenset[str]:
+    """`sendMail`, `mail-send` and `mcp__remit__mail_send` name the same."""
+    bare = name[:LONGEST_NAME].removeprefix("mcp__remit__")
+    parted = "".join(f"_{char.lower()}" if char.isupper() else char for char in bare)
+    words = parted.replace("-", "_").replace(".", "_").split("_")
+    return frozenset(one.removesuffix("s") for one in words) - {"", "id"}
 
 
 def plural(number: int, one: str, several: str | None = None) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remit.clock import Micros, to_iso
+from remit.ids import short
 
 _BAR = "| "
 #: Controls, format characters (among them those for direction), halves of characters, line ends.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 #: Tabs, and the joiners without which some scripts and emoji cannot be written.
 _NEEDED = frozenset("\t\u200c\u200d")
-#: The time and the counter of an id: no two of one instance are alike in these.
-_SHORT = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
 
 def _render(letter: Letter) -> str:
     lines = [
-        f"envelope-id: {short_id(letter.id)}",
+        f"envelope-id: {short(letter.id)}",
         f"from: {_one_line(letter.sender)}",
         f"sender: {_one_line(letter.description)}",
         f"from-board: {'yes' if letter.from_board else 'no'}",
@@ -73,11 +72,6 @@ def _render(letter: Letter) -> str:
     lines.append("body: (cut; the whole is in its file)" if letter.cut else "body:")
     lines += [_BAR + _printable(line) for line in letter.body.splitlines() or [""]]
     return "\n".join(lines) + "\n"
-
-
-def short_id(whole: str) -> str:
-    """The beginning of an id, long enough to name one message."""
-    return whole[:_SHORT]
 
 
 def quoted(text: str, most: int = 100) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
-from remit.ids import ending, is_id, normalise
+from remit.ids import is_id, normalise
 from remit.model.event import Event
 from remit.model.mail import Message
 from remit.model.principal import ActorKind
@@ -20,7 +20,6 @@ from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import people
 from remit.store import runs as run_statements
-from remit.store.endings import ENDINGS
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 #: A walk longer than this means that something is wrong with the data.
@@ -180,10 +179,9 @@ def _find(ctx: Context, text: str) -> Event:
         return found
     lookup.enter_by(ctx, "event", prefix)
     events = lookup.matching(ctx, "event", log.EVENTS_BY_PREFIX, prefix)
-    last = ending(prefix)
-    if not events and last is not None:
+    if not events:
         # What an outcome's list shows of its id leads to the event that made it.
-        ids = ctx.tx.all(ENDINGS["outcome"], company=ctx.company, ending=f"%{last}")
+        ids = lookup.with_short_id(ctx, ctx.company, "outcome", prefix)
         made = (_first(ctx, f"outcome:{one}", 1 << 62) for one in ids)
         events = [one for one in made if one is not None]
     return lookup.only(events, "event")

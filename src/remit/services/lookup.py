@@ -1,4 +1,4 @@
-"""Finding what a caller named: by id, by the first or last digits of one, or by name."""
+"""Finding what a caller named: by id, by short id, by the first digits of either, or by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from remit.authority import Action, Relation
-from remit.errors import BadInput, NotFound
-from remit.ids import AgentId, begins_or_ends, ending, is_id, normalise, several
+from remit.errors import BadInput, NotAnId, NotFound
+from remit.ids import AgentId, is_id, is_part_of, normalise, several, short_part
 from remit.model.agent import Agent
 from remit.model.approval import Approval
 from remit.model.decision import Decision, Effect
@@ -20,7 +20,7 @@ from remit.model.outcome import Outcome, OutcomeKind
 from remit.model.principal import ActorKind
 from remit.model.question import Question
 from remit.model.schedule import Schedule
-from remit.model.text import name_key
+from remit.model.text import closest, name_key
 from remit.services.command import Context, Kind
 from remit.store import agents as agent_statements
 from remit.store import files as file_statements
@@ -31,7 +31,7 @@ from remit.store import mail as mail_statements
 from remit.store import outcomes as outcome_statements
 from remit.store import waits as wait_statements
 from remit.store.database import Transaction
-from remit.store.endings import ENDINGS
+from remit.store.short_ids import BY_BEGINNING, BY_SHORT_ID
 from remit.store.statement import Statement
 
 T = TypeVar("T")
@@ -41,15 +41,26 @@ S = TypeVar("S", Agent, Approval, File, Outcome, Message, Schedule, Question, Jo
 AFTER = "g"
 #: Ids begin with the time, so whatever was asked for within the same minute looks alike.
 MOST_WITH_PREFIX = 1000
+#: To whoever named no agent: how many are compared with the name, offered, and listed.
+_MOST_COMPARED, _MOST_LIKELY, _MOST_NAMED = 100, 3, 8
 
 
 def only(found: list[T], what: str) -> T:
     if not found:
-        raise NotFound(f"There is no such {what}.")
+        raise NotFound.of(what)
     if len(found) > 1:
         ids = [str(getattr(one, "id", "")) for one in found]
         raise several(f"Several match that {what} id", ids)
     return found[0]
+
+
+def _part_of_id(text: str, what: str) -> str:
+    """As `normalise`; whoever gave something else learns what was wanted."""
+    try:
+        return normalise(text)
+    except NotAnId as error:
+        error.what = what
+        raise
 
 
 def enter_by(ctx: Context, what: str, text: str) -> None:
@@ -65,26 +76,29 @@ def enter_by(ctx: Context, what: str, text: str) -> None:
 
 
 def _has(ctx: Context, company: str, what: str, text: str) -> bool:
-    last = ending(text)
-    patterns = [f"{text}%"] if last is None else [f"{text}%", f"%{last}"]
-    return any(ctx.tx.all(ENDINGS[what], company=company, ending=each) for each in patterns)
+    asked = {"company": company, "low": text, "high": text + AFTER}
+    return bool(ctx.tx.all(BY_BEGINNING[what], **asked) or with_short_id(ctx, company, what, text))
 
 
 def matching(
     ctx: Context, what: str, statement: Statement[T], text: str, **more: object
 ) -> list[T]:
-    """Those of the entered company whose id begins with a text, or else ends with it.
-
-    What begins so is found at once. A short id, of random digits, begins like no other.
-    """
+    """Those of the entered company whose id begins with a text, or else whose short id does."""
     prefix = normalise(text)
     given = {"company": ctx.company, **more}
     found = ctx.tx.all(statement, low=prefix, high=prefix + AFTER, **given)
-    last = ending(text)
-    if found or last is None:
+    if found:
         return found
-    ids = ctx.tx.all(ENDINGS[what], company=ctx.company, ending=f"%{last}")
+    ids = with_short_id(ctx, ctx.company, what, text)
     return [one for id_ in ids for one in ctx.tx.all(statement, low=id_, high=id_ + AFTER, **given)]
+
+
+def with_short_id(ctx: Context, company: str | None, what: str, text: str) -> list[str]:
+    """The ids of a company whose short id begins with a text."""
+    part = short_part(text)
+    if part is None:
+        return []
+    return ctx.tx.all(BY_SHORT_ID[what], company=company, low=part, high=part + AFTER)
 
 
 def company_of_caller(ctx: Context, company: str | None) -> str:
@@ -121,10 +135,10 @@ def _company_id(ctx: Context, text: str) -> str:
         prefix = normalise(text)
     except BadInput:
         raise NotFound("There is no such company.") from None
-    if ctx.actor.company_id is not None and begins_or_ends(ctx.actor.company_id, prefix):
+    if ctx.actor.company_id is not None and is_part_of(ctx.actor.company_id, prefix):
         return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
-    return only([one for one in mine if begins_or_ends(one.id, prefix)], "company").id
+    return only([one for one in mine if is_part_of(one.id, prefix)], "company").id
 
 
 def agent(ctx: Context, text: str) -> Agent:
@@ -139,7 +153,7 @@ def agent(ctx: Context, text: str) -> Agent:
     try:
         prefix = normalise(name)
     except BadInput:
-        raise NotFound(f"There is no agent named {name[:64]!r} here.") from None
+        raise nobody_named(ctx, name) from None
     return only(matching(ctx, "agent", agent_statements.AGENTS_BY_PREFIX, prefix), "agent")
 
 
@@ -149,12 +163,38 @@ def agent_ever(ctx: Context, text: str) -> Agent:
         return agent(ctx, text)
     except NotFound:
         name = text.removeprefix("agent:")
-        return only(
-            ctx.tx.all(
-                agent_statements.AGENTS_EVER_NAMED, company=ctx.company, name_key=name_key(name)
-            )[:1],
-            "agent",
+        ever = ctx.tx.all(
+            agent_statements.AGENTS_EVER_NAMED, company=ctx.company, name_key=name_key(name)
         )
+        if ever:
+            return ever[0]
+        raise
+
+
+def nobody_named(ctx: Context, name: str) -> NotFound:
+    """Names the agents around the caller, one of whom it probably means."""
+    error = NotFound(f"There is no agent named {name[:64]!r} here.")
+    me = ctx.actor.agent_id
+    mine = agent_row(ctx, me) if me is not None else None
+    if mine is None:
+        return error
+    boss = agent_row(ctx, mine.boss_id) if mine.boss_id else None
+    reports = ctx.tx.all(agent_statements.REPORTS, agent=mine.id)
+    peers = ctx.tx.all(agent_statements.REPORTS, agent=boss.id) if boss is not None else []
+    near = [one.name for one in (boss, *reports[:_MOST_COMPARED]) if one is not None]
+    beside = [one.name for one in peers[:_MOST_COMPARED] if one.id != mine.id]
+    likely = (closest(name, near) or closest(name, beside))[:_MOST_LIKELY]
+    if likely:
+        error.step = f"Name {' or '.join(f'agent:{one}' for one in likely)}."
+        return error
+    said = [
+        f"Your boss is agent:{boss.name}." if boss else "Your boss is a person: write to board."
+    ]
+    if reports:
+        named = ", ".join(f"agent:{one.name}" for one in reports[:_MOST_NAMED])
+        said.append(f"Your reports: {named}{', …' if len(reports) > _MOST_NAMED else ''}.")
+    error.step = " ".join([*said, "People are written to as board or user:<name>."])
+    return error
 
 
 def agent_anywhere(ctx: Context, text: str) -> Agent:
@@ -167,7 +207,7 @@ def agent_anywhere(ctx: Context, text: str) -> Agent:
 
 def outcome_anywhere(ctx: Context, text: str) -> Outcome:
     """An outcome by id or its beginning, entering its company. The caller decides about it."""
-    prefix = normalise(text.removeprefix("outcome:").removeprefix("kb://"))
+    prefix = _part_of_id(text.removeprefix("outcome:").removeprefix("kb://"), "outcome")
     if is_id(prefix):
         return _entered(ctx, outcome_statements.OUTCOME_ANYWHERE, "outcome", outcome=prefix)
     enter_by(ctx, "outcome", prefix)
@@ -193,7 +233,7 @@ def file(ctx: Context, text: str, action: Action, *, asking_too: bool = False) -
     if is_id(text):
         found = _entered(ctx, file_statements.FILE_ANYWHERE, "file", file=text)
     else:
-        prefix = normalise(text)
+        prefix = _part_of_id(text, "file")
         enter_by(ctx, "file", prefix)
         seen = matching(ctx, "file", file_statements.FILES_BY_PREFIX, prefix, **sight(ctx))
         found = only(seen, "file")
@@ -207,7 +247,7 @@ def agent_row(ctx: Context, agent: str) -> Agent | None:
 
 def message(ctx: Context, text: str, sees: Callable[[Message], bool]) -> Message:
     """A message by id or its beginning, entering its company, among those that the caller sees."""
-    prefix = normalise(text.removeprefix("message:"))
+    prefix = _part_of_id(text.removeprefix("message:"), "message")
     if is_id(prefix):
         found = [_entered(ctx, mail_statements.MESSAGE_ANYWHERE, "message", message=prefix)]
     else:
@@ -228,7 +268,7 @@ def message_row(ctx: Context, message: str) -> Message | None:
 
 
 def schedule(ctx: Context, text: str, sees: Callable[[Schedule], bool]) -> Schedule:
-    prefix = normalise(text.removeprefix("schedule:"))
+    prefix = _part_of_id(text.removeprefix("schedule:"), "schedule")
     if is_id(prefix):
         return _entered(ctx, mail_statements.SCHEDULE_ANYWHERE, "schedule", schedule=prefix)
     enter_by(ctx, "schedule", prefix)
@@ -237,7 +277,7 @@ def schedule(ctx: Context, text: str, sees: Callable[[Schedule], bool]) -> Sched
 
 
 def question(ctx: Context, text: str, sees: Callable[[Question], bool]) -> Question:
-    prefix = normalise(text.removeprefix("question:"))
+    prefix = _part_of_id(text.removeprefix("question:"), "question")
     if is_id(prefix):
         return _entered(ctx, mail_statements.QUESTION_ANYWHERE, "question", question=prefix)
     enter_by(ctx, "question", prefix)
@@ -246,7 +286,7 @@ def question(ctx: Context, text: str, sees: Callable[[Question], bool]) -> Quest
 
 
 def job(ctx: Context, text: str, sees: Callable[[Job], bool] = lambda _: True) -> Job:
-    prefix = normalise(text.removeprefix("job:"))
+    prefix = _part_of_id(text.removeprefix("job:"), "job")
     if is_id(prefix):
         return _entered(ctx, job_statements.JOB_ANYWHERE, "job", job=prefix)
     enter_by(ctx, "job", prefix)
@@ -258,7 +298,7 @@ def approval(
     ctx: Context, text: str, sees: Callable[[Approval], bool] = lambda _: True
 ) -> Approval:
     """An approval by id or its beginning, entering its company. The caller decides about it."""
-    prefix = normalise(text.removeprefix("approval:"))
+    prefix = _part_of_id(text.removeprefix("approval:"), "approval")
     if is_id(prefix):
         return _entered(ctx, governance.APPROVAL_ANYWHERE, "approval", approval=prefix)
     enter_by(ctx, "approval", prefix)
@@ -441,7 +481,7 @@ def _entered(ctx: Context, statement: Statement[S], what: str, **key: str) -> S:
     except NotFound:
         found = None
     if found is None:
-        raise NotFound(f"There is no such {what}.")
+        raise NotFound.of(what)
     return found
 
 

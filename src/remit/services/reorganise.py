@@ -12,7 +12,7 @@ from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
-from remit.ids import OutcomeId, begins_or_ends, is_id, normalise
+from remit.ids import OutcomeId, is_id, is_part_of, normalise
 from remit.model.agent import Agent, AgentStatus
 from remit.model.outcome import OutcomeKind, OutcomeStatus
 from remit.model.principal import ActorKind
@@ -259,7 +259,7 @@ def _event(ctx: Context, text: str) -> Any:
             event_log.EVENTS_ON, company=ctx.company, resource="org", limit=100_000
         )
         if event.allowed
-        and begins_or_ends(event.id, prefix)
+        and is_part_of(event.id, prefix)
         and event.action in ("org.change", "org.undo")
     ]
     if not found or (len(found) > 1 and not is_id(prefix)):

@@ -14,7 +14,7 @@ from remit.errors import BadInput, Unavailable, Unsupported
 from remit.store.sqlite import connect
 
 #: The newest revision under `migrations/versions`; a test keeps it true.
-HEAD = "0017"
+HEAD = "0018"
 _SQLITE = "sqlite:///"
 #: On PostgreSQL, those who make or change the tables at once wait for each other.
 TAKE_TURN = "SELECT pg_advisory_xact_lock(7236)"

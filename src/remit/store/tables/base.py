@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Integer, MetaData, String
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    text,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -16,6 +25,8 @@ metadata = MetaData(
 
 #: Ids compare byte by byte everywhere, so that a prefix is a range.
 Id = String(36).with_variant(String(36, collation="C"), "postgresql")
+#: Where the short id begins that lists show: twelve random digits at the end of an id.
+SHORT_BEGINS = 25
 Time = BigInteger()
 RowNumber = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -23,6 +34,11 @@ RowNumber = BigInteger().with_variant(Integer(), "sqlite")
 def one_of(column: str, *values: str) -> CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
     return CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+def by_short_id(table: str) -> Index:
+    """Finds a row by the short id that lists show, or by its first digits."""
+    return Index(f"ix_{table}_short_id", text(f"substr(id, {SHORT_BEGINS})"))
 
 
 def within_company(column: str, table: str, *, deferred: bool = False) -> ForeignKeyConstraint:

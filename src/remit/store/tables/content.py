@@ -16,7 +16,15 @@ from sqlalchemy import (
     text,
 )
 
-from remit.store.tables.base import Id, RowNumber, Time, metadata, one_of, within_company
+from remit.store.tables.base import (
+    Id,
+    RowNumber,
+    Time,
+    by_short_id,
+    metadata,
+    one_of,
+    within_company,
+)
 
 files = Table(
     "files",
@@ -54,6 +62,7 @@ files = Table(
         sqlite_where=text("unlisted = 0 AND kind = 'file'"),
         postgresql_where=text("unlisted = false AND kind = 'file'"),
     ),
+    by_short_id("files"),
 )
 
 file_versions = Table(
@@ -145,4 +154,5 @@ grants = Table(
     Index("ix_grants_scope_id", "scope_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_grants_company_id", "company_id", "id"),
     Index("ix_grants_resource", "kind", "resource_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
+    by_short_id("grants"),
 )

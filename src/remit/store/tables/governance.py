@@ -14,7 +14,7 @@ from sqlalchemy import (
     text,
 )
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
+from remit.store.tables.base import Id, Time, by_short_id, metadata, one_of, within_company
 
 _UNDECIDED = text("status IN ('pending', 'revision_requested')")
 
@@ -95,6 +95,7 @@ approvals = Table(
         sqlite_where=text("type = 'hire_agent'"),
         postgresql_where=text("type = 'hire_agent'"),
     ),
+    by_short_id("approvals"),
 )
 
 approval_revisions = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text, text
 
-from remit.store.tables.base import Id, Time, metadata, one_of
+from remit.store.tables.base import Id, Time, by_short_id, metadata, one_of
 
 event_heads = Table(
     "event_heads",
@@ -41,6 +41,7 @@ events = Table(
         sqlite_where=text("run_id IS NOT NULL"),
         postgresql_where=text("run_id IS NOT NULL"),
     ),
+    by_short_id("events"),
 )
 
 answers = Table(

@@ -15,7 +15,7 @@ from sqlalchemy import (
     text,
 )
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
+from remit.store.tables.base import Id, Time, by_short_id, metadata, one_of, within_company
 
 _UNFINISHED = text("status IN ('queued', 'running')")
 
@@ -61,4 +61,5 @@ jobs = Table(
     Index("ix_jobs_unfinished", "id", sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED),
     Index("ix_jobs_agent_id", "agent_id", "id"),
     Index("ix_jobs_company_id", "company_id", "id"),
+    by_short_id("jobs"),
 )

@@ -17,7 +17,15 @@ from sqlalchemy import (
     text,
 )
 
-from remit.store.tables.base import Id, RowNumber, Time, metadata, one_of, within_company
+from remit.store.tables.base import (
+    Id,
+    RowNumber,
+    Time,
+    by_short_id,
+    metadata,
+    one_of,
+    within_company,
+)
 
 messages = Table(
     "messages",
@@ -83,6 +91,7 @@ messages = Table(
         sqlite_where=text("origin_id IS NOT NULL"),
         postgresql_where=text("origin_id IS NOT NULL"),
     ),
+    by_short_id("messages"),
 )
 
 deliveries = Table(
@@ -185,6 +194,7 @@ schedules = Table(
         sqlite_where=text("status = 'active'"),
         postgresql_where=text("status = 'active'"),
     ),
+    by_short_id("schedules"),
 )
 
 questions = Table(
@@ -215,4 +225,5 @@ questions = Table(
         sqlite_where=text("status = 'open'"),
         postgresql_where=text("status = 'open'"),
     ),
+    by_short_id("questions"),
 )

@@ -16,7 +16,15 @@ from sqlalchemy import (
     text,
 )
 
-from remit.store.tables.base import Id, RowNumber, Time, metadata, one_of, within_company
+from remit.store.tables.base import (
+    Id,
+    RowNumber,
+    Time,
+    by_short_id,
+    metadata,
+    one_of,
+    within_company,
+)
 
 outcomes = Table(
     "outcomes",
@@ -118,6 +126,7 @@ outcomes = Table(
         sqlite_where=text("delegated = 1"),
         postgresql_where=text("delegated = true"),
     ),
+    by_short_id("outcomes"),
 )
 
 outcome_edges = Table(
@@ -203,6 +212,7 @@ agents = Table(
         sqlite_where=text("status <> 'terminated'"),
         postgresql_where=text("status <> 'terminated'"),
     ),
+    by_short_id("agents"),
 )
 
 agent_places = Table(

@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
+from remit.store.tables.base import Id, Time, by_short_id, metadata, one_of, within_company
 
 #: Something is to do while a wake is ahead of what was done.
 _READY = text("wake_seq > done_seq AND held_by IS NULL")
@@ -80,6 +80,7 @@ runs = Table(
     ),
     Index("ix_runs_agent_id", "agent_id", "id"),
     Index("ix_runs_company_id", "company_id", "id"),
+    by_short_id("runs"),
 )
 
 agent_leases = Table(
