@@ -39,7 +39,9 @@ EARLIER = "2025-06-18"
 LATER = "2026-07-28"
 GENERATIONS = pytest.mark.parametrize("version", [EARLIER, LATER])
 MODES = pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", LATER)])
-PROBLEM = re.compile(r"invalid: .+: .+\. Next: Correct the arguments and call again\.")
+PROBLEM = re.compile(
+    r"invalid: .+: .+\. Next: (Call \w+ again: .+|Send the arguments .+|Correct the arguments .+)\."
+)
 
 
 # ── toy tools ───────────────────────────────────────────────────────────────────────────────────

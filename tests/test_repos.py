@@ -242,7 +242,9 @@ def test_without_the_capability_nobody_gets_it_or_learns_of_it(
         with pytest.raises(Refused) as refused:
             clone(company, other, name)
         assert refused.value.reason == "no_capability"
-        assert refused.value.step == f"Ask your boss to grant you use on repo:{name}."
+        assert refused.value.step == (
+            f"Ask your boss for it: capability_request with resource repo:{name} and level use."
+        )
     assert company.call(other.caller, repos.listing) == []
     assert not mirror(company).exists(), "nothing was fetched for nothing"
     allowed = worker(company)

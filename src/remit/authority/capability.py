@@ -11,7 +11,7 @@ from remit.model.grant import Grant, Level, Mode
 _FOREVER = 1 << 62
 
 
-def holding(held: Iterable[Grant], need: Level, now: Micros) -> Decision:
+def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
     """Decide whether these grants, all of one holder on one resource, give `need`.
 
     A right must first be conferred, by an `allow` or an `ask` of at least that level. Then it can
@@ -45,7 +45,9 @@ def holding(held: Iterable[Grant], need: Level, now: Micros) -> Decision:
         return Decision(
             Effect.DENY,
             "no_capability",
-            f"You hold no capability that gives {need.word} here.",
+            f"The capability that gave you {need.word} here has expired."
+            if any(_has_expired(grant, need, now) for grant in held)
+            else f"You hold no capability that gives {need.word} here.",
             "rule:nothing_matches",
         )
     if not conferred:
@@ -56,6 +58,12 @@ def holding(held: Iterable[Grant], need: Level, now: Micros) -> Decision:
     return Decision(
         Effect.ALLOW, "granted", f"A grant gives {basis.level.word}.", f"grant:{basis.id}"
     )
+
+
+def _has_expired(grant: Grant, need: Level, now: Micros) -> bool:
+    expired = grant.expires_at is not None and grant.expires_at <= now
+    gave = grant.mode is not Mode.DENY and grant.level >= need
+    return expired and gave and grant.revoked_at is None
 
 
 def condition(held: Iterable[Grant], need: Level, now: Micros) -> Decision | None:

@@ -234,7 +234,7 @@ class Context:
         self._denied = (action, on, decision)
         self.before_asking = before_asking
         if decision.conceal:
-            raise NotFound(_absent(on))
+            raise _absent(on)
         raise Refused(
             decision.sentence,
             next_step(decision, action, on),
@@ -344,9 +344,9 @@ class Context:
                 self.tx.run(grant_statements.MARK_USED, grant=GrantId(grant_id), now=self.now)
 
 
-def _absent(on: str) -> str:
+def _absent(on: str) -> NotFound:
     """What somebody reads who named something that does not exist, so that it sounds the same."""
     kind, _, named = on.partition(":")
     if not named:
-        return "There is nothing here with that id."
-    return f"There is no such {kind.removeprefix('kb_')}."
+        return NotFound("There is nothing here with that id.")
+    return NotFound.of(kind.removeprefix("kb_"))

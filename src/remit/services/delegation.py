@@ -160,17 +160,25 @@ def reclaim(ctx: Context, *, outcome: str, reason: object) -> Answer:
 
 def _report(ctx: Context, boss: Agent, text: str) -> Agent:
     receiver = lookup.agent(ctx, text)
+    if receiver.id == boss.id:
+        raise Refused(
+            f"{receiver.name} owns it already; nobody delegates to themselves.",
+            "Work on it, or delegate it to a direct report.",
+            code="not_your_report",
+        )
     if receiver.boss_id != boss.id:
         raise Refused(
             f"{receiver.name} is not a report of {boss.name}.",
             "Delegate to a direct report, or hire one.",
             code="not_your_report",
         )
-    if receiver.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+    if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
-            f"{receiver.name} is {receiver.status.value.replace('_', ' ')}.",
-            "Choose a report that can act.",
+            f"{receiver.name} awaits approval.",
+            "Delegate to it when its hire is approved, of which you get mail; or choose another.",
         )
+    if receiver.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{receiver.name} is terminated.", "Choose a report that can act.")
     return receiver
 
 

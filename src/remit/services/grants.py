@@ -466,7 +466,7 @@ def _grant(ctx: Context, text: str, company: str | None) -> Grant:
     try:
         ctx.enter(found.company_id)
     except NotFound:
-        raise NotFound("There is no such grant.") from None
+        raise NotFound.of("grant") from None
     return found
 
 

@@ -14,15 +14,16 @@ _STEPS = {
     "board_only": "Ask your boss or the board to do it.",
     "agent_inactive": "Stop calling; the board decides about this agent.",
     "not_your_report": "Ask the agent's own boss to grant it.",
-    "own_mandate": "Tell your boss that it is done, or what stands in the way.",
-    "delegated_away": "Talk to its owner, or reclaim what you delegated.",
-    "skip_level": "Talk to your own report, or reclaim what you delegated to it.",
-    "read_only": "Tell your boss what should change about it.",
+    "yours_to_judge": "Complete it with outcome_complete when it is accomplished.",
+    "not_delegated": "Work on it; there is nothing to take back.",
+    "delegated_away": "Write to its owner (mail_send), or reclaim what you delegated.",
+    "skip_level": "Write to your own report (mail_send), or reclaim what you delegated to it.",
+    "read_only": "Write to your boss (mail_send) what should change about it.",
     "not_below_you": "Ask its own boss, or the board.",
     "paused_by_person": "Ask the board to resume it.",
     "stopped_by_person": "Ask the board to let it go on.",
     "stopped_from_above": "Ask your boss or the board to let it go on.",
-    "may_not_hire": "Ask your boss or the board to hire, or for the permission to.",
+    "may_not_hire": "Ask your boss (ask) to hire, or for the permission to.",
     "no_configurations": "Ask the board, or somebody who may hire.",
     "not_ceo": "Ask the board or the CEO.",
     "own_permissions": "Ask the board.",
@@ -30,12 +31,21 @@ _STEPS = {
     "people_decide": "Wait; the board sees it among what awaits it.",
     "own_request": "Wait for somebody above you, or for the board.",
     "agents_only": "Let an agent do it: write to one, or grant it what it needs.",
-    "not_in_reach": "Write to your boss, or ask it for a message capability.",
+    "not_in_reach": "Write to your boss (mail_send), who can pass it on, or ask it for a message "
+    "capability.",
     "not_bound": "Ask the board to bind you, or write to somebody who can pass it on.",
-    "kept_by_remit": "Deal with the mail and acknowledge it; the outcome closes by itself.",
+    "kept_by_remit": "Deal with the mail and acknowledge it (mail_ack); the outcome closes by "
+    "itself.",
     "altered": "Reject it, and have it asked for anew; `remit event verify` checks the record.",
-    "not_held": "Ask your own boss for the capability first, then pass it on.",
+    "not_held": "Ask your own boss for it first (capability_request), then pass it on.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
+}
+#: Nobody judges, changes or hands on the mandate they were given.
+_OWN_MANDATE = {
+    Action.OUTCOME_FINISH: "Hand it in with outcome_submit; if it cannot be reached, tell your "
+    "boss why (mail_send).",
+    Action.OUTCOME_CHANGE: "Write to your boss (mail_send) what should change about it.",
+    Action.OUTCOME_DELEGATE: "Create a part of it (outcome_create) and delegate that.",
 }
 _LEVELS = {
     Action.FILE_WRITE: "write",
@@ -50,5 +60,7 @@ _LEVELS = {
 def next_step(decision: Decision, action: Action, on: str) -> str:
     if decision.reason == "no_capability":
         level = _LEVELS.get(action, "read")
-        return f"Ask your boss to grant you {level} on {on}."
+        return f"Ask your boss for it: capability_request with resource {on} and level {level}."
+    if decision.reason == "own_mandate":
+        return _OWN_MANDATE[action]
     return _STEPS.get(decision.reason, "Ask your boss or the board.")

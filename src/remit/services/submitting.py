@@ -93,7 +93,7 @@ def send_back(ctx: Context, *, outcome: str, note: object) -> Answer:
     if handed_in is None:
         raise Conflict(
             "Nobody has handed it in.",
-            "Write to its owner, or change the outcome.",
+            "Write to its owner (mail_send), or change the outcome (outcome_update).",
             code="not_submitted",
         )
     count = ctx.tx.one(statements.COUNT_RETURNS, outcome=found.id) or 0
@@ -135,7 +135,7 @@ def _check_can_be_judged(ctx: Context, outcome: Outcome) -> None:
     if submissions.handed_in(ctx, outcome) is not None:
         raise Conflict(
             "It is handed in already and awaits the verdict.",
-            "End your run; the verdict comes as mail.",
+            "Go on with something else, or end your run; the verdict comes as mail.",
             code="submitted",
         )
 

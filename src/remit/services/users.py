@@ -274,5 +274,5 @@ def member(ctx: Context, text: str) -> User:
     else:
         user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
     if user is None or (ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id) is None):
-        raise NotFound("There is no such user here.")
+        raise NotFound.of("user")
     return user

@@ -49,9 +49,11 @@ from starlette.types import Message, Receive, Scope, Send
 from remit.entrypoints import bodies
 from remit.entrypoints.mcp import few as few_tools
 from remit.entrypoints.mcp.few import few, simpler
+from remit.entrypoints.mcp.hints import where_ids_are
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
 from remit.errors import NotFound, NoToken, RemitError, Stopped, Unauthenticated, Unavailable
-from remit.ids import random_name
+from remit.ids import is_run_token, random_name
+from remit.model.text import closest
 
 log = logging.getLogger(__name__)
 
@@ -246,7 +248,9 @@ def _server(
             raise MCPError(INVALID_REQUEST, error.as_text()) from error
         if _wants_few(context):
             return ListToolsResult(tools=[_listed(tool, simpler) for tool in few(found)])
-        return ListToolsResult(tools=[_listed(tool) for tool in found])
+        # In a run the list goes into a model's context; anybody else may check by it.
+        strict = not is_run_token(_token(context))
+        return ListToolsResult(tools=[_listed(tool, strict=strict) for tool in found])
 
     async def call_tool(
         context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams
@@ -306,7 +310,11 @@ def _find(tools: Sequence[Tool], name: str) -> Tool:
     for tool in tools:
         if tool.name == name:
             return tool
-    raise NotFound(f"There is no tool {name[:60]!r} for you.", "List the tools and choose one.")
+    likely = closest(name, (tool.name for tool in tools))
+    raise NotFound(
+        f"There is no tool {name[:60]!r} for you.",
+        f"Call {' or '.join(likely)}." if likely else "List the tools and choose one.",
+    )
 
 
 def _wants_few(context: ServerRequestContext[dict[str, Any], Any]) -> bool:
@@ -317,13 +325,16 @@ def _wants_few(context: ServerRequestContext[dict[str, Any], Any]) -> bool:
 
 
 def _listed(
-    tool: Tool, made: Callable[[dict[str, Any]], dict[str, Any]] = lambda schema: schema
+    tool: Tool,
+    made: Callable[[dict[str, Any]], dict[str, Any]] = lambda schema: schema,
+    *,
+    strict: bool = False,
 ) -> ListedTool:
     return ListedTool.model_validate(
         {
             "name": tool.name,
             "description": tool.description,
-            "inputSchema": made(schema_of(tool)),
+            "inputSchema": made(schema_of(tool, strict=strict)),
             # Clients run tools that only read in parallel.
             "annotations": None if tool.mutates else {"readOnlyHint": True},
         }
@@ -348,6 +359,7 @@ def _passed_on(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _failure(error: RemitError) -> dict[str, Any]:
     """Some programs show the model the text, others only the structure: both say all of it."""
+    error.step = where_ids_are(error) or error.step
     content = [{"type": "text", "text": error.as_text()}]
     facts: dict[str, Any] = {
         "code": error.reason,
