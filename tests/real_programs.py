@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +20,7 @@ KINDS = ["claude", "codex", "llm"]
 RESUMED = {"sessionPolicy": {"maxAge": "1h"}}
 KEY = "sk-fake-0123456789abcdef"
 Fake = FakeAnthropic | FakeOpenAI
+Input = Mapping[str, Any] | Callable[[ToolResult], Mapping[str, Any]]
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +79,57 @@ def story_of(kind: str, answer: str) -> list[Step]:
         Use(tool(kind, "mail_send"), reply),
         Say(f"I am done: {answer}"),
     ]
+
+
+#: Wrong calls, and what their answers have to say: the sentence and the next step.
+MISTAKES = (
+    ("should be a valid list", "Call mail_ack again: give ids as JSON itself"),
+    ("'open', 'completed' or 'closed'", "Call outcome_list again: choose one of these for status"),
+    ("'notes.md' is not an id", "kb_list shows the ids of your files"),
+    ("recipient: is not known", "Call mail_send again: write to instead of recipient"),
+)
+
+
+def mistaken_story(kind: str, named: str | None, answer: str) -> list[Step]:
+    """As a model does that gets each call right the second time; of Codex' own models, those that
+    are not told of the tools find them first."""
+    mail: list[str] = []
+
+    def letters(inbox: ToolResult) -> dict[str, Any]:
+        found = inbox.json()
+        mail[:] = [one["id"] for one in found.get("structuredContent", found)["messages"]]
+        return {"ids": json.dumps(mail)}
+
+    calls: list[tuple[str, Input]] = [
+        ("mail_inbox", {}),
+        ("mail_ack", letters),
+        ("mail_ack", lambda _: {"ids": mail}),
+        ("outcome_list", {"status": "done"}),
+        ("outcome_list", {"status": "completed"}),
+        ("kb_read", {"id": "notes.md"}),
+        ("kb_browse", {"query": "notes"}),
+        ("mail_send", {"recipient": "board", "body": answer}),
+        ("mail_send", {"to": "board", "body": answer}),
+    ]
+    if kind == "codex" and named is None:
+        find = "text(ALL_TOOLS.filter(one => one.name.includes('remit')).map(one => one.name))"
+        steps: list[Step] = [Use("exec", {"code": find})]
+        steps += [Use("exec", _as_code(name, given)) for name, given in calls]
+    else:
+        search = kind == "codex" and named is not None
+        steps = [Use("tool_search", {"query": "remit answer mail"})] if search else []
+        steps += [Use(tool(kind, name), given) for name, given in calls]
+    return [*steps, Say(f"I am done: {answer}")]
+
+
+def _as_code(name: str, given: Input) -> Input:
+    def code(arguments: Mapping[str, Any]) -> dict[str, str]:
+        called = f"tools.mcp__remit__{name}({json.dumps(arguments)})"
+        return {"code": f"text(await {called})"}
+
+    if callable(given):
+        return lambda result: code(given(result))
+    return code(given)
 
 
 def prompt_of(request: dict[str, Any]) -> str:

@@ -27,9 +27,11 @@ from tests.agents.fake_model import Say, Step, Use
 from tests.real_programs import (
     KEY,
     KINDS,
+    MISTAKES,
     RESUMED,
     command,
     config,
+    mistaken_story,
     model,
     prompt_of,
     said_to,
@@ -111,36 +113,54 @@ MOST_TOKENS = 9_500
 RIVALS = {"Agent", "Task", "Workflow", "SendMessage", "ListAgents", "ScheduleWakeup", "CronCreate"}
 
 
-@pytest.mark.requirement("FX-18")
+#: What Codex' own models would be told of agents of their own.
+RIVAL_WORDS = ("spawn_agent", "sub-agent", "<multi_agent", "<collaboration_mode", "duration_ms")
+
+
+@pytest.mark.requirement("FX-17", "FX-18")
 @pytest.mark.parametrize(
-    ("kind", "named"), [("claude", None), ("codex", None), ("codex", "gpt-5.5")]
+    ("kind", "named"),
+    [("claude", None), ("codex", None), ("codex", "gpt-5.5"), ("llm", "a-model")],
 )
-def test_the_models_that_programs_take_by_default_use_the_tools(
+def test_the_models_that_programs_take_by_default_find_the_tools_and_learn_from_mistakes(
     kind: str, named: str | None, tmp_path: Path
 ) -> None:
-    """To these Codex does not list the tools of a server; they are told how to call them."""
+    """To these Codex does not list the tools of a server: its newest writes code that calls them,
+    the other one searches for them."""
 
     async def story() -> None:
         command(kind)
-        with model(kind, story_of(kind, "It is green.")) as fake:
+        with model(kind, mistaken_story(kind, named, "It is green.")) as fake:
             async with stage(tmp_path) as at:
                 given = {**config(kind, fake), "model": named}
                 given.pop("tools", None)
                 await at.cast(kind, given)
                 await at.send("What colour is grass?")
-                await worked(at, 1)
+                run = await worked(at, 1)
                 assert fake.failures == []
                 assert "It is green." in await at.mail()
+                done = await at.transcript(run)
+                calls = [entry.tool for entry in done if entry.kind.value == "call"]
+                assert calls[-2:] == ["mail_send", "mail_send"]
+        heard = [result.text for result in fake.results()]
+        # Claude itself makes a list of a text that holds one.
+        for sentence, step in MISTAKES[1 if kind == "claude" else 0 :]:
+            (answer,) = [text for text in heard if sentence in text]
+            assert step in answer
+            following = heard[heard.index(answer) + 1]
+            assert not [
+                word for word in ("Next: ", '"code":"', '"isError":true') if word in following
+            ]
+        first = json.dumps(fake.requests[0], separators=(",", ":"), ensure_ascii=False)
         if isinstance(fake, FakeAnthropic):
             listed = set(fake.tools())
             assert {"Read", "Edit", "Write", "Bash", "mcp__remit__mail_send"} <= listed
             assert not listed & RIVALS
-            first = json.dumps(fake.requests[0], separators=(",", ":"), ensure_ascii=False)
             assert len(first) / 4 < MOST_TOKENS
-        else:
-            told = prompt_of(fake.requests[0])
-            assert "tools.mcp__remit__" in told
-            assert "search for remit" in told
+        elif kind == "codex":
+            assert not [word for word in RIVAL_WORDS if word in first]
+            assert '"mail_inbox"' not in first  # it is not listed
+            assert "mail_inbox" in heard[0]  # and is found
 
     asyncio.run(story())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.agents.fake_model import (
@@ -23,6 +23,18 @@ __all__ = ["FakeOpenAI", "Say", "ToolResult", "Use"]
 
 TOKENS_IN, TOKENS_CACHED, TOKENS_OUT = 100, 40, 5
 _RESPONSES, _CHAT = "/v1/responses", "/v1/chat/completions"
+#: The ways of Codex to tools that it does not list: code that calls them, and a search for them.
+_OWN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "exec": lambda given: {"type": "custom_tool_call", "name": "exec", "input": given["code"]},
+    "tool_search": lambda given: {
+        "type": "tool_search_call",
+        "execution": "client",
+        "status": "completed",
+        "arguments": given,
+    },
+}
+_CALLS = ("function_call", "custom_tool_call", "tool_search_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 
 
 class FakeOpenAI(FakeModel):
@@ -51,7 +63,9 @@ def _stream(number: int, due: Due) -> Iterator[str]:
     response: dict[str, Any] = {"id": f"resp_{number}", "object": "response", "output": []}
     yield event("response.created", response={**response, "status": "in_progress"})
     item: dict[str, Any]
-    if isinstance(due, Calls):
+    if isinstance(due, Calls) and due.name in _OWN:
+        item = {"id": f"own_{number}", "call_id": f"call_{number}", **_OWN[due.name](due.input)}
+    elif isinstance(due, Calls):
         server, _, tool = due.name.removeprefix("mcp__").partition("__")
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
         item |= {"name": tool, "namespace": f"mcp__{server}", "arguments": json.dumps(due.input)}
@@ -103,8 +117,7 @@ def _answers(request: Request) -> int:
     if "messages" in request:
         return sum(one["role"] == "assistant" for one in request["messages"])
     return sum(
-        one.get("type") == "function_call" or one.get("role") == "assistant"
-        for one in request["input"]
+        one.get("type") in _CALLS or one.get("role") == "assistant" for one in request["input"]
     )
 
 
@@ -112,16 +125,16 @@ def _tool_results(request: Request) -> list[ToolResult]:
     if "messages" in request:
         return [ToolResult(_text(m["content"])) for m in request["messages"] if m["role"] == "tool"]
     return [
-        ToolResult(_text(one["output"]))
+        ToolResult(_text(one.get("output", one.get("tools"))))
         for one in request["input"]
-        if one.get("type") == "function_call_output"
+        if one.get("type") in _OUTPUTS
     ]
 
 
 def _text(content: Any) -> str:
     """The words of a result; Codex puts a header of its own before them."""
     if not isinstance(content, str):
-        content = "\n".join(part.get("text", "") for part in content)
-    if content.startswith("Wall time:") and "\nOutput:\n" in content:
-        content = content.partition("\nOutput:\n")[2]
+        content = "\n".join(part.get("text") or json.dumps(part) for part in content)
+    if content.startswith(("Wall time:", "Script completed")) and "\nOutput:\n" in content:
+        content = content.partition("\nOutput:\n")[2].lstrip()
     return str(content)

@@ -26,6 +26,13 @@ _HOW_TO_CALL = (
     "tools.mcp__remit__mail_inbox({}))`, and `ALL_TOOLS` describes them; where there is "
     "`tool_search`, search for remit."
 )
+#: What its newest models are told of agents of their own, and the tools for them, are no features.
+_AGENTS = "multi_agent_v2"
+_NO_AGENTS = {
+    f"features.{_AGENTS}.disable_native_tools": True,
+    f"features.{_AGENTS}.root_agent_usage_hint_text": "",
+    f"features.{_AGENTS}.multi_agent_mode_hint_text": "",
+}
 #: Of the worker's environment; Codex itself is told by a setting.
 ADDRESS = "OPENAI_BASE_URL"
 #: Without these `codex exec` would not even begin.
@@ -74,6 +81,9 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         "sandbox_mode": inner,
         **({} if context.background else _remit(context)),
         "web_search": "live" if config.web_search else "disabled",
+        # They are about a person at the screen.
+        "include_collaboration_mode_instructions": False,
+        **(_NO_AGENTS if _AGENTS in config.disabled_features else {}),
     }
     address = config.base_url or context.beside.get(ADDRESS)
     provider = config.provider or ("custom" if address else None)
