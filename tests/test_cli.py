@@ -525,6 +525,40 @@ def test_why_leads_from_an_effect_to_a_person(only: Home) -> None:
     assert drawn[1].startswith("└─ because user:u")
     assert drawn[-1].startswith("Authorised by user:u")
     refused(only("why", "01234567-89ab-7def-8123-456789abcdef"), 3, "event")
+    # By name: of the agent, or of an outcome.
+    drawn = only("why", "worker").out.splitlines()
+    assert drawn[0].startswith("user:u")
+    assert " did outcome.create outcome:" in drawn[0]
+    made = only.json("outcome", "create", "Launch the site", "--parent", "worker")
+    assert only.json("why", "launch the site")["steps"][0]["resource"] == f"outcome:{made['id']}"
+    refused(only("why", "nonsense"), 3, "There is no outcome or agent 'nonsense' here.")
+
+
+def test_a_shell_completes_the_names_of_agents(only: Home) -> None:
+    for name in ("worker", "Woodcutter", "baker"):
+        only.json("agent", "create", name)
+
+    def completed(*words: str) -> list[str]:
+        asked = {
+            "_REMIT_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("remit", *words)),
+            "COMP_CWORD": str(len(words)),
+        }
+        result = only(environment=asked)
+        assert (result.code, result.err) == (0, "")
+        return [line.partition(",")[2] for line in result.out.splitlines() if line]
+
+    for words in (
+        ("agent", "show"),
+        ("send",),
+        ("run", "tail"),
+        ("why",),
+        ("agent", "create", "new", "--boss"),
+    ):
+        assert completed(*words, "wo") == ["Woodcutter", "worker"], words
+    assert completed("agent", "create", "wo") == []
+    only.environment["REMIT_URL"] = "http://127.0.0.1:1"
+    assert completed("agent", "show", "wo") == []
 
 
 def test_tail_follows_the_record(only: Home) -> None:

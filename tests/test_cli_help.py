@@ -87,7 +87,6 @@ def test_the_overview_and_the_version_need_nothing(tmp_path: Path) -> None:
         (["event", "tail", "--after", "x"], "--after"),
         (["login", "--show", "x"], "--show"),
         (["demo", "--speed", "x"], "--speed"),
-        (["why", "nonsense"], "'nonsense' is not an id"),
         (["read", "nonsense"], "'nonsense' is not an id"),
         (["job", "show", "nonsense"], "'nonsense' is not an id"),
         (["grant", "revoke", "nonsense"], "'nonsense' is not an id"),

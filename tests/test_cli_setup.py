@@ -87,7 +87,16 @@ def test_a_file_is_planned_applied_and_applied_again(only: Home, tmp_path: Path)
     assert as_json["title"] == "Writes"
     document = json.dumps({"agents": [{"name": "writer", "title": "Writes more"}]})
     changed = only.json("apply", "-", stdin=document.encode())
-    assert (changed["changed"], changed["dry_run"]) == (1, False)
+    assert (changed["changed"], changed["dry_run"], changed["warnings"]) == (1, False, [])
+    missing = {"adapterType": "codex", "adapterConfig": {"command": "/nowhere/codex"}}
+    document = json.dumps({"agents": [{"name": "coder", **missing}, {"name": "writer"}]})
+    for more in (["--dry-run"], []):
+        warned = only("apply", "-", *more, stdin=document.encode())
+        assert warned.code == 0
+        said = "warning: coder cannot work yet: The program codex is not installed"
+        assert warned.err.startswith(said)
+        assert warned.err.splitlines()[1].startswith("  next: Install Codex")
+        assert "writer" not in warned.err
     assert only.json("event", "verify")["ok"] is True
 
 

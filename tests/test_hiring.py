@@ -125,6 +125,26 @@ def test_where_the_company_asks_a_hire_waits_for_the_board(company: Company) -> 
     assert about[-4:] == ["agent.create", "approval.request", "approval.approve", "agent.hire"]
 
 
+def test_whoever_approves_reads_what_the_agent_is_needed_for(company: Company) -> None:
+    made = hire(company, company.ceo.caller, "designer", reason=" We need a logo. ")
+    assert made["approval"]["payload"]["reason"] == "We need a logo."
+    send_back(company, made["approval"], "By when?")
+    again = resubmit(company, company.ceo.caller, made["approval"], title="Designer")
+    assert again["payload"]["reason"] == "We need a logo."
+    send_back(company, made["approval"], "By when?")
+    again = resubmit(company, company.ceo.caller, made["approval"], reason="A logo by May.")
+    assert again["payload"]["reason"] == "A logo by May."
+    # It is no part of what the agent is, and need not be given.
+    assert "reason" not in again["payload"]["requestedConfigurationSnapshot"]
+    assert "reason" not in hire(company, company.ceo.caller, "other")["approval"]["payload"]
+    goal = work(company, company.ceo.caller, company.ceo.id)
+    wanted = {"name": "taker", "adapter_type": "scripted", "reason": "I lack the time."}
+    handed = company.call(company.ceo.caller, delegation.delegate, outcome=goal, hire=wanted)
+    assert handed["approval"]["payload"]["reason"] == "I lack the time."
+    with pytest.raises(BadInput, match="reason"):
+        hire(company, company.ceo.caller, "long", reason="x" * 3_000)
+
+
 @pytest.mark.requirement("PC-37", "PC-78")
 def test_where_it_does_not_the_agent_works_at_once(company: Company) -> None:
     ask_no_more(company)

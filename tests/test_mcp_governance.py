@@ -18,6 +18,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from remit.adapters.contract import Check
+from remit.entrypoints import setup_warnings
 from remit.entrypoints.mcp import creation_tool
 from remit.runtime.runs import LiveRun, begin
 from remit.services import agents, approvals, claiming, companies, grants, halts, permissions, users
@@ -270,6 +272,31 @@ def test_arguments_are_taken_as_over_http_and_in_snake_case(firm: Firm) -> None:
     with pytest.raises(ToolRefused) as wrong:
         firm.call(firm.ceo, "hire_agent", name="three", salary=5)
     assert str(wrong.value).startswith("invalid: salary: is not known")
+
+
+def test_who_hires_an_agent_that_cannot_work_here_is_told_and_its_program_is_not_started(
+    firm: Firm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+
+    def check(adapter: str, config: object, _secret: object) -> Check:
+        looked.append(config)
+        return Check(False, f"{adapter} is not installed.", "Install it.")
+
+    monkeypatch.setattr(setup_warnings.checks, "check", check)
+    warning = "cannot work yet: claude is not installed. Next: Install it."
+    told = firm.call(firm.ceo, "hire_agent", name="one", adapter="claude", reason="A page")
+    assert told["warning"] == f"one {warning}"
+    assert told["approval"]["payload"]["reason"] == "A page"
+    part = firm.call(firm.ceo, "outcome_create", parent_id=firm.ceo.id, title="A page")
+    hire = {"name": "two", "adapter": "claude", "reason": "No time"}
+    told = firm.call(firm.ceo, "delegate", outcome_id=part["id"], hire=hire)
+    assert told["warning"] == f"two {warning}"
+    assert told["approval"]["payload"]["reason"] == "No time"
+    own = {"adapter": "claude", "config": {"command": "/tmp/mine"}}
+    assert "warning" not in firm.call(firm.ceo, "hire_agent", name="three", **own)
+    assert "warning" not in firm.call(firm.ceo, "hire_agent", name="four")
+    assert looked == [None, {}]
 
 
 @pytest.mark.requirement("HH-14", "HH-25")

@@ -17,6 +17,7 @@ from remit.model.decision import Decision, Effect
 from remit.model.outcome import Outcome
 from remit.model.permission import PermissionLevel, permission_level
 from remit.model.principal import ActorKind
+from remit.model.text import clean_text
 from remit.services import (
     agents,
     approval_engine,
@@ -44,6 +45,7 @@ from remit.services.verbs import Added
 from remit.store import people
 
 MOST_GRANTS = 100
+LONGEST_REASON = 2_000
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Hired:
     moved: int = 0
 
 
-@command("hiring.hire", Added("perpetual", None))
+@command("hiring.hire", Added("perpetual", None), Added("reason", None))
 def hire(
     ctx: Context,
     *,
@@ -79,10 +81,11 @@ def hire(
     permissions: object = None,
     level: object = None,
     perpetual: object = None,
+    reason: object = None,
     given: Sequence[Mapping[str, Any]] = (),
 ) -> Answer:
     """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
-    person decides whether."""
+    person decides whether, and reads the reason."""
     described = {
         "name": name,
         "role": role,
@@ -96,6 +99,7 @@ def hire(
         "budget_monthly_tokens": budget_monthly_tokens,
         "metadata": metadata,
         "permissions": permissions,
+        "reason": reason,
     }
     lookup.company_of_caller(ctx, company)
     if outcome is not None:
@@ -148,6 +152,7 @@ def _take_on(
     perpetual: object = None,
     amounts: Mapping[Kind, int] | None = None,
 ) -> Hired:
+    reason = _reason(described.get("reason"))
     post = posts.new_post(**_with_defaults(ctx, described, boss))
     wanted_level = _level(ctx, post, level, boss)
     waits = _may_hire(ctx, post, boss, for_delegation=outcome is not None)
@@ -179,6 +184,7 @@ def _take_on(
             grants=wishes,
         ),
         "permissionLevel": wanted_level.value if wanted_level else None,
+        **({"reason": reason} if reason else {}),
         **({"setAside": {kind.value: one for kind, one in amounts.items()}} if amounts else {}),
     }
     approval = approval_engine.ask(
@@ -229,12 +235,18 @@ def _with_defaults(
     ctx: Context, described: Mapping[str, Any], boss: Agent | None
 ) -> dict[str, Any]:
     """What is not said has its default."""
-    unknown = described.keys() - posts.FIELDS.values() - {"permissions"}
+    unknown = described.keys() - posts.FIELDS.values() - {"permissions", "reason"}
     if unknown:
         known = ", ".join(sorted(posts.FIELDS))
         raise BadInput(f"hire has an unknown field {min(unknown)[:40]!r}.", f"Known: {known}.")
-    asked = {"name": None, **{key: value for key, value in described.items() if value is not None}}
+    said = {key: one for key, one in described.items() if one is not None and key != "reason"}
+    asked = {"name": None, **said}
     return default_adapter.fill_in(ctx, asked, boss)
+
+
+def _reason(text: object) -> str:
+    """What it is needed for, as whoever decides reads it."""
+    return clean_text("" if text is None else text, "reason", longest=LONGEST_REASON, empty_ok=True)
 
 
 def _level(
@@ -386,6 +398,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
         wishes = _wishes(given["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
         for wish in wishes:
             grants.weigh(ctx, agent, wish)
+    reason = _reason(given.get("reason", payload.get("reason")))
     return {
         **posts.hire_payload(
             agent,
@@ -394,6 +407,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
             grants=wishes,
         ),
         "permissionLevel": payload.get("permissionLevel"),
+        **({"reason": reason} if reason else {}),
         **({"setAside": payload["setAside"]} if "setAside" in payload else {}),
     }
 

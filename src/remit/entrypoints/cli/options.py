@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from remit import settings as settings_module
 from remit.entrypoints.cli import output, process
 from remit.entrypoints.cli.address import is_loopback, path
 from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
-from remit.ids import begins_or_ends, is_id, looks_like_id, several
+from remit.ids import is_id, is_part_of, looks_like_id, several
 from remit.model.text import name_key
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
@@ -190,12 +191,12 @@ class Session:
 def pick(
     found: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
 ) -> dict[str, Any]:
-    """The one that is called so, or else whose id begins or ends so."""
+    """The one that is called so, or else whose id, or short id, begins so."""
     entries = list(found)
     key = name_key(text)
     named = [one for one in entries if key in (one["id"], name_key(one.get(called) or "")) and key]
     if not named and looks_like_id(text):
-        named = [entry for entry in entries if begins_or_ends(entry["id"], text)]
+        named = [entry for entry in entries if is_part_of(entry["id"], text)]
     if not named:
         raise NotFound(f"There is no {what} {text[:100]!r} here.", step)
     if len(named) > 1:
@@ -245,11 +246,49 @@ def shared_options() -> list[click.Parameter]:
     ]
 
 
+class AgentName(click.types.StringParamType):
+    """The name of an agent, which a shell completes."""
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002  the base class gives it
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        session = ctx.find_object(Session) or Session()
+        try:
+            names = sorted(one["name"] for one in session.agents)
+        except Exception:  # whatever is wrong, it is said when the command is given, not now
+            return []
+        finally:
+            session.close()
+        key = name_key(incomplete)
+        return [CompletionItem(name) for name in names if name_key(name).startswith(key)]
+
+
+_AGENT = AgentName()
+_AGENTS = frozenset({"agent", "agents", "boss", "owner", "to"})
+#: Where NAME is that of an agent, but for those that choose a new one.
+_ABOUT_AGENTS = (".agent", ".hiring")
+_NAMING = frozenset({"create", "hire"})
+
+
+def _names_agent(command: click.Command, param: click.Parameter) -> bool:
+    if "AGENT" in (param.metavar or "") or param.name in _AGENTS:
+        return True
+    module = getattr(command.callback, "__module__", "")
+    about = module.endswith(_ABOUT_AGENTS) and command.name not in _NAMING
+    return about and param.name == "name"
+
+
 class Command(click.Command):
-    """A command that takes the shared options."""
+    """A command that takes the shared options, and completes the names of agents."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for param in self.params:
+            if param.type is click.STRING and _names_agent(self, param):
+                param.type = _AGENT
         self.params.extend(shared_options())
 
 

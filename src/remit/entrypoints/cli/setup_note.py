@@ -24,5 +24,9 @@ def tell(session: Session, agent: Mapping[str, Any]) -> None:
     except RemitError:
         return  # it is set up; whoever may not try it out is told by whoever may
     if not found["usable"]:
-        output.note(f"warning: {agent['name']} cannot work yet: {found['sentence']}")
-        output.note(f"  next: {found['nextStep']}")
+        warn(agent["name"], found)
+
+
+def warn(name: str, found: Mapping[str, Any]) -> None:
+    output.note(f"warning: {name} cannot work yet: {found['sentence']}")
+    output.note(f"  next: {found['nextStep']}")

@@ -28,6 +28,8 @@ class HireBody(AgentBody):
     outcome_id: Reference | None = None
     #: restricted, standard, privileged or boss; for the board to say.
     permission_level: described.Level | None = None
+    #: What it is needed for, for whoever approves it.
+    reason: Annotated[str | None, Field(max_length=hiring.LONGEST_REASON)] = None
 
     def asked(self) -> dict[str, Any]:
         said = super().asked()

@@ -104,7 +104,8 @@ def build(
     return (
         Tool(
             "create_agent",
-            "Create a helper that answers in a fixed form. A person has to say yes first.",
+            "Create a helper that only answers mail, once a person said yes. For work: delegate "
+            "with hire.",
             CreateAgentArguments,
             create_agent,
             mutates=True,

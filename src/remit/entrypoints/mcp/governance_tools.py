@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from remit.adapters import reflection
 from remit.app import App
+from remit.entrypoints import setup_warnings
 from remit.entrypoints.mcp import run_log
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
@@ -77,6 +78,9 @@ class HireArguments(Repeatable):
         bool | None, Field(description="false: the purpose is accomplished once; true otherwise")
     ] = None
     grants: Annotated[list[HiringGrant], Field(max_length=100, default_factory=list)]
+    reason: Annotated[
+        str | None, Field(description="For whoever approves", max_length=hiring.LONGEST_REASON)
+    ] = None
 
 
 class ViewArguments(Arguments):
@@ -162,7 +166,7 @@ def build(app: App) -> tuple[Tool, ...]:
         asked = given.model_dump(
             exclude_none=True, exclude={"grants", "outcome_id", "idempotency_key"}
         )
-        return await gate(
+        answer = await gate(
             Caller(token, given.idempotency_key),
             hiring.hire,
             company=None,
@@ -170,6 +174,7 @@ def build(app: App) -> tuple[Tool, ...]:
             given=[grant.model_dump() for grant in given.grants],
             **asked,
         )
+        return await setup_warnings.of_hire(app, answer, given.adapter_type, given.adapter_config)
 
     async def approval_view(token: str, given: ViewArguments) -> Object:
         if given.id is not None:
@@ -271,7 +276,8 @@ def build(app: App) -> tuple[Tool, ...]:
     return (
         Tool(
             "hire_agent",
-            "Hire an agent below you. Where the company wants to be asked it waits for approval.",
+            "Hire an agent for a lasting post below you; it may wait for approval. To have one "
+            "outcome done: delegate with hire.",
             HireArguments,
             hire_agent,
             mutates=True,
@@ -310,14 +316,14 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "agent_configurations",
-            "How agents are configured, without secrets.",
+            "How agents are configured, without secrets: look before you hire or propose.",
             ConfigurationsArguments,
             agent_configurations,
             offer="configurations",
         ),
         Tool(
             "adapter_docs",
-            "How adapters are configured, and how a hire goes.",
+            "Which adapters there are and what can be set, for hire_agent and propose_config.",
             DocsArguments,
             adapter_docs,
             offer="configurations",

@@ -197,21 +197,22 @@ def build(app: App) -> tuple[Tool, ...]:
         Tool("kb_list", "Files you can read or write, with a local copy.", ListArguments, kb_list),
         Tool(
             "kb_browse",
-            "Search the descriptions of all files you may know of.",
+            "Search all files you may know of by description. Those you can read: kb_list.",
             BrowseArguments,
             kb_browse,
         ),
         Tool("kb_read", "Read a file, or an old version of it.", ReadArguments, kb_read),
         Tool(
             "kb_create",
-            "Create a file from a workspace path or from content.",
+            "Keep something in a new file, from content or from a workspace path. To change a "
+            "file: kb_write.",
             CreateArguments,
             kb_create,
             mutates=True,
         ),
         Tool(
             "kb_write",
-            "Write a new version; pass the version and hash you last read.",
+            "Write a new version of a file; pass the version and hash that kb_read showed.",
             WriteArguments,
             kb_write,
             mutates=True,

@@ -142,28 +142,44 @@ def build(app: App) -> tuple[Tool, ...]:
         return await gate(Caller(token, given.idempotency_key), waiting.cancel, thread=given.id)
 
     return (
-        Tool("mail_send", "Send a message; nobody waits.", SendArguments, mail_send, mutates=True),
-        Tool("mail_inbox", "Take up your mail, oldest first.", InboxArguments, mail_inbox),
         Tool(
-            "mail_ack", "Say that messages were dealt with.", AckArguments, mail_ack, mutates=True
+            "mail_send",
+            "Write to somebody, or answer with reply_to; you go on meanwhile. For what you have to "
+            "know to go on: ask.",
+            SendArguments,
+            mail_send,
+            mutates=True,
+        ),
+        Tool(
+            "mail_inbox",
+            "Take up your mail, oldest first. Answer it with mail_send, then mail_ack.",
+            InboxArguments,
+            mail_inbox,
+        ),
+        Tool(
+            "mail_ack",
+            "Say that messages were dealt with, or they come again.",
+            AckArguments,
+            mail_ack,
+            mutates=True,
         ),
         Tool(
             "capability_request",
-            "Ask your boss for a capability.",
+            "Ask your boss for a capability you were refused; your outcome waits for it.",
             RequestArguments,
             capability_request,
             mutates=True,
         ),
         Tool(
             "ask",
-            "Ask your boss or the board; the answer comes by mail.",
+            "Ask your boss or the board; your outcome waits, and the answer comes as mail.",
             AskArguments,
             ask,
             mutates=True,
         ),
         Tool(
             "remind",
-            "Send mail at set times, to yourself by default.",
+            "Send mail at a time or at set times, to yourself by default.",
             RemindArguments,
             remind,
             mutates=True,

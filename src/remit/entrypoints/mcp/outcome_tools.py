@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from remit.app import App
+from remit.entrypoints import setup_warnings
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
 from remit.entrypoints.mcp.registry import Tool
 from remit.services import agents, delegation, graph, outcomes, submitting
@@ -91,6 +92,7 @@ class Hire(Arguments):
     adapter: Annotated[str | None, Field(description="Like yours", max_length=20)] = None
     config: Annotated[dict[str, Any], Field(default_factory=dict)]
     prompt: Annotated[str, Field(max_length=50_000)] = ""
+    reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class Grant(Arguments):
@@ -218,7 +220,7 @@ def build(app: App) -> tuple[Tool, ...]:
         if given.hire is not None:
             hire = given.hire.model_dump(exclude={"adapter", "config"})
             hire |= {"adapter_type": given.hire.adapter, "adapter_config": given.hire.config}
-        return await gate(
+        answer = await gate(
             Caller(token, given.idempotency_key),
             delegation.delegate,
             outcome=given.outcome_id,
@@ -227,6 +229,9 @@ def build(app: App) -> tuple[Tool, ...]:
             given=[grant.model_dump() for grant in given.grants],
             budget=given.budget.model_dump() if given.budget else None,
         )
+        if given.hire is None:
+            return answer
+        return await setup_warnings.of_hire(app, answer, given.hire.adapter, given.hire.config)
 
     async def reclaim(token: str, given: ReclaimArguments) -> dict[str, Any]:
         return await gate(
@@ -248,10 +253,15 @@ def build(app: App) -> tuple[Tool, ...]:
         )
 
     return (
-        Tool("outcome_list", "Your outcomes.", ListArguments, outcome_list),
+        Tool(
+            "outcome_list",
+            "Your outcomes, with ids. What one consists of: outcome_subtree.",
+            ListArguments,
+            outcome_list,
+        ),
         Tool(
             "outcome_view",
-            "An outcome: why, how, owner, history, and whether it can be worked on.",
+            "One outcome: why, how, owner, history, and whether it can be worked on.",
             ViewArguments,
             outcome_view,
         ),
@@ -269,7 +279,7 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "outcome_create",
-            "Create a part of an outcome; you own it.",
+            "Create a part of an outcome, which you own: to plan, or to delegate it.",
             CreateArguments,
             outcome_create,
             mutates=True,
@@ -283,8 +293,8 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "outcome_submit",
-            "Hand in your mandate, or an outcome delegated to you, for the verdict of your boss. "
-            "You wait for it; the verdict comes as mail.",
+            "Hand in your mandate, or an outcome delegated to you, for the verdict of your boss, "
+            "which comes as mail. Your other outcomes: outcome_complete.",
             SubmitArguments,
             outcome_submit,
             mutates=True,
@@ -299,8 +309,8 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "outcome_complete",
-            "Say that an outcome is accomplished, or accept what a report handed in. Not your own "
-            "mandate.",
+            "Say that an outcome of yours is accomplished, or accept what a report handed in. Your "
+            "own mandate: outcome_submit.",
             CompleteArguments,
             outcome_complete,
             mutates=True,
@@ -321,7 +331,8 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "delegate",
-            "Hand an outcome and what is below it to a report, or hire one for it.",
+            "Hand an outcome and what is below it to a report (to), or to a new agent for just "
+            "that (hire). For a lasting post: hire_agent.",
             DelegateArguments,
             delegate,
             mutates=True,
@@ -336,7 +347,7 @@ def build(app: App) -> tuple[Tool, ...]:
         Tool("log_read", "The activity log of past runs.", LogReadArguments, log_read),
         Tool(
             "log_submit",
-            "Add what this run did to the activity log.",
+            "Add what this run did to the activity log, at the end of it.",
             LogSubmitArguments,
             log_submit,
             mutates=True,

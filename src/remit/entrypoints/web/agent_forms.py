@@ -9,9 +9,10 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from remit.adapters import registry
+from remit.entrypoints import setup_warnings
 from remit.entrypoints.web.site import Done, Show, Site, Visit
 from remit.errors import BadInput, NotFound, RemitError
-from remit.services import agents, configuration, grants, permissions
+from remit.services import agents, configuration, grants, overview, permissions
 from remit.services.command import Verb
 from remit.services.identity import Caller
 
@@ -122,7 +123,8 @@ async def configure(visit: Visit) -> Done:
         done = await visit.do(
             configuration.change, agent=agent, changes=changes, expected_revision=seen
         )
-        return Done(_here(visit, "configuration"), f"It has revision {done['revision']} now.")
+        said = f"It has revision {done['revision']} now.{await _missing(visit, agent, changes)}"
+        return Done(_here(visit, "configuration"), said)
     asked = await visit.do(
         configuration.propose,
         agent=agent,
@@ -133,6 +135,20 @@ async def configure(visit: Visit) -> Done:
     if asked["approval"] is None:
         return Done(_here(visit, "configuration"), "The change took effect at once.")
     return Done(f"/approvals/{asked['approval']['id']}", "It is proposed, and awaits a decision.")
+
+
+async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
+    """What an agent lacks to work here with its new settings."""
+    if not {"adapterType", "adapterConfig"} & changes.keys():
+        return ""
+    _, settings = await visit.ask(overview.may_test, company=visit.company_id, agent=agent)
+    assert settings is not None
+    missing = await setup_warnings.of(
+        visit.site.app, settings["adapter_type"], settings["adapter_config"]
+    )
+    if missing is None:
+        return ""
+    return f" It cannot work here yet: {missing['sentence']} {missing['next_step']}"
 
 
 def _changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from remit.adapters import registry
+from remit.entrypoints import setup_warnings
 from remit.entrypoints.web import settings_form
 from remit.entrypoints.web.agent_forms import as_json, read_json
 from remit.entrypoints.web.forms import Form
@@ -25,7 +26,9 @@ from remit.services.redaction import REMOVED
 #: Of those with a similar configuration, how many are shown.
 RELATED: Final = 5
 DEFAULT_ADAPTER: Final = "claude"
-_TEXTS: Final = ("name", "title", "reportsTo", "purpose", "outcome", "prompt", "capabilities")
+_TEXTS: Final = (
+    *("name", "title", "reportsTo", "purpose", "outcome", "prompt", "capabilities", "reason"),
+)
 #: Where the id stands before there is one.
 _NO_ID: Final = "(its id, once it is hired)"
 
@@ -42,9 +45,14 @@ async def act(visit: Visit) -> Done | Response:
     asked = _asked(visit.form)
     if step == "preview" or _digest(asked) != visit.form.text("seen"):
         found = await visit.ask(hire_preview.preview, company=visit.company_id, asked=asked)
-        return await show(visit, {**found, "digest": _digest(asked), "again": step != "preview"})
+        missing = await setup_warnings.of(
+            visit.site.app, asked["adapter_type"], asked["adapter_config"]
+        )
+        more = {"digest": _digest(asked), "again": step != "preview", "missing": missing}
+        return await show(visit, {**found, **more})
     if step == "ask":
-        hired = await visit.do(hiring.hire, company=visit.company_id, **asked)
+        reason = visit.form.maybe("reason")
+        hired = await visit.do(hiring.hire, company=visit.company_id, reason=reason, **asked)
         return Done(visit.link("/hire", hired=hired["agent"]["id"]))
     if asked["outcome"] is None:
         described = {key: value for key, value in asked.items() if key != "outcome"}

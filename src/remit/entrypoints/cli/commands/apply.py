@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli import output, setup_note
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import BadInput
 
@@ -70,6 +70,8 @@ def _draw(answer: dict[str, Any], dry_run: bool) -> None:
         output.say(f"  token of {one['agent']} for {one['adapterType']}: {one['token']}")
     if answer["tokens"]:
         output.say("  They are not shown again.")
+    for one in answer.get("warnings", ()):
+        setup_note.warn(one["agent"], one)
     created, changed = answer["created"], answer["changed"]
     if not created and not changed:
         output.say("There is nothing to do.")

@@ -10,7 +10,8 @@ from remit.entrypoints.cli import output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.following import follow, newest
 from remit.entrypoints.cli.options import Command, Group, Session, pass_session
-from remit.ids import normalise, short
+from remit.entrypoints.cli.outcome_view import outcome_id
+from remit.ids import looks_like_id, normalise, short
 
 
 @click.group(cls=Group)
@@ -90,19 +91,22 @@ def verify(session: Session, expect: str | None) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID|AGENT|TITLE")
 @pass_session
 def why(session: Session, id_: str) -> None:
-    """Walk from an event or an outcome back to the person who wanted it.
+    """Walk from an event, an outcome or an agent back to the person who wanted it.
 
-    That is who authorised it, or wished for it."""
-    target = path("events", normalise(_bare(id_)), "why")
+    That is who authorised it, or wished for it. Events and outcomes go by id; an outcome also by
+    its title, and an agent by its name."""
+    bare = _bare(id_)
+    found = normalise(bare) if looks_like_id(bare) else outcome_id(session, bare)
+    target = path("events", found, "why")
     answer = session.client.get(target)
     session.show(answer, _draw_chain)
 
 
 def _bare(id_: str) -> str:
-    return id_.removeprefix("event:").removeprefix("outcome:")
+    return id_.removeprefix("event:").removeprefix("outcome:").removeprefix("agent:")
 
 
 def _draw_chain(answer: dict[str, Any]) -> None:

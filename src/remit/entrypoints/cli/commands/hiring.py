@@ -81,6 +81,7 @@ def post(session: Session, said: dict[str, Any]) -> dict[str, Any]:
 @post_options
 @click.option("--outcome", "outcomeId", metavar="ID", help="Hand this outcome to it.")
 @click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="What it may do.")
+@click.option("--reason", metavar="TEXT", help="What it is needed for; whoever approves reads it.")
 @pass_session
 def hire(session: Session, /, **said: Any) -> None:
     """Ask for an agent; where the company wants to be asked it waits for approval."""
