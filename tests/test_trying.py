@@ -23,6 +23,7 @@ from remit.entrypoints.mcp.few import NAMES, few, simpler
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput, Unsupported
 from remit.extras import how_to_install
+from remit.runtime import checks, sandbox
 from tests.model_server import ModelServer
 from tests.test_adapter_runs import Paper
 
@@ -415,6 +416,8 @@ def test_what_cannot_be_lent_is_refused_with_a_sentence(
     assert not found.usable
     assert sentence in found.sentence
     assert found.next_step
+    if "AWS_PROFILE" in environment:
+        assert "aws configure export-credentials --format env" in found.next_step
     assert "aws-secret-value" not in str(found)
 
 
@@ -557,3 +560,27 @@ def test_a_program_that_does_not_know_an_option_is_found_by_its_help_once(
     ):  # one without such a help is believed
         program(tmp_path, kind, f"{counted} {other};; esac")
         assert registry.check(kind, {}, around).usable
+
+
+def test_a_program_that_settings_name_is_looked_at_in_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that hires chooses the program of its report, and may have written it."""
+    if not sandbox.look().usable:
+        pytest.skip(f"LOOKING IN THE SANDBOX IS NOT TESTED: {sandbox.look().reason}")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    secret, outside = tmp_path / "home", tmp_path / "bin"
+    for folder in (secret, outside):
+        folder.mkdir()
+    (secret / "board.token").write_text("the token of the board")
+    tell = f"cat {secret}/board.token > {tmp_path}/stolen; touch {outside}/made; echo 2.1.7"
+    shown = program(outside, "claude", tell)
+    hidden = program(secret, "claude", tell)
+    found = checks.check("claude", {"command": str(shown)}, secret)
+    assert found.usable, found
+    assert found.facts["version"] == "2.1.7"
+    assert not checks.check("claude", {"command": str(hidden)}, secret).usable
+    full = {"command": str(hidden), "sandbox": "full"}
+    assert checks.check("claude", full, secret).sentence.endswith("not tried outside a sandbox.")
+    assert not (tmp_path / "stolen").exists()
+    assert not (outside / "made").exists()

@@ -60,7 +60,9 @@ CLOUDS: Final = (
             [("AWS_REGION",), ("AWS_DEFAULT_REGION",)],
         ),
         "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
-        "Profiles and logins of the aws program are not lent.",
+        "Profiles and logins of the aws program are not lent; what "
+        "`aws configure export-credentials --format env` prints for one is, if it is set before "
+        "Remit is started.",
     ),
     Cloud(
         "Vertex",
@@ -80,7 +82,7 @@ CLOUDS: Final = (
             [("CLOUD_ML_REGION",)],
         ),
         "CLAUDE_CODE_SKIP_VERTEX_AUTH",
-        "Logins of the gcloud program are not lent.",
+        "Logins of the gcloud program are not lent; the key file of a service account is.",
     ),
     Cloud(
         "Foundry",
@@ -92,7 +94,7 @@ CLOUDS: Final = (
             [("ANTHROPIC_FOUNDRY_RESOURCE",), ("ANTHROPIC_FOUNDRY_BASE_URL",)],
         ),
         "CLAUDE_CODE_SKIP_FOUNDRY_AUTH",
-        "Logins of the az program are not lent.",
+        "Logins of the az program are not lent; a key of the resource is.",
     ),
 )
 #: Every secret that may be lent.
