@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import time
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+#: What Claude Code printed in a run with denials, retries and a long result.
+TROUBLED = Path(__file__).parent.parent / "tests" / "agents" / "streams" / "claude.jsonl"
 #: Name, role, title, boss, and what they are there for.
 PEOPLE = (
     ("Mira", "ceo", "Leads the company", None, ""),
@@ -56,8 +59,8 @@ INTERVIEWS = """# Forty readers
 class Company:
     """Made over HTTP, as any client would."""
 
-    def __init__(self, url: str, board: str) -> None:
-        self.url, self.board = url, board
+    def __init__(self, url: str, board: str, folder: Path) -> None:
+        self.url, self.board, self.folder = url, board, folder
         self.ids: dict[str, str] = {}
         self.keys: dict[str, str] = {}
 
@@ -92,6 +95,7 @@ class Company:
         self._write()
         self._talk()
         self._work()
+        self._struggle()
 
     def _hire_everybody(self) -> None:
         first = self.call("GET", self.here("agents"))[0]
@@ -228,6 +232,32 @@ class Company:
         self.run = max(runs, key=lambda run: run["agentId"] == self.ids["Lena"])["id"]
         events = self.call("GET", self.here("events?action=file.write"))
         self.event = events[0]["id"]
+
+    def _struggle(self) -> None:
+        """A run that did not go smoothly; its program only repeats what a real one printed."""
+        program = self.folder / "claude"
+        slowly = "while IFS= read -r line; do printf '%s\\n' \"$line\"; sleep 0.2; done"
+        program.write_text(f"#!/bin/sh\n{slowly} <<'END'\n{TROUBLED.read_text()}END\n")
+        program.chmod(0o755)
+        asked = {
+            "name": "Vera",
+            "role": "engineer",
+            "adapterType": "claude",
+            "adapterConfig": {
+                "command": str(program),
+                "env": {"ANTHROPIC_API_KEY": "sk-not-a-key"},
+            },
+            "reportsTo": self.ids["Tomas"],
+        }
+        made = self.call("POST", self.here("agents"), asked)
+        vera = made.get("agent", made)["id"]
+        self.call("POST", self.here("messages"), {"to": "agent:Vera", "body": "Try the build."})
+        for _ in range(120):
+            runs = self.call("GET", self.here(f"runs?agent={vera}"))
+            if runs and runs[0]["status"] not in ("running", "queued"):
+                break
+            time.sleep(0.5)
+        self.troubled = runs[0]["id"]
 
 
 def _script(name: str, boss: str) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ PAGES = {
     "mail": "/inbox",
     "runs": "/runs",
     "run": "/runs/{run}",
+    "troubled-run": "/runs/{troubled}",
     "events": "/events",
     "authority": "/events/{event}",
 }
@@ -51,10 +52,16 @@ README = (("needs-you", (), "light"), ("approval", ("organisation",), "dark"))
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="remit-pictures-") as home, _instance(home) as url:
-        company = Company(url, (Path(home) / "board.token").read_text().strip())
+    with (
+        tempfile.TemporaryDirectory(prefix="remit-pictures-") as home,
+        tempfile.TemporaryDirectory(prefix="remit-programs-") as programs,
+        _instance(home) as url,
+    ):
+        board = (Path(home) / "board.token").read_text().strip()
+        company = Company(url, board, Path(programs))
         company.make()
         addresses = _addresses(company)
+        _tail(home, company.troubled)
         link = company.call("POST", "/api/login-links")["url"]
         with _browser() as browser:
             state = _signed_in(browser, link)
@@ -62,6 +69,16 @@ def main() -> int:
             _keep(browser, url, addresses, state, taken)
     print(f"{len(taken)} pages in {PICTURES.relative_to(ROOT)}")
     return 0
+
+
+def _tail(home: str, run: str) -> None:
+    """What a terminal shows of a run that did not go smoothly."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    program = [str(Path(sys.executable).with_name("remit")), "run", "tail", run, "--no-follow"]
+    told = subprocess.run(
+        program, env={**os.environ, "REMIT_HOME": home}, capture_output=True, text=True, check=True
+    )
+    (PICTURES / "troubled-run.txt").write_text(told.stdout + told.stderr)
 
 
 def _addresses(company: Company) -> dict[str, str]:
@@ -72,6 +89,7 @@ def _addresses(company: Company) -> dict[str, str]:
         "outcome": company.outcomes["app"],
         "file": company.plan["id"],
         "run": company.run,
+        "troubled": company.troubled,
         "event": company.event,
     }
     return {name: address.format(**known) for name, address in PAGES.items()}

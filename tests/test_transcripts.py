@@ -77,7 +77,9 @@ def test_a_stream_of_claude_reads_as_what_was_said_called_and_denied() -> None:
         "!! denied outcome_close: own_mandate: You cannot judge your own mandate; hand it in with "
         "outcome_submit. Next: Tell your boss that it is done, or what stands in the way."
     )
-    assert found[long + 11].startswith("<- no_such_tool failed: <tool_use_error>Error: No such")
+    assert found[long + 11].startswith(
+        "<- no_such_tool failed: Error: No such tool available: mcp__remit__"
+    )
     assert [*found[long + 10 : long + 11], *found[long + 12 :]] == [
         "-> no_such_tool(wrong=1)",
         "I am done: It is green.",

@@ -106,6 +106,18 @@ def test_a_run_reads_as_what_it_did_live_and_without_scripts(
         expect(log.locator(".turn")).to_contain_text("1,234 tokens in, 5 out, $0.0012 so far")
         (whole,) = log.get_by_role("link").all()
         address = whole.get_attribute("href") or ""
+    # What is over is read from its beginning, and nothing touches.
+    page.set_viewport_size({"width": 390, "height": 500})
+    page.reload()
+    log = page.get_by_role("log")
+    expect(log.locator(".end")).to_have_count(1)
+    expect(log.locator(".entry").first).to_be_in_viewport()
+    expect(log.locator(".end")).not_to_be_in_viewport()
+    expect(page.get_by_label("Follow")).to_be_hidden()
+    box, above = log.bounding_box(), page.get_by_label("Find in what it did").bounding_box()
+    assert box is not None
+    assert above is not None
+    assert above["y"] + above["height"] + 4 <= box["y"]
     text = visitor.context.request.get(address)
     assert text.headers["content-type"].startswith("text/plain")
     assert "line 59 of a long file" in text.text()

@@ -68,7 +68,7 @@ class ClaudeReader(reading.JsonReader):
             call = name(part.get("tool_use_id"))
             if self._denied.get(call) is not None:
                 continue  # the same again, for the model
-            text = words(part.get("content"))
+            text = _unwrapped(words(part.get("content")))
             failed = part.get("is_error") is True
             entry = reading.answered(self._tools.get(call) or "?", call, text, failed=failed)
             if entry.kind is EntryKind.DENIED:
@@ -109,3 +109,8 @@ def tool_name(given: object) -> str:
     if known.startswith(_OF_SERVERS):
         return known.removeprefix(_OF_SERVERS).replace("__", "/", 1)
     return known
+
+
+def _unwrapped(text: str) -> str:
+    """What Claude tells its model about a call in a mark of its own, without the mark."""
+    return text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remit.authority.capability import holding, strongest
@@ -74,7 +74,7 @@ def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
     )
 
 
-def covers(held: Iterable[Grant], grant: Grant, now: Micros) -> bool:
+def covers(held: Sequence[Grant], grant: Grant, now: Micros) -> bool:
     """Whether somebody holding `held` could give `grant` as it stands."""
     if grant.mode is Mode.DENY:
         return True  # a prohibition gives nothing, so it exceeds nothing

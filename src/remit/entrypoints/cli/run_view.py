@@ -183,7 +183,9 @@ def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bo
             hidden = hidden or part["cut"]
     printer.end()
     if hidden:
-        output.note(f"[…] is where something is left out; `remit run tail {run} --full` has all.")
+        output.note(
+            f"[…] is where something is left out; `remit run tail {short(run)} --full` has all."
+        )
     if go_on and raw and not session.as_json:
         ended = session.client.get(path("runs", run))
         why = f": {ended['error']}" if ended["error"] else ""

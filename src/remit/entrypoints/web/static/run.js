@@ -59,6 +59,10 @@ function look() {
   return first;
 }
 
+// What is over is read from its beginning; what goes on, where it is.
+const over = "over" in log.dataset;
+follow.checked = !over;
+follow.closest("label").hidden = over;
 tools.hidden = false;
 document.querySelector("[data-more]").hidden = true;
 find.addEventListener("input", () => {
@@ -68,7 +72,7 @@ find.addEventListener("input", () => {
 // Whoever scrolls up wants to read.
 log.addEventListener("wheel", (event) => { if (event.deltaY < 0) follow.checked = false; }, { passive: true });
 follow.addEventListener("change", () => { if (follow.checked) log.scrollTop = log.scrollHeight; });
-log.scrollTop = log.scrollHeight;
+if (!over) log.scrollTop = log.scrollHeight;
 
 const source = new EventSource(`${log.dataset.log}?as=transcript&follow=1&after=${log.dataset.seen}`);
 source.onmessage = (event) => add(JSON.parse(event.data));
