@@ -59,6 +59,7 @@ def measure(plan: Plan) -> Iterator[Row]:
             budget=f"≤ {MOST_OF_REMIT:,}",
             ok=ours <= MOST_OF_REMIT,
         )
+        yield Row(f"{name}: its parts", ", ".join(_parts(first)))
         same = _same_beginning(_fixed(first), _fixed(again))
         yield Row(
             f"{name}: the same in the next run",
@@ -82,6 +83,31 @@ async def _requests(home: Path, kind: str, named: str | None) -> tuple[Any, Any]
                 await at.send(letter)
                 await at.over(number)
         return fake.requests[0], fake.requests[-1]
+
+
+def _parts(request: dict[str, Any]) -> Iterator[str]:
+    """How large each part is; what is left is the program's own."""
+    ours = list(_of_remit(request))
+    tools = [part for part in ours if not isinstance(part, str)]
+    told = [part for part in ours if isinstance(part, str)]
+    known = {
+        "Remit's tools": tools,
+        "prompt": [part for part in told if part.startswith(_OURS)],
+        "turn": [part for part in told if not part.startswith(_OURS)],
+    }
+    own = [tool for tool in _tools(request) if tool not in tools]
+    sizes = {name: sum(map(_size, parts)) for name, parts in known.items()}
+    sizes["the program's tools"] = sum(map(_size, own))
+    sizes["the rest"] = _size(request) - sum(sizes.values())
+    for name, size in sizes.items():
+        count = {"Remit's tools": f" ({len(tools)})", "the program's tools": f" ({len(own)})"}
+        yield f"{name}{count.get(name, '')} {size:,}"
+
+
+def _tools(request: dict[str, Any]) -> list[Any]:
+    """Codex' newest model has them in a message."""
+    more = [one["tools"] for one in request.get("input", []) if "tools" in one]
+    return [*request.get("tools", []), *(tool for tools in more for tool in tools)]
 
 
 def _of_remit(request: dict[str, Any]) -> Iterator[Any]:

@@ -19,8 +19,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from remit.adapters.contract import Check
-from remit.entrypoints import setup_warnings
 from remit.entrypoints.mcp import creation_tool
+from remit.runtime import checks
 from remit.runtime.runs import LiveRun, begin
 from remit.services import agents, approvals, claiming, companies, grants, halts, permissions, users
 from remit.services.identity import Caller, as_system
@@ -283,7 +283,7 @@ def test_who_hires_an_agent_that_cannot_work_here_is_told_and_its_program_is_not
         looked.append(config)
         return Check(False, f"{adapter} is not installed.", "Install it.")
 
-    monkeypatch.setattr(setup_warnings.checks, "check", check)
+    monkeypatch.setattr(checks, "check", check)
     warning = "cannot work yet: claude is not installed. Next: Install it."
     told = firm.call(firm.ceo, "hire_agent", name="one", adapter="claude", reason="A page")
     assert told["warning"] == f"one {warning}"

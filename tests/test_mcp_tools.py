@@ -100,7 +100,7 @@ LOOKING = {
 }
 #: What all agents pay for in every conversation, in tokens; with the prompt it is Remit's share
 #: of a request, of which at most 6,000 are ours.
-MOST_TOKENS = 3_300
+MOST_TOKENS = 3_400
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
 
@@ -887,11 +887,24 @@ def _name_header(params: dict[str, Any]) -> dict[str, str]:
 def test_the_tool_list_is_small_and_says_which_tools_only_look(
     site: Site, boss: Member, version: str
 ) -> None:
-    with Wire(site.url, boss.key, version) as wire:
+    run = site.begin(boss)
+    with Wire(site.url, run.token, version) as wire:
         base = wire.ask("tools/list", {})["tools"]
+    with Wire(site.url, boss.key, version) as wire:
+        strict = wire.ask("tools/list", {})["tools"]
         site.member(boss)
         listed = wire.ask("tools/list", {})["tools"]
     assert [tool["name"] for tool in base] == BASE_TOOLS
+    # Whoever checks arguments by a schema is told that there are no others; a model in a run is
+    # spared the words.
+    assert all("additionalProperties" not in tool["inputSchema"] for tool in base)
+    assert all(tool["inputSchema"]["additionalProperties"] is False for tool in strict)
+    schemas = {tool["name"]: tool["inputSchema"]["properties"] for tool in strict}
+    assert schemas["delegate"]["grants"]["items"]["additionalProperties"] is False
+    assert "additionalProperties" not in schemas["delegate"]["hire"]["properties"]["config"]
+    assert set(schemas["outcome_create"]) >= {"parent_id", "title"}
+    (create,) = [tool for tool in strict if tool["name"] == "outcome_create"]
+    assert create["inputSchema"]["required"] == ["parent_id", "title"]
     assert [tool["name"] for tool in listed] == [*EVERY_TOOL, *FOR_BOSSES]
     assert len(json.dumps(base, separators=(",", ":"))) / 4 < MOST_TOKENS
     looking = {tool["name"] for tool in listed if tool.get("annotations", {}).get("readOnlyHint")}

@@ -24,8 +24,8 @@ def check(adapter: str, config: Mapping[str, Any] | None, secret: Path) -> Check
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         if not sandbox.look().usable:
             return argv, env
-        places = {"workspace": home, "home": home, "cwd": home}
-        return sandbox.wrap(argv, env=env, hidden=[secret], **places), sandbox.outer(env)
+        inside = sandbox.wrap(argv, env=env, workspace=home, home=home, cwd=home, hidden=[secret])
+        return inside, sandbox.outer(env)
 
     with looking.held(hold):
         return registry.check(adapter, config)

@@ -184,7 +184,10 @@ def _compact(
         match key, value:
             case ("title" | "$defs", _) | ("additionalProperties", bool()):
                 continue
-            case ("default", None | "") | ("maxLength" | "minLength" | "maxItems" | "minItems", _):
+            case ("default", None | "") | (
+                "maxLength" | "minLength" | "maxItems" | "minItems" | "maximum" | "minimum",
+                _,
+            ):
                 continue  # whoever says too much is told where, and how much it may be
             case "properties", dict():
                 compact[key] = {
