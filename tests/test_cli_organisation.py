@@ -223,6 +223,7 @@ def test_the_example_of_a_company_is_applied_as_it_is(only: Home) -> None:
 @pytest.mark.requirement("AG-93")
 def test_agents_are_paused_resumed_and_their_logs_read(staffed: Home) -> None:
     assert staffed("agent", "pause", "left").out.startswith("left is paused; `remit agent resume")
+    refused(staffed("agent", "pause", "left"), 4, "left is paused already.")
     assert "└── left (general) paused" in staffed("org", "tree").out.replace("├", "└")
     assert staffed("agent", "resume", "left").out.startswith("left is resumed; ")
     refused(staffed("agent", "resume", "left"), 4, "not paused")

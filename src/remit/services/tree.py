@@ -24,12 +24,14 @@ PURGED = "agent.purge"
 
 
 def check_transition(agent: Agent, wanted: AgentStatus) -> None:
-    if wanted not in TRANSITIONS[agent.status]:
-        raise Conflict(
-            f"{agent.name} is {agent.status.value.replace('_', ' ')} "
-            f"and cannot become {wanted.value.replace('_', ' ')}.",
-            "Look at the agent's status.",
-        )
+    if wanted in TRANSITIONS[agent.status]:
+        return
+    is_now, to_be = (one.value.replace("_", " ") for one in (agent.status, wanted))
+    if wanted is agent.status:
+        raise Conflict(f"{agent.name} is {is_now} already.", "There is nothing to do.")
+    raise Conflict(
+        f"{agent.name} is {is_now} and cannot become {to_be}.", "Look at the agent's status."
+    )
 
 
 def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:

@@ -15,6 +15,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands import account, halt
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
+from remit.model.text import plural
 
 #: How many idle agents are asked for their reason at each look.
 MOST_IDLE = 30
@@ -156,9 +157,10 @@ def _summary(found: dict[str, Any]) -> str:
     today = found["today"]
     cost = run_view.money(today["costUsd"]) or "$0"
     left = "; ".join(f"{one['agent']} {one['left']}" for one in found["budgets"][:MOST_BUDGETS])
+    everybody = plural(found["agents"], "agent")
     return (
-        f"{found['company']}: {len(found['running'])} of {found['agents']} agents running. "
-        f"Today {today['runs']} runs, {today['failed']} failed, "
+        f"{found['company']}: {len(found['running'])} of {everybody} running. "
+        f"Today {plural(today['runs'], 'run')}, {today['failed']} failed, "
         f"{today['tokensIn']} tokens in, {today['tokensOut']} out, {cost}."
         + (f" Left this month: {left}." if left else "")
     )
