@@ -130,4 +130,4 @@ def test_a_terminated_agent_is_purged_after_asking(only: Home) -> None:
     refused(only("agent", "purge", "dev", "--yes"), 4, "dev was purged already")
     company = only.json("company", "list")[0]["id"]
     refused(only("agent", "purge", "dev", "--yes", "--company", company), 4, "purged already")
-    refused(only("agent", "purge", "nobody", "--yes"), 3, "There is no such agent")
+    refused(only("agent", "purge", "nobody", "--yes"), 3, "There is no agent named")

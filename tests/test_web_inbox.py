@@ -49,7 +49,7 @@ def test_the_board_writes_to_any_agent_and_is_told_when_it_cannot(
     page.get_by_label("Subject").fill("Hello")
     page.get_by_label("Message", exact=True).fill("Are you there?")
     page.get_by_role("button", name="Send").click()
-    expect(page.get_by_role("alert")).to_contain_text("There is no such agent")
+    expect(page.get_by_role("alert")).to_contain_text("There is no agent named")
     expect(page.get_by_label("Message", exact=True)).to_have_value("Are you there?")
     page.get_by_label("To", exact=True).fill("agent:Ritchie")
     page.get_by_role("button", name="Send").click()
