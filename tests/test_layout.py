@@ -25,7 +25,7 @@ CACHES = {
     ".schemathesis",
 }
 
-LEAVES = {"errors", "extras", "ids", "clock"}
+LEAVES = {"errors", "extras", "ids", "clock", "threads"}
 NOUNS = LEAVES | {"model"}
 RULES = NOUNS | {"settings", "authority", "store"}
 EVERYTHING = RULES | {
@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "__main__": {"entrypoints"},
     "errors": set(),
     "extras": set(),
+    "threads": set(),
     "ids": {"errors", "clock"},
     "clock": {"errors"},
     "settings": LEAVES,

@@ -18,12 +18,14 @@ from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
 from remit.runtime import job_folders, runs
 from remit.runtime.clockwork import Clockwork
+from remit.runtime.deadlines import within
 from remit.runtime.kept import Kept
 from remit.runtime.notifier import Notifier
 from remit.runtime.notify_commands import NOTIFY_FILE
 from remit.runtime.outbox import Outbox
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
+from remit.runtime.signs import Signs
 from remit.runtime.streaks import Streaks
 from remit.services import bootstrap, maintenance, roots, users
 from remit.services.archive.archive import Archive
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 
 HOUSEKEEPING_EVERY = HOUR
 KEEP_ANSWERS = 30 * DAY
+#: For each step of closing.
+CLOSE_SECONDS = 5.0
 #: How often a lock is tried whose holder is gone.
 _PATIENCE = 40
 
@@ -78,6 +82,7 @@ class App:
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
         self.kept = Kept(self.gate, self.clock, settings)
         self.streaks = Streaks()
+        self.signs = Signs()
         self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
         self.notifier = Notifier(
             self.gate, settings.home / NOTIFY_FILE, private=settings.private_channels
@@ -99,15 +104,19 @@ class App:
         await self.aclose()
 
     async def aclose(self) -> None:
-        await self.clockwork.stop()
-        await self.outbox.stop()
-        await self.notifier.stop()
+        """In a bounded time: what hangs is left behind, and found by the next start."""
+        stopping = [self.clockwork.stop(), self.outbox.stop(), self.notifier.stop()]
+        await within(
+            CLOSE_SECONDS,
+            asyncio.gather(*stopping, self._stop_housekeeping(), self.repos.close()),
+            "something that goes on by itself",
+        )
+        await within(CLOSE_SECONDS, asyncio.to_thread(self.close), "the database")
+
+    async def _stop_housekeeping(self) -> None:
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._housekeeping
-        await self.repos.close()
-        await asyncio.to_thread(self.close)
+            await asyncio.gather(self._housekeeping, return_exceptions=True)
 
     def close(self) -> None:
         self.library.close()

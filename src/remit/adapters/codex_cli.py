@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from remit import threads
 from remit.adapters import faults, lending, skills
 from remit.adapters.looking import path_with
 from remit.adapters.running import Child, RunContext, RunResult, Usage
@@ -343,10 +344,10 @@ async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns)
         await asyncio.sleep(_LOOK_SECONDS)
         if events.thread is None or events.usage is not None:
             continue
-        progress = await asyncio.to_thread(_progress, home, events.thread)
+        progress = await threads.alone(_progress, home, events.thread)
         if progress is not None and progress.taken != counted:
             counted = events.counted = progress.taken
-            asked = await asyncio.to_thread(turns.count, events.thread)
+            asked = await threads.alone(turns.count, events.thread)
             await context.spend(events.spent, last=progress.over, turns=asked)
             context.pace.turn(asked)
 

@@ -19,6 +19,8 @@ from remit.adapters.settings import Config, SecretName, Text
 from remit.model.transcript import Entry, EntryKind
 
 _PATIENCE_SECONDS = 5
+#: For telling a remote agent that its run is over; it is waited for, whoever stops Remit.
+_END_SECONDS = 2.0
 _LARGEST_ANSWER = 1 << 20
 _LONGEST_COMPLAINT = 4000
 _LONGEST_SAID = 20_000
@@ -220,5 +222,5 @@ async def _post(
 async def _announce_end(config: HttpConfig, url: str, context: RunContext) -> None:
     """Best effort: the token ends in any case."""
     with contextlib.suppress(OSError, TimeoutError):
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(_END_SECONDS):
             await _post(config, url, {"run": context.run_id, "cancelled": True}, context.secret)

@@ -93,6 +93,13 @@ class LlmConfig(PricedSettings):
     timeout_seconds: int = Field(
         default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."
     )
+    silence_seconds: int | None = Field(
+        default=1800,
+        ge=1,
+        le=86_400,
+        description="A run of which nothing was heard for so long is stopped: no turn of its "
+        "model, no call of a tool. null: only timeoutSeconds stops it.",
+    )
 
 
 class Llm(Adapter):

@@ -31,6 +31,13 @@ class ProcessConfig(RunSettings):
         description="Its arguments, one entry each, passed as they are. Not for secrets: other "
         "users of the machine see them.",
     )
+    silence_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=86_400,
+        description="A run of which nothing was heard for so long is stopped: no output of the "
+        "program, no call of a tool of Remit. null: only timeoutSeconds stops it.",
+    )
 
 
 class Process(Adapter):

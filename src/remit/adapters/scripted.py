@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from remit import threads
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.reading import answered, mapping
 from remit.adapters.running import RunContext, RunResult
@@ -81,7 +81,7 @@ class Scripted(Adapter):
             return RunResult(True, text=context.turn)  # there is nothing that it could call
         over = threading.Event()
         try:
-            return await asyncio.to_thread(_follow, context, over)
+            return await threads.alone(_follow, context, over)
         finally:
             over.set()
 

@@ -147,6 +147,14 @@ class RunSettings(Config):
     timeout_seconds: int = Field(
         default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."
     )
+    silence_seconds: int | None = Field(
+        default=1800,
+        ge=1,
+        le=86_400,
+        description="A run of which nothing was heard for so long is stopped: no output of its "
+        "program, no turn of its model, no call of a tool of Remit. null: only timeoutSeconds "
+        "stops it.",
+    )
     memory_mb: int | None = Field(
         default=None,
         ge=32,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from remit import __version__
+from remit import __version__, threads
 from remit.adapters.ability import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
@@ -22,6 +22,7 @@ from remit.entrypoints.http.asgi import Instance, build_asgi
 from remit.entrypoints.http.connections import Impatient
 from remit.entrypoints.http.logs import keep_logs
 from remit.errors import BadInput, Conflict, RemitError, Unavailable
+from remit.runtime.deadlines import Deadline, within
 from remit.runtime.jobs import Jobs
 from remit.runtime.worker import DEFAULT_SLOTS, Worker
 from remit.settings import DEFAULT_HOST, Settings
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GRACE_SECONDS: Final = 5
+#: For requests that are under way when the instance is stopped.
+GRACE_SECONDS: Final = 2
+#: For what is entered and left with the server, above all other MCP servers.
+LEAVE_SECONDS: Final = 3.0
 KEEP_ALIVE_SECONDS: Final = 75
 BACKLOG: Final = 2048
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to find it
@@ -56,6 +60,7 @@ def run(
         listen(settings, host, port) as listening,
         InstanceLock(settings) as lock,
         keep_logs(settings.log_folder, stderr=log_to_stderr),
+        Deadline() as deadline,
     ):
         url = address(host, listening.getsockname()[1])
         app = App(settings)
@@ -67,7 +72,7 @@ def run(
                 ready(url)
 
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(app, host, listening, url, announce, slots))
+            runner.run(_serve(app, host, listening, url, announce, slots, deadline))
     return 0
 
 
@@ -83,13 +88,14 @@ async def _serve(
     url: str,
     ready: Callable[[], None],
     slots: int,
+    deadline: Deadline,
 ) -> None:
     async with app:
         # Before anybody can ask for an agent without saying what runs it.
-        app.gate.usable_adapter = await asyncio.to_thread(best_adapter)
+        app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
         await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
-        await serve_and_work(app, host, listening, url, ready, slots=slots)
+        await serve_and_work(app, host, listening, url, ready, deadline, slots=slots)
 
 
 async def serve_and_work(
@@ -98,6 +104,7 @@ async def serve_and_work(
     listening: socket.socket,
     url: str,
     ready: Callable[[], None],
+    deadline: Deadline,
     *,
     slots: int,
     name: str = "local",
@@ -110,7 +117,7 @@ async def serve_and_work(
     async def stop_working() -> None:
         await asyncio.gather(*(worker.stop() for worker in workers))
 
-    server = _server(app, host, ready, stop_working)
+    server = _server(app, host, ready, stop_working, deadline)
     for worker in workers:
         worker.start()
     try:
@@ -135,6 +142,7 @@ def _server(
     host: str,
     ready: Callable[[], None],
     stopping: Callable[[], Awaitable[None]] = _nothing,
+    deadline: Deadline | None = None,
 ) -> Server:
     instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance))
     config = uvicorn.Config(
@@ -150,7 +158,7 @@ def _server(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return Server(config, instance, ready, stopping)
+    return Server(config, instance, ready, stopping, deadline or Deadline())
 
 
 class Server(uvicorn.Server):
@@ -161,10 +169,12 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         instance: Instance,
         ready: Callable[[], None],
-        stopping: Callable[[], Awaitable[None]] = _nothing,
+        stopping: Callable[[], Awaitable[None]],
+        deadline: Deadline,
     ) -> None:
         super().__init__(config)
         self._instance = instance
+        self._deadline = deadline
         self._ready = ready
         self._stopping = stopping
 
@@ -177,7 +187,7 @@ class Server(uvicorn.Server):
         self._instance.end_streams()
         # Agents end while we still answer: one that gets no answer would be waited for.
         await self._stopping()
-        await super().shutdown(sockets)
+        await within(GRACE_SECONDS + LEAVE_SECONDS, super().shutdown(sockets), "some connection")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -195,8 +205,11 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _stop(self, number: int, _: FrameType | None) -> None:
-        self.force_exit = self.should_exit and number == signal.SIGINT
+        if self.should_exit:
+            # Asked twice. What was acknowledged is on the disk, and programs end with us.
+            self._deadline.at_once(128 + number)
         self.should_exit = True
+        self._deadline.begin()
 
 
 def listen(settings: Settings, host: str, port: int) -> socket.socket:

@@ -5,11 +5,11 @@ It is set up all the same: its worker may be another machine, and what is missin
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from remit import threads
 from remit.app import App
 from remit.errors import RemitError
 from remit.runtime import checks
@@ -28,7 +28,7 @@ async def of(app: App, adapter: object, config: object) -> Warned | None:
         return None
     settings = config if isinstance(config, Mapping) else None
     try:
-        found = await asyncio.to_thread(checks.check, adapter, settings, app.settings.home)
+        found = await threads.CHECKS.run(checks.check, adapter, settings, app.settings.home)
     except RemitError:
         return None  # settings that are wrong are refused by whoever keeps them
     if found.usable:

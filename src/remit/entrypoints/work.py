@@ -9,11 +9,13 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 
+from remit import threads
 from remit.adapters.ability import best_adapter
 from remit.app import App, InstanceLock
 from remit.entrypoints.http.logs import keep_logs
 from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work
 from remit.errors import BadInput, Conflict
+from remit.runtime.deadlines import Deadline
 from remit.runtime.runs import tidy_up
 from remit.services import bootstrap
 from remit.services.identity import as_system
@@ -43,6 +45,7 @@ def run(
         _held(settings) as describe,
         listen(settings, DEFAULT_HOST, 0) as listening,
         keep_logs(settings.log_folder, stderr=log_to_stderr, name=f"worker-{name}.log"),
+        Deadline() as deadline,
     ):
         url = address(DEFAULT_HOST, listening.getsockname()[1])
 
@@ -53,7 +56,7 @@ def run(
                 ready(url)
 
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_work(App(settings), listening, url, announce, name, slots))
+            runner.run(_work(App(settings), listening, url, announce, name, slots, deadline))
     return 0
 
 
@@ -64,6 +67,7 @@ async def _work(
     announce: Callable[[], None],
     name: str,
     slots: int,
+    deadline: Deadline,
 ) -> None:
     async with app:
         if await app.gate(as_system(), bootstrap.is_empty):
@@ -71,14 +75,16 @@ async def _work(
                 "There is no company in this database yet.",
                 "Start `remit serve` first; it makes one.",
             )
-        app.gate.usable_adapter = await asyncio.to_thread(best_adapter)
+        app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
         if is_shared(app.settings):
             await tidy_up(app.gate, app.settings.workspaces, app.kept)
             app.start_tidying()
         else:
             await app.first_start()
             app.start_housekeeping()  # nobody else does it
-        await serve_and_work(app, DEFAULT_HOST, listening, url, announce, slots=slots, name=name)
+        await serve_and_work(
+            app, DEFAULT_HOST, listening, url, announce, deadline, slots=slots, name=name
+        )
 
 
 @contextlib.contextmanager

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from remit import threads
 from remit.adapters import registry
 from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
@@ -23,6 +25,7 @@ from remit.model.limit import RUNAWAY
 from remit.model.secret import filled, named_in
 from remit.model.transcript import MARK, Entry, EntryKind
 from remit.runtime import cgroups, homes, prompt, sandbox
+from remit.runtime.deadlines import leave_behind, within
 from remit.runtime.journal import Journal
 from remit.runtime.kept import Kept
 from remit.runtime.memory import remembered
@@ -30,6 +33,7 @@ from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.secrets import Vault
 from remit.runtime.sessions import resumable
+from remit.runtime.signs import Signs
 from remit.runtime.streaks import Streaks
 from remit.runtime.workspace import create_workspace
 from remit.services import accounts, budgets, claiming, inbox, mcp_servers, overview
@@ -47,6 +51,10 @@ log = logging.getLogger(__name__)
 DEFAULT_TIMEOUT = 3600
 #: A conversation in which so many runs failed is not gone on with: it may be what is wrong.
 MOST_FAILURES_OF_SESSION = 2
+#: For each thing that is put away after a run; what takes longer is left behind.
+CLOSE_SECONDS = 10.0
+#: For an adapter to give up what it is doing when it is told to.
+LET_GO_SECONDS = 3.0
 
 
 class Instance(Protocol):
@@ -60,6 +68,7 @@ class Instance(Protocol):
     vault: Vault
     kept: Kept
     streaks: Streaks
+    signs: Signs
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,7 @@ class Context(RunContext):
     children: list[ChildProcess] = field(default_factory=list)
     #: All its processes together, where that can be.
     group: cgroups.Group | None = None
+    signs: Signs = field(default_factory=Signs)
 
     async def start(
         self,
@@ -163,6 +173,7 @@ class Context(RunContext):
         return child
 
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
+        self.signs.note(self.run_id)
         self.spent = spent
         self.turns = turns or self.turns + 1
         await self._tell_that_it_answers()
@@ -247,30 +258,44 @@ class Context(RunContext):
         return heard
 
     def _heard(self, text: str, stream: str) -> None:
+        self.signs.note(self.run_id)
         if stream == "stderr" and text.strip():
             self.complaint = text.strip()[-500:]
         self.journal.add(text, stream)
 
     def log(self, text: str, stream: str = "remit") -> None:
+        self.signs.note(self.run_id)
         # What is only quoted is not taken for an entry of Remit.
         text = f"\n{text}".replace(f"\n{MARK}", f"\n {MARK}")[1:]
         self.journal.add(text.rstrip("\n") + "\n", stream)
 
     def tell(self, entry: Entry) -> None:
+        self.signs.note(self.run_id)
         self.journal.tell(entry)
 
     async def close(self) -> None:
         """Whatever happened, nothing of the run stays alive, and what it printed is kept."""
-        await asyncio.gather(*(child.end() for child in self.children), return_exceptions=True)
+        await self._end_children()
         if any(not child.sandboxed for child in self.children):
-            await asyncio.to_thread(end_leftovers, {self.run_id})
+            await self._put_away(threads.ENDINGS.run(end_leftovers, {self.run_id}), "what is left")
         try:
-            await self._record()
+            await self._put_away(self._record(), "what it took")
         except RemitError as error:
             log.warning("what run %s took is not known in full: %s", self.run_id, error)
+        await self._end_group()
+        await self._put_away(self.journal.close(), "the log")
+
+    async def _end_children(self) -> None:
+        ending = (child.end() for child in self.children)
+        await self._put_away(asyncio.gather(*ending, return_exceptions=True), "a program")
+
+    async def _end_group(self) -> None:
         if self.group is not None:
-            await asyncio.to_thread(self.group.end)
-        await self.journal.close()
+            await self._put_away(threads.ENDINGS.run(self.group.end), "the cgroup")
+
+    async def _put_away(self, work: Awaitable[T], what: str) -> None:
+        """Whatever hangs, the run ends: its agent is waited for, and so may be the instance."""
+        await within(CLOSE_SECONDS, work, f"{what} of run {self.run_id}")
 
 
 class _Faulty(Exception):
@@ -385,6 +410,7 @@ async def _prepare(
         injected=injected,
         hidden=[app.settings.home],
         probes=claimed.probe,
+        signs=app.signs,
     )
 
 
@@ -426,19 +452,53 @@ async def _injected(app: Instance, claimed: Claimed) -> tuple[dict[str, str], li
 
 async def call(adapter: Adapter, context: Context) -> RunResult:
     """Let an adapter carry out a run, in the time its configuration gives it."""
-    seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
+    context.signs.begin(context.run_id)
+    # Of its own, so that one that does not let itself be cancelled keeps nobody.
+    working = asyncio.create_task(adapter.run(context))
     try:
-        async with asyncio.timeout(seconds) as limit:
-            return await adapter.run(context)
+        given_up = await _watch(working, context)
+        if given_up is None and not working.cancelled():
+            return working.result()
+        reason, sentence = given_up or ("adapter", "its adapter gave up by itself")
     except RemitError as error:
         reason, sentence = error.reason, error.sentence
     except Exception as error:
-        if limit.expired():
-            reason, sentence = "timeout", f"it took longer than {seconds} seconds"
-        else:
-            log.exception("the adapter %s failed in run %s", adapter.type, context.run_id)
-            reason, sentence = "adapter", f"its adapter failed ({told(error)})"
+        log.exception("the adapter %s failed in run %s", adapter.type, context.run_id)
+        reason, sentence = "adapter", f"its adapter failed ({told(error)})"
+    finally:
+        context.signs.forget(context.run_id)
+        await uninterrupted(_let_go(working, adapter, context.run_id))
     return RunResult(False, reason=reason, error=sentence, usage=context.spent)
+
+
+async def _watch(working: asyncio.Task[RunResult], context: Context) -> tuple[str, str] | None:
+    """Wait for the end of it; why it is given up, if it took too long or was silent for too long."""
+    seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
+    quiet = getattr(context.config, "silence_seconds", None)
+    end = time.monotonic() + seconds
+    while not working.done():
+        left = end - time.monotonic()
+        if left <= 0:
+            return "timeout", f"it took longer than {seconds} seconds"
+        if quiet is not None:
+            patience = quiet - context.signs.silence(context.run_id)
+            if patience <= 0:
+                return "silent", f"nothing was heard of it for {quiet} seconds"
+            left = min(left, patience)
+        await asyncio.wait([working], timeout=left)
+    return None
+
+
+async def _let_go(working: asyncio.Task[RunResult], adapter: Adapter, run: str) -> None:
+    if working.done():
+        return
+    working.cancel()
+    await asyncio.wait([working], timeout=LET_GO_SECONDS)
+    if not working.done():
+        log.error("the adapter %s does not let go of run %s; it is left behind", adapter.type, run)
+        leave_behind(working)
+    elif not working.cancelled() and (error := working.exception()) is not None:
+        log.info("run %s was cancelled while its adapter failed: %r", run, error)
 
 
 async def _keep_session(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from remit import threads
 from remit.adapters import registry
 from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
@@ -61,6 +61,7 @@ class JobContext(Context):
 
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
         """Its sender pays when it is over; what the sender does not have is not spent."""
+        self.signs.note(self.run_id)
         self.spent = spent
         self.turns = turns or self.turns + 1
         used = spent.tokens_in + spent.tokens_out
@@ -73,11 +74,11 @@ class JobContext(Context):
 
     async def close(self) -> None:
         """Nothing of the job stays alive."""
-        await asyncio.gather(*(child.end() for child in self.children), return_exceptions=True)
+        await self._end_children()
         if self.folder is not None and any(not child.sandboxed for child in self.children):
-            await asyncio.to_thread(end_leftovers_of_jobs, self.folder.path)
-        if self.group is not None:
-            await asyncio.to_thread(self.group.end)
+            leftovers = threads.ENDINGS.run(end_leftovers_of_jobs, self.folder.path)
+            await self._put_away(leftovers, "what is left")
+        await self._end_group()
 
 
 @dataclass
@@ -115,7 +116,7 @@ async def _execute(
         # No set-up is to blame for that.
         error = f"The adapter {adapter.type} cannot do background jobs."
         return RunResult(False, reason="unsupported", error=error, fault=Fault.AGENT)
-    await asyncio.to_thread(folder.make)
+    await threads.FILES.run(folder.make)
     text = await app.library.run(_text, app, folder.workspace, known)
     config = registry.read(known["adapter_type"], known["adapter_config"])
     name = getattr(config, "secret_ref", None)

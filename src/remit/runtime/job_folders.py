@@ -3,11 +3,11 @@ with it."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from remit import threads
 from remit.errors import Conflict, RemitError
 from remit.runtime.processes import end_leftovers_of_jobs
 from remit.runtime.workspace import destroy_workspace
@@ -68,13 +68,13 @@ async def recover(gate: Gate, root: Path, *, alone: bool) -> None:
     """
     held = await gate(as_system(), job_work.running)
     living = set() if alone else {JobFolder(root, *one).name for one in held}
-    await asyncio.to_thread(end_leftovers_of_jobs, root, living)
+    await threads.ENDINGS.run(end_leftovers_of_jobs, root, living)
     for job, epoch in held if alone else ():
         try:
             await gate(as_system(), job_work.take_over, job=job, epoch=epoch, alone=True)
         except Conflict:
             continue
-    await asyncio.to_thread(_tidy, root, living)
+    await threads.FILES.run(_tidy, root, living)
 
 
 def _tidy(root: Path, living: set[str]) -> None:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from typing import Any
 
+from remit import threads
 from remit.adapters.running import RunResult, Usage
 from remit.clock import SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import CompanyId
+from remit.runtime.deadlines import within
 from remit.runtime.execution import Instance, uninterrupted
 from remit.runtime.job_execution import Spent, execute
 from remit.runtime.job_folders import JobFolder
+from remit.runtime.silence import Silence
+from remit.runtime.worker import LOOPS_SECONDS, RUNS_SECONDS
 from remit.services import accounts, claiming, job_work
 from remit.services.identity import as_system
 
@@ -45,6 +50,7 @@ class Jobs:
         self._name = name
         self.at_once = at_once or app.settings.background_jobs
         self._lease = lease
+        self._silence: Silence[job_work.Held] = Silence(lease / SECOND)
         self._carried: dict[job_work.Held, asyncio.Task[None]] = {}
         self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -57,17 +63,27 @@ class Jobs:
             self._tasks.append(asyncio.create_task(self._forever(work)))
 
     async def stop(self) -> None:
-        """Begin nothing any more; what is under way goes back in line."""
+        """Begin nothing any more; what is under way goes back in line, as far as it can be ended."""
+        if self._stopping:
+            return
         self._stopping = True
         if self._changed in self._app.gate.listeners:
             self._app.gate.listeners.remove(self._changed)
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await within(
+            LOOPS_SECONDS,
+            asyncio.gather(*self._tasks, return_exceptions=True),
+            "what background jobs were at",
+        )
         carried = list(self._carried.values())
         for task in carried:
             task.cancel()
-        await asyncio.gather(*carried, return_exceptions=True)
+        await within(
+            RUNS_SECONDS,
+            asyncio.gather(*carried, return_exceptions=True),
+            "some background job",
+        )
 
     @property
     def busy(self) -> int:
@@ -168,7 +184,7 @@ class Jobs:
         await self._forget(held, folder)
 
     async def _forget(self, held: job_work.Held, folder: JobFolder) -> None:
-        await asyncio.to_thread(folder.remove)
+        await threads.FILES.run(folder.remove)
         self._carried.pop(held, None)
         self._woken.set()
 
@@ -189,12 +205,17 @@ class Jobs:
 
     async def _look_after(self) -> None:
         """Take over from workers that are silent."""
-        for job, epoch in await self._app.gate(as_system(), job_work.expired):
+        held = await self._app.gate(as_system(), job_work.held)
+        others = {one: until for one, until in held.items() if one not in self._carried}
+        for job, epoch in self._silence.of(others, time.monotonic()):
+            until = held[(job, epoch)]
             try:
-                await self._app.gate(as_system(), job_work.take_over, job=job, epoch=epoch)
+                await self._app.gate(
+                    as_system(), job_work.take_over, job=job, epoch=epoch, until=until
+                )
             except Conflict:
                 continue
             # If that worker was on this machine, its programs may be, too.
             folder = JobFolder(self._app.settings.job_folder, job, epoch)
-            await asyncio.to_thread(folder.clear)
+            await threads.FILES.run(folder.clear)
         await asyncio.sleep(LONGEST_SLEEP)

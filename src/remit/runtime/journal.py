@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import threading
 from collections import deque
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,10 +63,35 @@ class Journal:
         self._more_denied = False
         self._new = asyncio.Event()
         self._closing = asyncio.Event()
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._task = asyncio.create_task(self._write_down())
 
     def add(self, text: str, stream: str) -> None:
-        """Keep some whole lines."""
+        """Keep some whole lines; from any thread."""
+        self._here(self._add, text, stream)
+
+    def tell(self, entry: Entry) -> None:
+        """Keep something that no program printed; from any thread."""
+        self._here(self._tell, entry)
+
+    def _here(self, work: Callable[..., None], *given: Any) -> None:
+        """Do it where the journal lives: its events and lists are not made for several threads.
+
+        What one thread adds is added in that order, and before anything that is handed to the loop
+        later, such as the end of that thread.
+        """
+        if threading.get_ident() == self._thread:
+            work(*given)
+            return
+        # A thread that nobody could stop may still talk when the loop is gone.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(work, *given)
+
+    def _add(self, text: str, stream: str) -> None:
+        if self._closed:
+            return
         text = self._hidden.out_of(text)
         text = harmless(text)
         if self._reading is not None:
@@ -81,11 +108,10 @@ class Journal:
             self._tail_size += len(text)
             self._shorten_tail()
 
-    def tell(self, entry: Entry) -> None:
-        """Keep something that no program printed."""
+    def _tell(self, entry: Entry) -> None:
         # Before it is written as JSON, in which some characters look different.
         text = self._hidden.out_of(entry.text)
-        self.add(line_of(replace(entry, text=text, at=self._clock.now())) + "\n", "remit")
+        self._add(line_of(replace(entry, text=text, at=self._clock.now())) + "\n", "remit")
         if self._reading is None:
             self._look_at(entry)
 
@@ -94,6 +120,7 @@ class Journal:
         self._closing.set()
         self._new.set()
         await self._task
+        self._closed = True
         if self._dropped:
             self._waiting.append(("remit", _CUT.format(self._dropped)))
         self._waiting += self._tail

@@ -15,6 +15,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from remit import threads
 from remit.clock import HOUR, Clock, Micros, from_iso, to_iso
 from remit.errors import RemitError
 from remit.runtime.workspace import destroy_workspace
@@ -57,16 +58,16 @@ class Kept:
         known = await self._gate(as_system(), leftovers.of_runs, runs=[run])
         wanted = any(not one["well"] and not one["purged"] for one in known)
         if not wanted or not self._time:
-            await asyncio.to_thread(destroy_workspace, workspace)
+            await threads.FILES.run(destroy_workspace, workspace)
             return
-        if await asyncio.to_thread(self._move, run, Path(workspace)):
+        if await threads.FILES.run(self._move, run, Path(workspace)):
             await self.tidy()
 
     async def make_room(self, workspace: Path) -> None:
         """Nothing can be written down any more: no folder is worth that."""
         await self._remove(workspace)
         async with self._tidying:
-            for run in await asyncio.to_thread(_names, self._folder):
+            for run in await threads.FILES.run(_names, self._folder):
                 await self._remove(self._folder / run)
 
     def of(self, run: dict[str, Any]) -> dict[str, Any] | None:
@@ -83,7 +84,7 @@ class Kept:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        there = await asyncio.to_thread(_names, self._folder)
+        there = await threads.FILES.run(_names, self._folder)
         found = await self._gate(as_system(), leftovers.of_runs, runs=there)
         ended = {one["id"]: one["at"] for one in found if not one["purged"]}
         now, room, count = self._clock.now(), self._most_bytes, 0
@@ -93,12 +94,12 @@ class Kept:
                 continue  # its end could not be written down yet
             count += 1
             if at + self._time > now and count <= self._most:
-                size = await asyncio.to_thread(self._size, run)
+                size = await threads.FILES.run(self._size, run)
                 if size <= room:
                     room -= size
                     continue
             await self._remove(self._folder / run)
-        homes = await asyncio.to_thread(_names, self._homes)
+        homes = await threads.FILES.run(_names, self._homes)
         for agent in await self._gate(as_system(), leftovers.purged, agents=homes):
             await self._remove(self._homes / agent)
 
@@ -117,7 +118,7 @@ class Kept:
     async def _remove(self, folder: Path) -> None:
         self._sizes.pop(folder.name, None)
         try:
-            await asyncio.to_thread(destroy_workspace, folder)
+            await threads.FILES.run(destroy_workspace, folder)
         except RemitError as error:
             log.warning("%s is left: %s", folder, error)
 

@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from remit import threads
 from remit.clock import Clock, Micros
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.ids import random_name
@@ -76,7 +77,7 @@ class Mirror:
             mark = self.mark()
             if mark is not None and mark.fetched_at > since:
                 return mark
-            await asyncio.to_thread(self._clear_leftovers)
+            await threads.FILES.run(self._clear_leftovers)
             env = git.environment(self._known_hosts, credentials)
             if mark is None:
                 return await self._make(env, held)
@@ -110,11 +111,11 @@ class Mirror:
             mark = Mark(self.repo.id, self.repo.url, at)
             _write_mark(aside, mark)
             async with self.in_use(alone=True):
-                await asyncio.to_thread(destroy_workspace, self.path)
+                await threads.FILES.run(destroy_workspace, self.path)
                 aside.rename(self.path)
             return mark
         finally:
-            await asyncio.to_thread(destroy_workspace, aside)
+            await threads.FILES.run(destroy_workspace, aside)
 
     async def _renew(self, env: dict[str, str], held: int, *, thorough: bool) -> Mark:
         at = self._clock.now()
@@ -199,7 +200,7 @@ class Mirror:
         async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
             if (mark := self.mark()) is not None and await self.is_sound():
                 return mark  # somebody else was faster
-            await asyncio.to_thread(self._clear_leftovers)
+            await threads.FILES.run(self._clear_leftovers)
             return await self._make(git.environment(self._known_hosts, credentials), held)
 
     @asynccontextmanager
@@ -245,7 +246,7 @@ async def discard(folder: Path, name: str) -> None:
         _locked(folder / f"{name}.fetch", fcntl.LOCK_EX),
         _locked(folder / f"{name}.use", fcntl.LOCK_EX),
     ):
-        await asyncio.to_thread(destroy_workspace, folder / f"{name}.git")
+        await threads.FILES.run(destroy_workspace, folder / f"{name}.git")
 
 
 def _write_mark(place: Path, mark: Mark) -> None:

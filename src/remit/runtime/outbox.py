@@ -115,6 +115,8 @@ class Outbox:
 
     async def _dispatch(self) -> int:
         for message, epoch in await self._gate(as_system(), outbox.expired):
+            if message in self._under_way:
+                continue  # by us, and only the clock says that it takes long
             try:
                 await self._gate(as_system(), outbox.take_over, message=message, epoch=epoch)
             except Conflict:

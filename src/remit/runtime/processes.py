@@ -17,7 +17,7 @@ from remit.runtime.cgroups import end_groups_of
 #: are one line, and may be some megabytes.
 LONGEST_LINE = 8 << 20
 #: Between asking a program to end and ending it.
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 3.0
 #: How long what was printed is waited for once the program is gone.
 DRAIN_SECONDS = 1.0
 #: Somebody may hold the pipes of a program that is gone, so its end is looked for, too.

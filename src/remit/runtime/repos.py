@@ -25,6 +25,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from remit import threads
 from remit.clock import MINUTE, SECOND, Clock, Micros, to_iso
 from remit.errors import BadInput, NotFound, RemitError, Unavailable, Unsupported
 from remit.ids import is_id, random_name
@@ -133,7 +134,7 @@ class Repos:
 
     async def tidy(self) -> None:
         """Remove what nobody will ask for: copies of what was removed, clones half made."""
-        for folder in await asyncio.to_thread(_folders, self._folder):
+        for folder in await threads.FILES.run(_folders, self._folder):
             if is_id(folder.name):
                 names = [path.name.removesuffix(".git") for path in folder.glob("*.git")]
                 there = await self._gate(
@@ -141,8 +142,8 @@ class Repos:
                 )
                 for name in set(names) - set(there):
                     await self._discard(folder.name, name)
-        for stage in await asyncio.to_thread(_abandoned, self._stage):
-            await asyncio.to_thread(destroy_workspace, stage)
+        for stage in await threads.FILES.run(_abandoned, self._stage):
+            await threads.FILES.run(destroy_workspace, stage)
 
     async def close(self) -> None:
         for task in self._under_way.values():
@@ -255,12 +256,12 @@ class Repos:
             async with self._clones, mirror.in_use():
                 contents = await survey(mirror, found.commit)
                 await copy(mirror, found, stage)
-            where = await asyncio.to_thread(
+            where = await threads.FILES.run(
                 move_inside, workspace, place or mirror.repo.name, stage
             )
             return found, contents, where
         finally:
-            await asyncio.to_thread(destroy_workspace, stage)
+            await threads.FILES.run(destroy_workspace, stage)
 
     async def _found(self, mirror: Mirror, ref: str | None, mark: Mark) -> Found:
         """What is meant; something that was pushed just now is looked for again."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remit import threads
 from remit.errors import Conflict, RemitError
 from remit.ids import Ids, RunId
 from remit.model.text import plural
@@ -67,7 +67,7 @@ async def recover(
     living = await gate(as_system(), claiming.live)
     lost = [run for run in living if alone or _is_by_hand(run, workspaces)]
     ours = {run["id"] for run in lost}
-    await asyncio.to_thread(end_leftovers, ours)
+    await threads.ENDINGS.run(end_leftovers, ours)
     if workspaces is not None:
         await _end_strays(gate, workspaces)
     report = {"exit_reason": "lost", "error": "the instance stopped while it was running"}
@@ -104,19 +104,19 @@ async def _end_strays(gate: Gate, workspaces: Path) -> None:
     They are looked for before it is asked which runs are alive. A run begins before its program,
     so what another worker begins just now is never taken for a stray.
     """
-    found = await asyncio.to_thread(runs_with_programs, workspaces)
+    found = await threads.ENDINGS.run(runs_with_programs, workspaces)
     living = {run["id"] for run in await gate(as_system(), claiming.live)}
-    await asyncio.to_thread(end_leftovers, found - living)
+    await threads.ENDINGS.run(end_leftovers, found - living)
 
 
 async def _tidy(gate: Gate, workspaces: Path, kept: Kept | None) -> None:
     """Folders of runs that ended and could not take them along."""
-    folders = await asyncio.to_thread(_folders, workspaces)
+    folders = await threads.FILES.run(_folders, workspaces)
     for run in await gate(as_system(), claiming.over, runs=sorted(folders)):
         await _put_away(kept, run, folders[run])
-    groups = sorted(await asyncio.to_thread(cgroups.leftovers))
+    groups = sorted(await threads.ENDINGS.run(cgroups.leftovers))
     over = await gate(as_system(), claiming.over, runs=groups)
-    await asyncio.to_thread(cgroups.end_groups_of, set(over))
+    await threads.ENDINGS.run(cgroups.end_groups_of, set(over))
 
 
 def _folders(workspaces: Path) -> dict[str, Path]:
@@ -128,6 +128,6 @@ async def _put_away(kept: Kept | None, run: str, folder: Path | str) -> None:
         if kept is not None:
             await kept.put_away(run, folder)
         else:
-            await asyncio.to_thread(destroy_workspace, folder)
+            await threads.FILES.run(destroy_workspace, folder)
     except RemitError as error:
         log.warning("a workspace is left: %s", error)

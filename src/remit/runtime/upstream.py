@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+from remit import threads
 from remit.errors import TooLarge, Unavailable
 from remit.ids import random_name
 from remit.runtime.processes import descendants
@@ -70,7 +71,7 @@ class Program:
         try:
             if program is None:
                 raise FileNotFoundError
-            command = await asyncio.to_thread(end_together, [program, *argv[1:]])
+            command = await threads.CHECKS.run(end_together, [program, *argv[1:]])
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.PIPE,
@@ -142,7 +143,7 @@ class Program:
         assert self._process.stdin is not None
         self._process.stdin.close()
         if not await self._gone(GRACE_SECONDS):
-            below = await asyncio.to_thread(descendants, self.pid)
+            below = await threads.ENDINGS.run(descendants, self.pid)
             for pid in (self.pid, *below):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -152,7 +153,7 @@ class Program:
         await self._gone(GRACE_SECONDS)
         self._listener.cancel()
         self._process._transport.close()  # type: ignore[attr-defined]  # what got away may hold it
-        await asyncio.to_thread(shutil.rmtree, self._folder, True)
+        await threads.FILES.run(shutil.rmtree, self._folder, True)
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
         """Keep the end of what it complains about, and never let it wait for us."""

@@ -11,12 +11,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from remit import threads
 from remit.adapters.contract import Check
 from remit.adapters.running import RunResult
 from remit.clock import SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError, Unavailable
 from remit.ids import CompanyId
 from remit.runtime import checks
+from remit.runtime.deadlines import within
 from remit.runtime.execution import Claimed, Instance, execute, report, uninterrupted
 from remit.runtime.processes import end_leftovers
 from remit.runtime.silence import Silence
@@ -30,6 +32,9 @@ RENEW_SECONDS = 3.0
 SWEEP_SECONDS = 30.0
 LONGEST_SLEEP = 1.0
 _MOST_SWEEPS = 1000
+#: For what the worker itself is doing when it is stopped, and for its runs to be put away.
+LOOPS_SECONDS = 1.5
+RUNS_SECONDS = 5.0
 
 
 class Dispatcher(Protocol):
@@ -69,7 +74,7 @@ class Worker:
         self._per_company = per_company or slots
         self._per_adapter = dict(per_adapter or {})
         self._lease = lease
-        self._silence = Silence(lease / SECOND)
+        self._silence: Silence[str] = Silence(lease / SECOND)
         self._running: dict[str, _Running] = {}
         #: Also those of runs that are over and only put their things away.
         self._at_it: set[asyncio.Task[None]] = set()
@@ -102,15 +107,26 @@ class Worker:
         return any(here.cancel() for here in self._running.values() if here.claimed.run_id == run)
 
     async def stop(self) -> None:
+        """Once, and in a bounded time: what hangs is left behind, and found by the next start."""
+        if self._stopping:
+            return
         self._stopping = True
         if self._changed in self._app.gate.listeners:
             self._app.gate.listeners.remove(self._changed)
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await within(
+            LOOPS_SECONDS,
+            asyncio.gather(*self._tasks, return_exceptions=True),
+            "what the worker was doing",
+        )
         for here in list(self._running.values()):
             here.cancel()
-        await asyncio.gather(*self._at_it, return_exceptions=True)
+        await within(
+            RUNS_SECONDS,
+            asyncio.gather(*self._at_it, return_exceptions=True),
+            "some run of this worker",
+        )
 
     @property
     def busy(self) -> int:
@@ -320,7 +336,7 @@ class Worker:
             except Conflict:
                 continue
             # If that worker was on this machine, its programs and its folder may be, too.
-            await asyncio.to_thread(end_leftovers, {run})
+            await threads.ENDINGS.run(end_leftovers, {run})
             await self._remove(self._app.settings.workspaces / run)
         await asyncio.sleep(LONGEST_SLEEP)
 
@@ -373,7 +389,9 @@ class Worker:
         if config is None:
             return Check(True, "Nobody needs it any more.")
         try:
-            return await asyncio.to_thread(checks.check, adapter, config, self._app.settings.home)
+            return await threads.CHECKS.run(
+                checks.check, adapter, config, self._app.settings.home
+            )
         except RemitError as error:
             return Check(False, error.sentence)
 

@@ -103,12 +103,11 @@ def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
     return [one for one in held if not _is_held(ctx, *one)]
 
 
-@query("job_work.expired")
-def expired(ctx: Context) -> list[Held]:
-    """Jobs of workers that have not been heard of."""
+@query("job_work.held")
+def held(ctx: Context) -> dict[Held, Micros]:
+    """The jobs of all workers, and until when each is held."""
     system_only(ctx)
-    found = ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE)
-    return [(job.id, job.epoch) for job in found]
+    return {(job.id, job.epoch): job.lease_until or 0 for job in ctx.tx.all(statements.RUNNING)}
 
 
 @query("job_work.running")
@@ -118,20 +117,22 @@ def running(ctx: Context) -> list[Held]:
     return [(job.id, job.epoch) for job in ctx.tx.all(statements.RUNNING)]
 
 
-@command("job_work.take_over")
-def take_over(ctx: Context, *, job: str, epoch: int, alone: bool = False) -> Answer:
+@command("job_work.take_over", Added("until", None))
+def take_over(
+    ctx: Context, *, job: str, epoch: int, alone: bool = False, until: Micros | None = None
+) -> Answer:
     """Give up what a silent worker held: it is run again, or ended if that happened too often.
 
-    With `alone` there is no other worker, so whoever held it is gone.
+    `until` is what its lease said when the worker was last heard of; without it, the lease has to
+    be over. With `alone` there is no other worker, so whoever held it is gone.
     """
     found = _entered(ctx, job)
     if found.status is not JobStatus.RUNNING or found.epoch != epoch:
         raise Conflict("The job is over, or somebody else's.")
-    heard = not alone and (found.lease_until or 0) > ctx.now
+    heard = not alone and until is None and (found.lease_until or 0) > ctx.now
+    last = found.lease_until if until is None else until
     # Workers renew without waiting for their turn, so that looking first would not be enough.
-    if heard or not ctx.tx.run(
-        statements.STILL_SILENT, job=job, epoch=epoch, until=found.lease_until
-    ):
+    if heard or not ctx.tx.run(statements.STILL_SILENT, job=job, epoch=epoch, until=last):
         raise Conflict("Its worker was heard of again.")
     message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.message_id)
     assert message is not None

@@ -56,12 +56,12 @@ def is_locked(settings: Settings) -> bool:
     return False
 
 
-def terminate(settings: Settings, pid: int) -> bool:
-    """Ask the holder of the lock to stop; whoever else has that number by now is left alone."""
+def terminate(settings: Settings, pid: int, number: signal.Signals = signal.SIGTERM) -> bool:
+    """Signal the holder of the lock to stop; whoever else has that number by now is left alone."""
     if not hasattr(os, "pidfd_open"):
         if holder(settings).pid != pid:
             return False
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
         return True
     try:
         descriptor = os.pidfd_open(pid)
@@ -70,7 +70,7 @@ def terminate(settings: Settings, pid: int) -> bool:
     try:
         if holder(settings).pid != pid:
             return False
-        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        signal.pidfd_send_signal(descriptor, number)
     except ProcessLookupError:
         return False
     finally:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from remit import threads
 from remit.adapters import reflection, registry
 from remit.adapters.asking import Tried
 from remit.adapters.contract import Adapter
@@ -72,19 +72,19 @@ def router(app: App) -> APIRouter:
     async def list_adapters(request: Request, company: CompanyId) -> Response:
         """What can run an agent here; also plugins that cannot be used, with the reason."""
         await app.gate(caller(request), configuration.may_read, company=company)
-        found = await asyncio.to_thread(_adapters)
+        found = await threads.CHECKS.run(_adapters)
         return reply(found)
 
     @routes.get(in_company + "/adapters/{adapterType}")
     async def show_adapter(request: Request, company: CompanyId, adapter: AdapterType) -> Response:
         """One adapter with its documentation, and what all agents' tools cost in tokens."""
         await app.gate(caller(request), configuration.may_read, company=company)
-        found = await asyncio.to_thread(registry.get, adapter)
+        found = await threads.CHECKS.run(registry.get, adapter)
         tools, tokens = await base_size(app)
         return reply(
             {
                 **_adapter(found),
-                "text": await asyncio.to_thread(reflection.adapter_text, adapter),
+                "text": await threads.CHECKS.run(reflection.adapter_text, adapter),
                 "base_tools": {"count": tools, "tokens": tokens},
             }
         )
@@ -107,7 +107,7 @@ def router(app: App) -> APIRouter:
                     "Name that adapter and no adapterConfig, or leave the agent out.",
                 )
             config = settings["adapter_config"]
-        found = await asyncio.to_thread(checks.check, adapter, config, app.settings.home)
+        found = await threads.CHECKS.run(checks.check, adapter, config, app.settings.home)
         tried = None
         if given.try_out and found.usable:
             tried = await _tried(app, company_id, adapter, config or {})
@@ -128,7 +128,7 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         """Which adapters are installed, where each is documented, and how a hire goes."""
         await _check_reader(app, caller(request), company)
-        return _text(await asyncio.to_thread(reflection.index_text))
+        return _text(await threads.CHECKS.run(reflection.index_text))
 
     @routes.get("/llms/agent-configuration/{adapterType}.txt", response_class=PlainTextResponse)
     async def show_adapter_documentation(
@@ -138,7 +138,7 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         """The keys of `adapterConfig`, as the adapter's own model has them."""
         await _check_reader(app, caller(request), company)
-        return _text(await asyncio.to_thread(reflection.adapter_text, adapter))
+        return _text(await threads.CHECKS.run(reflection.adapter_text, adapter))
 
     return routes
 

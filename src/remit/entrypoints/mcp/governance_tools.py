@@ -6,12 +6,12 @@ the same in snake_case is taken as well.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
+from remit import threads
 from remit.adapters import reflection
 from remit.app import App
 from remit.entrypoints import setup_warnings
@@ -225,8 +225,8 @@ def build(app: App) -> tuple[Tool, ...]:
     async def adapter_docs(token: str, given: DocsArguments) -> Object:
         await gate(Caller(token), configuration.may_read)
         if given.adapter is None:
-            return {"text": await asyncio.to_thread(reflection.index_text)}
-        return {"text": await asyncio.to_thread(reflection.adapter_text, given.adapter)}
+            return {"text": await threads.CHECKS.run(reflection.index_text)}
+        return {"text": await threads.CHECKS.run(reflection.adapter_text, given.adapter)}
 
     async def propose_config(token: str, given: ProposeArguments) -> Object:
         return await gate(

@@ -28,6 +28,8 @@ def build_admission(app: App) -> Admit:
 
     async def admit(token: str, tool: str, arguments: Any) -> None:
         of = known.get(token) or await look(token)
+        if of["run_id"] is not None:
+            app.signs.note(of["run_id"])
         if of["run_id"] is None or of["identical_calls"] is None:
             return
         times = app.streaks.count(of["run_id"], same_call(tool, arguments))

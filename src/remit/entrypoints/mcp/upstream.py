@@ -35,6 +35,7 @@ from remit.entrypoints.mcp.transport import Streams, over_http, over_pipes
 from remit.errors import RemitError, TooLarge, Unavailable
 from remit.model.mcp_server import McpServer, Transport
 from remit.model.secret import filled, named_in
+from remit.runtime.deadlines import within
 from remit.runtime.upstream import Program
 from remit.services import mcp_servers
 from remit.services.identity import as_system
@@ -46,6 +47,8 @@ log = logging.getLogger(__name__)
 #: Of what an agent is given at once.
 LARGEST_RESULT: Final = 1 << 20
 MOST_CONNECTIONS: Final = 64
+#: For a connection to be ended in good order; and then, for it to be cut.
+CLOSE_SECONDS: Final = 3.0
 _MOST_PAGES: Final = 20
 _LONGEST_REASON: Final = 300
 
@@ -103,10 +106,10 @@ class Upstream:
     async def close(self) -> None:
         self._why = self._why or "it was ended"
         self._stop.set()
-        await asyncio.wait([self._task], timeout=10)
+        await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
         if not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            self._task.cancel()  # its server does not even say goodbye
+            await within(CLOSE_SECONDS, self._task, f"the MCP server {self.seat.server.name}")
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from remit import threads
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.web import settings_form
@@ -76,7 +76,7 @@ async def show(visit: Visit, preview: Mapping[str, Any] | None = None) -> Respon
         return await visit.show("hire_not.html")
     typed = await _typed(visit)
     adapter = typed["adapter"]
-    about = await asyncio.to_thread(_about, adapter)
+    about = await threads.CHECKS.run(_about, adapter)
     problem = visit.problem
     wrong = settings_form.problems(problem.details) if problem is not None else {}
     given = [] if preview is None else preview["rights"]

@@ -1,0 +1,92 @@
+"""An end to waiting: whatever hangs, an end comes to its end.
+
+`within` bounds one wait. `Deadline` bounds the end of the whole process, also when the event loop
+itself is stuck: it is a thread, and it leaves without asking anybody. Nothing that was acknowledged
+is lost by that, and programs of runs are killed by the system when we are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Self, TypeVar
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+#: From the first signal to the end of the process; what was promised is 10 seconds.
+END_SECONDS = 9.0
+#: How a process ends that did not come to its end by itself.
+CUT_OFF = 1
+
+
+async def within(seconds: float, work: Awaitable[T], what: str) -> T | None:
+    """What comes of it, or None if it takes longer: then it is cancelled, left behind, and said."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([task], timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if task.done():
+        return task.result()
+    leave_behind(task)
+    log.error("%s did not come to an end within %g seconds and is left behind", what, seconds)
+    return None
+
+
+def leave_behind(task: asyncio.Future[T]) -> None:
+    """Nobody waits for it any more: it may refuse to be cancelled, and its result is unwanted."""
+    task.add_done_callback(_ignored)
+    task.cancel()
+
+
+def _ignored(task: asyncio.Future[T]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.warning("what was left behind ended with %r", error)
+
+
+class Deadline:
+    """How long a process may take to end; enter it for as long as there is something to end."""
+
+    def __init__(
+        self, seconds: float | None = None, leave: Callable[[int], object] = os._exit
+    ) -> None:
+        self._seconds = END_SECONDS if seconds is None else seconds
+        self._leave = leave
+        self._over = threading.Event()
+        self._begun = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def begin(self) -> None:
+        """The process is to end: from now on it has so many seconds. Once."""
+        if not self._begun:
+            self._begun = True
+            threading.Thread(target=self._watch, name="deadline", daemon=True).start()
+
+    def at_once(self, code: int) -> None:
+        """Somebody does not want to wait."""
+        self._leave(code)
+
+    def _watch(self) -> None:
+        if not self._over.wait(self._seconds):
+            log.critical("it did not end within %g seconds and is cut off", self._seconds)
+            log.critical("what it was doing: %s", _doing())
+            self._leave(CUT_OFF)
+
+
+def _doing() -> str:
+    """Where the main thread is; places in programs, nothing of what they work on."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    places = traceback.extract_stack(frame)[-4:] if frame is not None else []
+    return " > ".join(f"{one.name} ({one.filename}:{one.lineno})" for one in places)
