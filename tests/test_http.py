@@ -292,11 +292,11 @@ def test_health_needs_no_token_and_tells_the_version(running: Running) -> None:
     assert running.client()("GET", "/health").json == {"status": "ok", "version": "0.1.0"}
 
 
-def test_metrics_are_for_people(world: World) -> None:
+def test_metrics_are_for_who_runs_the_instance(world: World) -> None:
     answer = world.board("GET", "/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert re.search(r'remit_http_responses_total{class="2xx"} [1-9]', answer.body.decode())
-    assert world.lead_client("GET", "/metrics").code == "board_only"
+    assert world.lead_client("GET", "/metrics").code == "operator_only"
     assert world.running.client()("GET", "/metrics").status == 401
 
 

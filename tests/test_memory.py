@@ -66,7 +66,9 @@ def test_after_a_crash_the_state_its_versions_and_the_log_say_what_was(company: 
     company.call(as_system(), runs.end, run=lost.id, status="lost")
     # The newest is what the next run begins with; it is told to keep that short.
     told = ran(company, dev, 2)
-    assert told["turn"].startswith("# Your memory\n\nHalf of it is drawn.\n\n")
+    assert told["turn"].startswith(
+        "# Your memory\n\nWhat you wrote yourself, your state document:\n| Half of it is drawn.\n\n"
+    )
     assert "Keep the state document short" in told["instructions"]
     # What led there can be read.
     _, before = company.read(dev.caller, state(company, dev), 2)
@@ -145,19 +147,19 @@ def test_daily_notes_are_shown_to_who_wants_them_cut_and_the_latest_first(
         company.file(dev.caller, text.encode(), f"memories/{day}.md")
     company.file(peer.caller, b"not mine", "memories/2026-05-04.md")
     company.file(dev.caller, b"no note", "memories/draft.md")
-    assert "Notes of" not in ran(company, dev, 1)["turn"]
+    assert "notes of" not in ran(company, dev, 1)["turn"]
     for wrong in (True, "2", -1, 0):
         _wants(company, wrong)
-        assert "Notes of" not in ran(company, dev, len(statuses(company, dev)) + 1)["turn"]
+        assert "notes of" not in ran(company, dev, len(statuses(company, dev)) + 1)["turn"]
     _wants(company, 2)
     remember(company, dev, "My state.")
     told = ran(company, dev, len(statuses(company, dev)) + 1)
     turn = told["turn"]
-    assert turn.index("My state.") < turn.index("Notes of 2026-05-03")
-    assert turn.index("Notes of 2026-05-03") < turn.index("Notes of 2026-05-02")
+    assert turn.index("My state.") < turn.index("notes of 2026-05-03")
+    assert turn.index("notes of 2026-05-03") < turn.index("notes of 2026-05-02")
     assert "2026-05-01" not in turn
     assert "not mine" not in turn
-    assert "cut here" in turn
+    assert "notes of 2026-05-02 (cut; the whole is in its file):\n| two" in turn
     assert turn.count("two") < MOST_NOTE / 4
     assert "memories/YYYY-MM-DD.md" in told["instructions"]
     with pytest.raises(RemitError):

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
+from remit import threads
+from remit.adapters import registry
+from remit.adapters.contract import adopt
+from remit.adapters.running import RunContext, RunResult
 from remit.clock import HOUR
-from remit.runtime import cgroups, journal, processes, sandbox
+from remit.entrypoints import serve
+from remit.runtime import cgroups, execution, journal, processes, sandbox
 from remit.runtime import worker as worker_module
 from tests.company import Company, Member
 from tests.mailing import look, send
@@ -250,3 +261,165 @@ def test_a_log_that_comes_letter_by_letter_is_kept_in_few_pieces(company: Compan
 def _memory() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+# ── what hangs ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Shouting:
+    """Writes to the journal of its run from threads, as an adapter of somebody else may."""
+
+    def __init__(self, book: journal.Journal, threads: int, lines: int) -> None:
+        self._book = book
+        self._threads = threads
+        self._lines = lines
+
+    def _shout(self, number: int) -> None:
+        for line in range(self._lines):
+            self._book.add(f"{number} {line}\n", "stdout")
+
+    async def run(self) -> None:
+        shouting = (threads.alone(self._shout, number) for number in range(self._threads))
+        await asyncio.gather(*shouting)
+
+
+def shouted(company: Company, rounds: int, seconds: float) -> None:
+    """Journals that are written to from threads while they are closed: none hangs or fails."""
+    lost = []
+
+    async def gate(_: object, __: object, *, pieces: list[dict[str, str]], **more: object) -> None:
+        lost.extend(line for piece in pieces for line in piece["text"].splitlines())
+
+    async def story() -> None:
+        async with asyncio.timeout(seconds):
+            for _ in range(rounds):
+                lost.clear()
+                book = journal.Journal(gate, company.clock, "r")  # type: ignore[arg-type]
+                await Shouting(book, 4, 3).run()
+                await book.close()
+                # All that was written before is there, and what each wrote in its order.
+                assert len(lost) == 12
+                for number in range(4):
+                    mine = [line for line in lost if line.startswith(f"{number} ")]
+                    assert mine == [f"{number} {line}" for line in range(3)]
+
+    for loop in (asyncio.new_event_loop, serve.loop_factory() or asyncio.new_event_loop):
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(story())
+
+
+@pytest.mark.requirement("FX-15")
+def test_a_journal_is_written_to_from_threads_and_closes(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_EVERY_SECONDS", 0.001)
+    shouted(company, 50, 30)
+
+
+@pytest.mark.campaign("a minute of threads: the storm that once hung a run in 1,200")
+@pytest.mark.requirement("FX-15")
+def test_twelve_thousand_writes_from_threads_hang_no_journal(company: Company) -> None:
+    for _ in range(2):
+        shouted(company, 1000, 600)
+
+
+class Deaf:
+    """An adapter that does not let itself be cancelled, and one that says nothing."""
+
+    type = "deaf"
+
+    class Config(BaseModel):
+        timeout_seconds: float = 0.2
+        silence_seconds: float | None = None
+        talks: int = 0
+
+    def check(self) -> bool:
+        return True
+
+    async def run(self, context: RunContext) -> RunResult:
+        for _ in range(context.config.talks):
+            await asyncio.sleep(0.05)
+            context.log("still here")
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.5)
+                if over_and_out.is_set():
+                    return RunResult(True)
+
+
+over_and_out = threading.Event()
+
+
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(registry.installed, "_plugins", {"deaf": adopt(Deaf)})
+    monkeypatch.setattr(execution, "LET_GO_SECONDS", 0.1)
+    over_and_out.clear()
+    yield
+    over_and_out.set()
+
+
+@pytest.mark.usefixtures("deaf")
+@pytest.mark.requirement("FX-15")
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({}, "timeout"),
+        ({"timeout_seconds": 60, "silence_seconds": 0.2}, "silent"),
+        # What is heard counts: it is silent from its last word on.
+        ({"timeout_seconds": 0.6, "silence_seconds": 0.3, "talks": 100}, "timeout"),
+    ],
+)
+def test_a_run_whose_adapter_hangs_is_ended_and_its_mail_returns(
+    company: Company, config: dict[str, object], reason: str
+) -> None:
+    dev = company.agent("dev", adapter_type="deaf", adapter_config=config, perpetual=True)
+    send(company, company.board, "agent:dev", "Do it.")
+    at_work(company, over(company, dev), seconds=20)
+    (run,) = listed(company, dev)
+    assert (run["status"], run["exit_reason"], run["fault"]) == ("failed", reason, "agent")
+    (letter,) = look(company, dev)
+    assert letter["body"] == "Do it."
+
+
+@pytest.mark.usefixtures("deaf")
+@pytest.mark.requirement("FX-15")
+def test_a_worker_stops_although_an_adapter_a_journal_and_a_program_hang(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "RUNS_SECONDS", 0.5)
+    monkeypatch.setattr(execution, "CLOSE_SECONDS", 0.1)
+
+    async def never(_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(journal.Journal, "close", never)
+    dev = company.agent(
+        "dev", adapter_type="deaf", adapter_config={"timeout_seconds": 600}, perpetual=True
+    )
+    send(company, company.board, "agent:dev", "Do it.")
+    began = time.monotonic()
+    at_work(company, lambda: statuses(company, dev) == ["running"], seconds=20)
+    assert time.monotonic() - began < 10
+
+
+def test_a_program_that_is_stuck_keeps_no_other_kind_of_work_waiting() -> None:
+    stuck = threading.Event()
+    few = threads.Threads("test", 2)
+
+    async def story() -> None:
+        waiting = [asyncio.create_task(few.run(stuck.wait)) for _ in range(8)]
+        waiting += [asyncio.create_task(threads.alone(stuck.wait)) for _ in range(8)]
+        async with asyncio.timeout(5):
+            assert await threads.FILES.run(lambda: 1) == 1
+            assert await threads.alone(lambda: 2) == 2
+            with pytest.raises(ZeroDivisionError):
+                await threads.CHECKS.run(lambda: 1 // 0)
+        # Who stops waiting gets nothing done, and everybody else all of it.
+        waiting[7].cancel()
+        stuck.set()
+        async with asyncio.timeout(5):
+            done = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [one for one in done if one is not True] == [done[7]]
+
+    asyncio.run(story())

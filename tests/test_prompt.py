@@ -67,7 +67,9 @@ def test_the_beginning_is_the_same_in_every_run_and_memory_comes_after_it(
     assert "one thing" not in told
     assert "letter" not in told
     assert "# Your memory" not in first["turn"]
-    assert second["turn"].startswith("# Your memory\n\nI did one thing.\n\n")
+    assert second["turn"].startswith(
+        "# Your memory\n\nWhat you wrote yourself, your state document:\n| I did one thing.\n\n"
+    )
     assert third["turn"].index("I did another thing.") < third["turn"].index("letter 2")
     # What is stable and changes, changes it.
     company.call(company.board, configuration.change, agent="dev", changes={"title": "Engineer"})
@@ -172,14 +174,21 @@ def test_it_is_rendered_from_what_the_agent_may(company: Company) -> None:
 
 @pytest.mark.requirement("HB-23")
 def test_memory_is_bounded_in_bytes_and_says_where_it_was_cut() -> None:
-    assert prompt.bounded("short") == "short"
-    for letter in ("x", "é", "😀"):
-        cut = prompt.bounded(letter * 10_000, 1000)
-        assert len(cut.encode()) <= 1000
-        assert cut.endswith("state document …]")
-        assert set(cut.partition("\n")[0]) == {letter}
-    told = prompt.turn("mail", situation="why-this-run: mail\n", mail=True, memory="x")
-    assert told == "# Your memory\n\nx\n\n# Situation\n\nwhy-this-run: mail\nmail"
+    for letter in ("x", "é", "😀", "\n", "\x85", "a\n"):
+        notes = prompt.Written("your notes of today", letter * 10_000, 1000)
+        told = prompt.turn("", situation="", mail=True, memory=[notes])
+        heading, _, shown = told.partition(":\n")
+        assert heading.endswith("your notes of today (cut; the whole is in its file)")
+        assert 500 < len(shown.partition("\n# Situation")[0].encode()) <= 1000
+        assert "\ufffd" not in shown
+        whole = [prompt.Written("one", letter * 10_000), prompt.Written("other", "y" * 9_000)]
+        assert len(prompt.turn("", situation="", mail=True, memory=whole).encode()) < 8500
+    written = [prompt.Written("your state document", "x")]
+    told = prompt.turn("mail", situation="why-this-run: mail\n", mail=True, memory=written)
+    assert told == (
+        "# Your memory\n\nWhat you wrote yourself, your state document:\n| x\n\n"
+        "# Situation\n\nwhy-this-run: mail\nmail"
+    )
     assert prompt.turn("", situation="", mail=False).endswith(
         "no new mail. Go on with what is due.\n"
     )

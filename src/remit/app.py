@@ -23,6 +23,7 @@ from remit.runtime.kept import Kept
 from remit.runtime.notifier import Notifier
 from remit.runtime.notify_commands import NOTIFY_FILE
 from remit.runtime.outbox import Outbox
+from remit.runtime.places import Places
 from remit.runtime.repos import Repos
 from remit.runtime.secrets import Vault
 from remit.runtime.signs import Signs
@@ -83,6 +84,7 @@ class App:
         self.kept = Kept(self.gate, self.clock, settings)
         self.streaks = Streaks()
         self.signs = Signs()
+        self.places = Places()
         self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
         self.notifier = Notifier(
             self.gate, settings.home / NOTIFY_FILE, private=settings.private_channels

@@ -64,6 +64,9 @@ class Adapter(ABC):
 
     #: Whether it can carry out a background job: see `RunContext.background`.
     background: ClassVar[bool] = False
+    #: Whether its agents are elsewhere, and call back from there with the token of their run. The
+    #: token of any other run is good only in this process and in the programs that it started.
+    remote: ClassVar[bool] = False
     #: Where, in the workspace, its program looks for skills; None when it knows none.
     skills_folder: ClassVar[str | None] = None
 

@@ -102,6 +102,7 @@ class Http(Adapter):
         "Calls an agent that runs elsewhere, and lets it call back with the token of its run."
     )
     Config = HttpConfig
+    remote = True
     safety = (
         (
             "Whoever answers at `url` gets the task and a token with the agent's rights for the "

@@ -117,6 +117,7 @@ async def serve_and_work(
     async def stop_working() -> None:
         await asyncio.gather(*(worker.stop() for worker in workers))
 
+    app.places.strict = True
     server = _server(app, host, ready, stop_working, deadline)
     for worker in workers:
         worker.start()
@@ -158,7 +159,7 @@ def _server(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return Server(config, instance, ready, stopping, deadline or Deadline())
+    return Server(config, instance, ready, stopping, deadline)
 
 
 class Server(uvicorn.Server):
@@ -169,12 +170,12 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         instance: Instance,
         ready: Callable[[], None],
-        stopping: Callable[[], Awaitable[None]],
-        deadline: Deadline,
+        stopping: Callable[[], Awaitable[None]] = _nothing,
+        deadline: Deadline | None = None,
     ) -> None:
         super().__init__(config)
         self._instance = instance
-        self._deadline = deadline
+        self._deadline = deadline or Deadline()
         self._ready = ready
         self._stopping = stopping
 

@@ -70,8 +70,12 @@ def _render(letter: Letter) -> str:
     lines.append(f"file: kb://{letter.file}")
     lines += [f"attachment: kb://{file}" for file in letter.attachments]
     lines.append("body: (cut; the whole is in its file)" if letter.cut else "body:")
-    lines += [_BAR + _printable(line) for line in letter.body.splitlines() or [""]]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + barred(letter.body)
+
+
+def barred(text: str) -> str:
+    """What somebody wrote, each line behind a bar: none of it can stand where only Remit speaks."""
+    return "".join(f"{_BAR}{_printable(line)}\n" for line in text.splitlines() or [""])
 
 
 def quoted(text: str, most: int = 100) -> str:

@@ -29,6 +29,7 @@ from remit.runtime.deadlines import leave_behind, within
 from remit.runtime.journal import Journal
 from remit.runtime.kept import Kept
 from remit.runtime.memory import remembered
+from remit.runtime.places import Place, Places
 from remit.runtime.processes import ChildProcess, end_leftovers
 from remit.runtime.reports import wait_for_report
 from remit.runtime.secrets import Vault
@@ -69,6 +70,7 @@ class Instance(Protocol):
     kept: Kept
     streaks: Streaks
     signs: Signs
+    places: Places
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class Context(RunContext):
     #: All its processes together, where that can be.
     group: cgroups.Group | None = None
     signs: Signs = field(default_factory=Signs)
+    #: Where its token is good; a job has none.
+    place: Place = field(default_factory=lambda: Place(""))
 
     async def start(
         self,
@@ -150,6 +154,7 @@ class Context(RunContext):
                     code="no_full_access",
                 )
             command = sandbox.tie_to_parent(sandbox.limits(argv))
+            self.place.anywhere = True  # it has the whole machine, and may leave its parent
         else:
             command = sandbox.wrap(
                 argv,
@@ -161,15 +166,21 @@ class Context(RunContext):
                 lent=lent,
             )
             env = sandbox.outer(env)
-        child = await ChildProcess.begin(
-            self._bounded(command),
-            env=env,
-            cwd=folder,
-            stdin=stdin,
-            log=self._heard if unlogged is None else self._without(unlogged),
-            sandboxed=not full_access,
-        )
-        self.children.append(child)
+        child: ChildProcess | None = None
+        bounded = self._bounded(command)
+        self.place.begin()
+        try:
+            child = await ChildProcess.begin(
+                bounded,
+                env=env,
+                cwd=folder,
+                stdin=stdin,
+                log=self._heard if unlogged is None else self._without(unlogged),
+                sandboxed=not full_access,
+            )
+            self.children.append(child)
+        finally:
+            self.place.begun(None if child is None else child.pid)
         return child
 
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
@@ -327,9 +338,11 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     briefing = await app.gate(as_system(), claiming.briefing, run=claimed.run_id)
     adapter = _adapter(briefing["agent"])
     context = await _prepare(app, url, claimed, briefing, adapter)
+    app.places.open(claimed.token, context.place)
     try:
         result = context.judged(await call(adapter, context))
     finally:
+        app.places.close(claimed.token)
         await uninterrupted(context.close())
     await _keep_session(app, briefing, context, result)
     return replace(
@@ -368,7 +381,7 @@ async def _prepare(
         briefing["session"], policy, agent["adapter_type"], briefing["now"]
     ):
         session = briefing["session"]["session_id"]
-    memory = "" if session else await remembered(app, caller, agent)
+    memory = [] if session else await remembered(app, caller, agent)
     home = homes.set_up(app.settings.home, claimed.agent_id)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
     lent = adapter.lending(config, os.environ)
@@ -411,6 +424,7 @@ async def _prepare(
         hidden=[app.settings.home],
         probes=claimed.probe,
         signs=app.signs,
+        place=Place(claimed.run_id, anywhere=adapter.remote),
     )
 
 
@@ -472,7 +486,7 @@ async def call(adapter: Adapter, context: Context) -> RunResult:
 
 
 async def _watch(working: asyncio.Task[RunResult], context: Context) -> tuple[str, str] | None:
-    """Wait for the end of it; why it is given up, if it took too long or was silent for too long."""
+    """Wait for the end of it; why it is given up, if it took or was silent for too long."""
     seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
     quiet = getattr(context.config, "silence_seconds", None)
     end = time.monotonic() + seconds

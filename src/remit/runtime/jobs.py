@@ -63,7 +63,7 @@ class Jobs:
             self._tasks.append(asyncio.create_task(self._forever(work)))
 
     async def stop(self) -> None:
-        """Begin nothing any more; what is under way goes back in line, as far as it can be ended."""
+        """Begin nothing any more; what is under way goes back in line, if it can be ended."""
         if self._stopping:
             return
         self._stopping = True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from remit.errors import RemitError
-from remit.runtime.prompt import bounded
+from remit.runtime.prompt import Written
 from remit.services import notes
 from remit.services.command import Gate
 from remit.services.identity import Caller
@@ -23,15 +23,15 @@ class Shelf(Protocol):
     library: Library
 
 
-async def remembered(app: Shelf, caller: Caller, agent: Mapping[str, Any]) -> str:
+async def remembered(app: Shelf, caller: Caller, agent: Mapping[str, Any]) -> list[Written]:
     """The agent's state document as it left it, then its notes, if it wants them."""
-    parts = [await _text(app, caller, agent["state_file_id"])]
+    parts = [Written("your state document", await _text(app, caller, agent["state_file_id"]))]
     days = agent.get("runtime_config", {}).get(DAILY_NOTES)
     if isinstance(days, int) and not isinstance(days, bool) and days > 0:
         for day, file in await app.gate(caller, notes.recent, days=days):
             text = await _text(app, caller, file)
-            parts.append(f"## Notes of {day}\n\n{bounded(text, MOST_NOTE)}")
-    return "\n\n".join(part for part in parts if part)
+            parts.append(Written(f"your notes of {day}", text, MOST_NOTE))
+    return [part for part in parts if part.text]
 
 
 async def _text(app: Shelf, caller: Caller, file: str) -> str:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import jinja2
 
+from remit.model.turn import barred
+
 #: How much of an agent's memory goes into a prompt, in bytes.
 MOST_MEMORY = 8 * 1024
-_CUT = "\n[… cut here; the rest is in your state document …]"
 _NOTHING_IN_MAIL = "There is no new mail. Go on with what is due.\n"
+
+
+@dataclass(frozen=True)
+class Written:
+    """Something that an agent wrote down for itself: what it is, and how much of it is shown."""
+
+    what: str
+    text: str
+    most: int = MOST_MEMORY
 
 
 @lru_cache(maxsize=1)
@@ -41,17 +52,36 @@ def instructions(
     )
 
 
-def turn(text: str, *, situation: str, mail: bool, memory: str = "") -> str:
+def turn(text: str, *, situation: str, mail: bool, memory: Sequence[Written] = ()) -> str:
     """What this run is about; a new conversation begins with what the agent wrote down."""
-    remembered = f"# Your memory\n\n{bounded(memory)}\n\n" if memory else ""
-    return f"{remembered}# Situation\n\n{situation}{text}" + (
+    return f"{_remembered(memory)}# Situation\n\n{situation}{text}" + (
         "" if mail else f"\n{_NOTHING_IN_MAIL}"
     )
 
 
-def bounded(text: str, most: int = MOST_MEMORY) -> str:
-    """A text that fits, with a mark where it was cut."""
+def _remembered(memory: Sequence[Written]) -> str:
+    """Behind bars like mail: what an injected run wrote down must not pass for ours in the next."""
+    blocks = []
+    left = MOST_MEMORY
+    for one in memory:
+        shown = _fitting(one.text, min(one.most, left))
+        left -= len(barred(shown).encode())
+        cut = "" if shown == one.text else " (cut; the whole is in its file)"
+        blocks.append(f"What you wrote yourself, {one.what}{cut}:\n{barred(shown)}\n")
+        if left <= 0:
+            break
+    return f"# Your memory\n\n{''.join(blocks)}" if blocks else ""
+
+
+def _fitting(text: str, most: int) -> str:
+    """So much of a text as fits when it stands behind bars, which many short lines make longer."""
+    shown = bounded(text, most)
+    while shown and (size := len(barred(shown).encode())) > most:
+        shown = bounded(shown, len(shown.encode()) * most // size)
+    return shown
+
+
+def bounded(text: str, most: int) -> str:
+    """So much of a text as fits, and no half of a character."""
     raw = text.encode(errors="replace")
-    if len(raw) <= most:
-        return text
-    return raw[: most - len(_CUT.encode())].decode(errors="ignore") + _CUT
+    return text if len(raw) <= most else raw[:most].decode(errors="ignore")

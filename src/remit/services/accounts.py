@@ -36,6 +36,7 @@ from remit.model.fault import CONSEQUENCES, NEEDS_PROOF, UNMENDABLE, Fault, Hold
 from remit.model.job import Job, JobStatus
 from remit.model.principal import ActorKind
 from remit.model.run import Run, RunStatus
+from remit.model.turn import quoted
 from remit.services import approval_engine, lookup, views
 from remit.services.command import Answer, Context, command, logged, query
 from remit.services.permissions import HIRING, hiring_facts
@@ -48,6 +49,8 @@ from remit.store.statement import row
 HELD = "held"
 OPENING = "opening"
 MOST = 1000
+#: So much of what a program or a provider said of it is told to others, in quotes.
+_QUOTED = 500
 #: So many of those who wait for a set-up of another worker are tried on this one at a time.
 MOST_ELSEWHERE = 20
 _SYSTEM = Decision(Effect.ALLOW, "system", "Remit does this by itself.", "rule:system")
@@ -525,7 +528,7 @@ def holding_job(ctx: Context, job: Job) -> Account | None:
 def sentence(account: Account) -> str:
     """What is closed, since when, why, and when it is tried again."""
     said = (account.cause or "").rstrip(".")
-    cause = f": {said}" if said else ""
+    cause = f": {quoted(said, _QUOTED)}" if said else ""
     what = "The set-up" if account.kind is Holds.SETUP else "The account"
     until = f" until {_moment(account.until)}" if account.until else ""
     again = (

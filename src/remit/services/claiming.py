@@ -246,6 +246,19 @@ def over(ctx: Context, *, runs: Sequence[str]) -> list[str]:
     return [run.id for run in found if run is not None and run.status is not RunStatus.RUNNING]
 
 
+@query("claiming.bound")
+def bound(ctx: Context, *, digest: str) -> dict[str, Any] | None:
+    """The run of a token, if a worker carries it out; for Remit itself."""
+    system_only(ctx)
+    token = ctx.tx.one(people.IDENTITY, digest=digest)
+    if token is None or token.run_id is None or token.run_status != RunStatus.RUNNING:
+        return None
+    run = ctx.tx.one(statements.RUN, run=token.run_id)
+    if run is None or run.worker is None:
+        return None
+    return {"run_id": run.id, "adapter_type": run.adapter_type}
+
+
 @query("claiming.live")
 def live(ctx: Context) -> list[dict[str, Any]]:
     """All runs that are thought to be alive; for Remit itself after a restart."""

@@ -30,6 +30,7 @@ from remit.model.run import (
     RunStatus,
     pause_after,
 )
+from remit.model.turn import quoted
 from remit.services import (
     accounts,
     approval_engine,
@@ -56,6 +57,8 @@ STOPPED = "stopped"
 CONTEXT_FULL = "context_full"
 #: How long it takes until an agent that a person has to see to is looked at again.
 _LOOK_AGAIN = MINUTE
+#: So much of what a run said of its own end is told to others.
+_QUOTED = 500
 #: What is different each time in the same complaint: ids of requests, and how long to wait.
 _PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
 #: What a run can report about itself when it ends, besides what it took.
@@ -297,16 +300,23 @@ def _say_what_follows(
             ctx,
             agent,
             f"{agent.name} does not get on",
-            f"{after.failures} runs in a row of {agent.name} failed, the last one because "
-            f"{after.cause}. It is tried again at growing intervals of up to an hour, and when "
-            "something new comes.",
+            f"{after.failures} runs in a row of {agent.name} failed, the last one with "
+            f"{_in_its_words(after.cause)} It is tried again at growing intervals of up to an "
+            "hour, and when something new comes.",
         )
     elif (
         after.cause is not None
         and not _is_same(after.cause, before.told)
         and not (agent.boss_id is None and ended is RunStatus.LOST)
     ):
-        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed: {after.cause}.")
+        words = _in_its_words(after.cause)
+        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed with {words}")
+
+
+def _in_its_words(cause: str | None) -> str:
+    """What a run said of its own end. Its program may have chosen every word of it, so that it is
+    quoted: Remit lends nobody its voice."""
+    return f"these words, which are its program's and not Remit's: {quoted(cause or '', _QUOTED)}."
 
 
 def _is_same(cause: str, told: str | None) -> bool:

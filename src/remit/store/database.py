@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Dialect
 
-from remit.store.statement import Row, Statement
+from remit.store.statement import POSTGRESQL, SQLITE, Row, Statement
 
 T = TypeVar("T")
 
@@ -52,6 +52,10 @@ class Transaction(ABC):
         return self.execute(sql, {**constants, **parameters} if constants else parameters)
 
 
+#: Commits that have to reach the disk: the same number again, and a number for a transaction.
+_TOUCH = {SQLITE: "PRAGMA user_version = 0", POSTGRESQL: "SELECT txid_current()"}
+
+
 class Database(ABC):
     """Runs units of work in threads of its own."""
 
@@ -71,6 +75,10 @@ class Database(ABC):
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await asyncio.wrap_future(self.submit_read(work))
+
+    async def check(self) -> None:
+        """Write something that changes nothing, to the disk; raises what that fails with."""
+        await self.write(lambda tx: tx.execute(_TOUCH[self.dialect], {}).close())
 
 
 def open_database(url: str) -> Database:

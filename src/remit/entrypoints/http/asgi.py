@@ -45,6 +45,7 @@ from remit.entrypoints.http import (
     users,
 )
 from remit.entrypoints.http.content import ContentRoutes
+from remit.entrypoints.http.door import Door
 from remit.entrypoints.http.guard import Guard, Hosts
 from remit.entrypoints.http.lazy import Endpoint, LazyEndpoint
 from remit.entrypoints.http.stream import Announcer
@@ -92,7 +93,9 @@ class Instance:
         self._load_mcp = load_mcp
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
-        self._guard = Guard(self._dispatch, hosts, app.library.largest, app.gate.check)
+        self._guard = Guard(
+            Door(self._dispatch, app), hosts, app.library.largest, app.gate.check
+        )
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,7 +131,7 @@ class Instance:
         )
         api.router.routes.extend(self._content.routes)
         for router in (
-            health.router(app, self._guard.answered, lambda: self.announcer.open_streams),
+            health.router(app, self._guard, lambda: self.announcer.open_streams),
             companies.router(app),
             archive.router(app),
             agents.router(app),

@@ -8,11 +8,13 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from remit.entrypoints.http.problems import CrossSite
-from remit.errors import NoToken
+from remit.errors import NoToken, Unauthenticated
+from remit.ids import TokenKind
 from remit.services.command import checked_key
 from remit.services.identity import Caller
 
 COOKIE: Final = "remit_session"
+_SESSION: Final = f"rmt_{TokenKind.SESSION.value}_"
 _LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -29,7 +31,20 @@ def caller(request: Request) -> Caller:
 
 
 def session(request: Request) -> str | None:
-    return request.cookies.get(COOKIE) or None
+    """The session of a browser. Any other token in its place is none: it has no end by itself, and
+    a page could be made to carry it."""
+    found = request.cookies.get(COOKIE) or ""
+    return found if found.startswith(_SESSION) else None
+
+
+def bearer(token: str) -> str:
+    """A token for calls; what a browser holds is not one, so that what leaks there opens less."""
+    if token.startswith(_SESSION):
+        raise Unauthenticated(
+            "A session of a browser is not a token for calls.",
+            "Make one with `remit user token NAME`.",
+        )
+    return token
 
 
 def check_same_origin(request: Request) -> None:
@@ -53,7 +68,7 @@ def presented(request: Request) -> tuple[str, bool]:
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise NoToken("The Authorization header is not a bearer token.")
-        return token.strip(), False
+        return bearer(token.strip()), False
     cookie = session(request)
     if cookie is None:
         raise NoToken("This request carries no token.")

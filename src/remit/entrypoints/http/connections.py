@@ -16,6 +16,8 @@ import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from remit.runtime.places import Peer
+
 #: The request line and all headers; what one read brings besides may be in it.
 LARGEST_HEAD: Final = 64 * 1024
 LONGEST_ADDRESS: Final = 16 * 1024
@@ -78,6 +80,8 @@ class Impatient(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.transport = _Parting(transport, self._linger)
+        if self.client is not None:
+            self.client = Peer(self.client)
         self._timer = self.loop.call_later(self.head_seconds, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:

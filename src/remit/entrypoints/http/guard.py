@@ -24,6 +24,7 @@ from remit.entrypoints.bodies import Incoming, Room
 from remit.entrypoints.http import answers
 from remit.entrypoints.http.caller import presented
 from remit.entrypoints.http.problems import Malformed, WrongHost
+from remit.entrypoints.http.refusals import Refusals
 from remit.errors import RemitError, Stopped
 from remit.ids import token_digest
 from remit.services.identity import Caller
@@ -92,6 +93,7 @@ class Guard:
         self._recent: OrderedDict[str, float] = OrderedDict()
         #: Answers by the first digit of their status.
         self.answered: Counter[int] = Counter()
+        self.refusals = Refusals()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -109,6 +111,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 self.answered[message["status"] // 100] += 1
+                if message["status"] == 401:
+                    self.refusals.note(scope)
                 headers = message["headers"] = list(message.get("headers", ()))
                 present = {name for name, _ in headers}
                 headers.extend(header for header in _HEADERS if header[0] not in present)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 
 from fastapi import APIRouter
@@ -15,6 +14,8 @@ from remit.app import App
 from remit.entrypoints.http.caller import caller
 from remit.entrypoints.http.document import reply
 from remit.entrypoints.http.fields import new_router
+from remit.entrypoints.http.guard import Guard
+from remit.entrypoints.http.vitals import Vitals
 from remit.errors import Refused
 from remit.model.principal import ActorKind
 from remit.services import users
@@ -22,33 +23,47 @@ from remit.services import users
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def router(app: App, answered: Counter[int], streams: Callable[[], int]) -> APIRouter:
+def router(app: App, guard: Guard, streams: Callable[[], int]) -> APIRouter:
     routes = new_router("instance", public=True)
     began = time.monotonic()
+    vitals = Vitals(app)
 
     @routes.get("/health")
     async def health() -> Response:
-        """Needs no token."""
+        """Needs no token. 503 while the database or the blobs cannot be written."""
+        if failing := await vitals.failing():
+            what = " ".join(f"{name}: {sentence}" for name, sentence in failing.items())
+            return reply(
+                {
+                    "status": "failing",
+                    "version": __version__,
+                    "failing": failing,
+                    "error": f"Nothing can be kept. {what}",
+                    "code": "storage",
+                    "next_step": "See to the disk; what was acknowledged is safe.",
+                },
+                503,
+            )
         return reply({"status": "ok", "version": __version__})
 
     @routes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
     async def metrics(request: Request) -> Response:
-        """For Prometheus, with a person's token."""
+        """For Prometheus, with an operator's token: it is about all companies."""
         me = await app.gate(caller(request), users.me)
-        if me["kind"] != ActorKind.USER.value:
+        if me["kind"] != ActorKind.USER.value or not me["operator"]:
             raise Refused(
-                "Only people see how the instance is doing.",
-                "Use a board member's token.",
-                code="board_only",
+                "Only who runs the instance sees how it is doing.",
+                "Use an operator's token.",
+                code="operator_only",
             )
         return PlainTextResponse(
-            _text(answered, time.monotonic() - began, streams()), media_type=PROMETHEUS
+            _text(guard, time.monotonic() - began, streams()), media_type=PROMETHEUS
         )
 
     return routes
 
 
-def _text(answered: Counter[int], seconds: float, streams: int) -> str:
+def _text(guard: Guard, seconds: float, streams: int) -> str:
     lines = [
         "# HELP remit_info The running version.",
         "# TYPE remit_info gauge",
@@ -62,8 +77,11 @@ def _text(answered: Counter[int], seconds: float, streams: int) -> str:
         "# HELP remit_http_responses_total Answers by the class of their status.",
         "# TYPE remit_http_responses_total counter",
         *(
-            f'remit_http_responses_total{{class="{kind}xx"}} {answered[kind]}'
+            f'remit_http_responses_total{{class="{kind}xx"}} {guard.answered[kind]}'
             for kind in range(1, 6)
         ),
+        "# HELP remit_refused_tokens_total Requests with a token that was not accepted.",
+        "# TYPE remit_refused_tokens_total counter",
+        f"remit_refused_tokens_total {guard.refusals.count}",
     ]
     return "\n".join(lines) + "\n"

@@ -47,6 +47,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
+from remit.entrypoints.http.caller import bearer
 from remit.entrypoints.mcp import few as few_tools
 from remit.entrypoints.mcp.few import few, simpler
 from remit.entrypoints.mcp.hints import where_ids_are
@@ -407,7 +408,7 @@ def _bearer(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise NoToken("This request carries no bearer token.")
-    return token.strip()
+    return bearer(token.strip())
 
 
 def _message(body: bytes) -> JSONRPCRequest:

@@ -31,7 +31,13 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
     answer = session.client.send("POST", session.under_company("users"), body)
     what = "is on the board of" if role == "board" else "observes"
     over = f"{scope} and below" if scope is not None else session.company["name"]
-    said = [f"{answer['name']} {what} {over}.", f"Next: remit user token {answer['name']}"]
+    said = [f"{answer['name']} {what} {over}."]
+    if role == "observer":
+        said.append(
+            f"An observer changes nothing and reads all that is about {over}: mail, files, logs "
+            "of runs, configurations without keys."
+        )
+    said.append(f"Next: remit user token {answer['name']}")
     session.done(answer, said, _draw)
 
 
