@@ -73,6 +73,7 @@ def run(
 
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(app, host, listening, url, announce, slots, deadline))
+            deadline.put_away()  # the runner waits for every task that is left
     return 0
 
 

@@ -57,6 +57,7 @@ def run(
 
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_work(App(settings), listening, url, announce, name, slots, deadline))
+            deadline.put_away()  # the runner waits for every task that is left
     return 0
 
 

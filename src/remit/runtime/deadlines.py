@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: From the first signal to the end of the process; what was promised is 10 seconds.
 END_SECONDS = 9.0
+#: For what was left behind to end after all, when everything else has.
+LEFT_SECONDS = 0.5
 #: How a process ends that did not come to its end by itself.
 CUT_OFF = 1
 
@@ -57,8 +59,9 @@ class Deadline:
     def __init__(
         self, seconds: float | None = None, leave: Callable[[int], object] = os._exit
     ) -> None:
-        self._seconds = END_SECONDS if seconds is None else seconds
+        self._seconds = seconds
         self._leave = leave
+        self._put_away = threading.Event()
         self._over = threading.Event()
         self._begun = False
 
@@ -67,6 +70,7 @@ class Deadline:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self._put_away.set()
 
     def begin(self) -> None:
         """The process is to end: from now on it has so many seconds. Once."""
@@ -74,15 +78,22 @@ class Deadline:
             self._begun = True
             threading.Thread(target=self._watch, name="deadline", daemon=True).start()
 
+    def put_away(self) -> None:
+        """All that has to be is; whatever was left behind and still hangs is not waited for."""
+        self._put_away.set()
+
     def at_once(self, code: int) -> None:
         """Somebody does not want to wait."""
         self._leave(code)
 
     def _watch(self) -> None:
-        if not self._over.wait(self._seconds):
-            log.critical("it did not end within %g seconds and is cut off", self._seconds)
+        seconds = END_SECONDS if self._seconds is None else self._seconds
+        if not self._put_away.wait(seconds):
+            log.critical("it did not end within %g seconds and is cut off", seconds)
             log.critical("what it was doing: %s", _doing())
             self._leave(CUT_OFF)
+        elif not self._over.wait(LEFT_SECONDS):
+            self._leave(0)
 
 
 def _doing() -> str:
