@@ -14,7 +14,7 @@ from remit.clock import Clock, Micros, SystemClock
 from remit.entrypoints import transcripts
 from remit.entrypoints.serve import running
 from remit.model.transcript import Entry
-from remit.runtime.worker import Worker
+from remit.runtime.worker import DEFAULT_SLOTS, Worker
 from remit.services import accounts, agents, claiming, configuration, runs, threads
 from remit.services.identity import Caller, as_system
 from remit.settings import Settings, load
@@ -146,11 +146,11 @@ async def until(condition: Callable[[], object], seconds: float = 15) -> None:
 
 @asynccontextmanager
 async def stage(
-    home: Path, *, working: bool = True, clock: Clock | None = None
+    home: Path, *, working: bool = True, clock: Clock | None = None, slots: int = DEFAULT_SLOTS
 ) -> AsyncIterator[Stage]:
     settings = load({"REMIT_HOME": str(home)})
     async with running(settings, clock=clock) as (app, url):
-        worker = Worker(app, url)
+        worker = Worker(app, url, slots=slots)
         if working:
             worker.start()
         try:

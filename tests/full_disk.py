@@ -95,10 +95,12 @@ async def somebody_else_fills_it(at: Stage, home: Path) -> None:
         assert "Free disk space" in caught.value.next_step
     assert await post(at, "/messages", {"to": "agent:dev", "body": "x"}) == (507, "storage_full")
     assert len(await at.runs()) == 1
+    await becomes(at, 503)
     # A run ends meanwhile. That cannot be recorded, so it is not forgotten either.
     await asyncio.sleep(4)  # its program takes two, and the worker tries to record it each second
     assert [run["status"] for run in await at.runs()] == ["running"]
     ballast.unlink()
+    await becomes(at, 200)
     (run,) = await at.over(seconds=20)
     assert (run["status"], run["final_response"]) == ("completed", "done"), run
     # And everything goes on as ever.
@@ -132,6 +134,25 @@ async def it_is_full_at_the_start(at: Stage, home: Path) -> None:
     """An instance that is started on a full disk says so, and is as it was afterwards."""
     await at.app.library.send(at.board, body="x", to="agent:ceo", subject="letter-0")
     await at.over(1)
+
+
+async def becomes(at: Stage, status: int) -> None:
+    """Until /health says so, which nobody has to sign in for."""
+
+    def health() -> tuple[int, Any]:
+        where = urlsplit(at.url)
+        wire = http.client.HTTPConnection(where.hostname or "", where.port, timeout=20)
+        try:
+            wire.request("GET", "/health")
+            answer = wire.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            wire.close()
+
+    async with asyncio.timeout(20):
+        while (found := await asyncio.to_thread(health))[0] != status:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    assert ("blobs" in found[1].get("failing", {})) == (status == 503), found
 
 
 async def post(at: Stage, place: str, body: Any) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from remit.runtime.deadlines import Deadline, within
 from remit.services import grants, mcp_servers, runs, threads
 from tests import cli_forks
 from tests.agent_stage import Stage, stage
-from tests.http_client import _CHILD, SECONDS, SOURCE, Child, server_sent
+from tests.http_client import _CHILD, SECONDS, SOURCE, Child, Client, server_sent
 
 #: An adapter of somebody else's: it does not let itself be cancelled, or blocks everybody.
 _DEAF = """
@@ -198,6 +198,42 @@ def test_who_asks_twice_does_not_wait_and_a_blocked_loop_is_cut_off(tmp_path: Pa
     log = (tmp_path / "logs" / "remit.log").read_text()
     assert "what it was doing" in log
     assert "run (" in log.partition("what it was doing")[2]
+
+
+@pytest.mark.requirement("FX-15")
+def test_agents_in_stuck_tools_keep_nobody_else_waiting(tmp_path: Path, nobody: Nobody) -> None:
+    """Eight of them, which is more than the event loop has threads on two cores."""
+
+    async def story() -> None:
+        async with stage(tmp_path, slots=8) as at:
+            config = {"script": [{"tool": "up__anything"}]}
+            for number in range(8):
+                stuck = await at.hire(f"stuck-{number}", "scripted", config, perpetual=True)
+                await serve_nothing(at, stuck["id"], nobody.url)
+            for number in range(8):
+                await at.send("Call it.", f"agent:stuck-{number}")
+            async with asyncio.timeout(SECONDS):
+                while len(nobody.taken) < 8:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            client = Client(at.url, at.board.token)
+            company = (await asyncio.to_thread(client.must, "GET", "/api/companies"))[0]["id"]
+            took = []
+            for _ in range(5):
+                began = time.monotonic()
+                answer = await asyncio.to_thread(client, "GET", "/health")
+                took.append(time.monotonic() - began)
+                assert answer.status == 200
+            print(f"/health within {max(took) * 1000:.0f} ms, {min(took) * 1000:.0f} at best")
+            assert min(took) < 0.1
+            began = time.monotonic()
+            found = await asyncio.to_thread(
+                client.must, "GET", f"/api/companies/{company}/adapters"
+            )
+            print(f"adapters within {(time.monotonic() - began) * 1000:.0f} ms")
+            assert "scripted" in {one["type"] for one in found}
+            assert len([one for one in await at.runs() if one["status"] == "running"]) == 8
+
+    asyncio.run(story())
 
 
 def test_a_wait_has_an_end_and_what_hangs_is_left_behind(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import random
 import re
@@ -19,9 +20,10 @@ from fastapi.routing import APIRoute
 from starlette.routing import Route
 
 from remit.clock import SystemClock
-from remit.entrypoints.http import stream
+from remit.entrypoints.http import stream, vitals
 from remit.entrypoints.http.document import camel
 from remit.entrypoints.http.guard import ALLOWANCE, Hosts
+from remit.errors import StorageFull
 from remit.ids import Ids
 from remit.runtime.runs import begin, finish
 from remit.services import claiming
@@ -292,11 +294,60 @@ def test_health_needs_no_token_and_tells_the_version(running: Running) -> None:
     assert running.client()("GET", "/health").json == {"status": "ok", "version": "0.1.0"}
 
 
+@pytest.fixture
+def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(vitals, "ANSWER_SECONDS", 5.0)
+
+
+@pytest.mark.usefixtures("looked_at_each_time")
+def test_health_notices_a_disk_that_fails_and_one_that_works_again(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anybody = running.client()
+
+    def failing() -> Any:
+        answer = anybody("GET", "/health")
+        assert answer.status == (503 if answer.json["status"] == "failing" else 200)
+        return answer.json.get("failing", {})
+
+    assert failing() == {}
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "made up")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", broken)
+        assert failing() == {"blobs": "The storage of this instance failed: Input/output error."}
+        answer = anybody("GET", "/health")
+        assert answer.code == "storage"
+        assert "home" not in answer.body.decode()
+    assert failing() == {}
+    with monkeypatch.context() as disk:
+        full = StorageFull("There is no room left to record this.")
+
+        async def check() -> None:
+            raise full
+
+        disk.setattr(running.app.database, "check", check)
+        assert failing() == {"database": full.sentence}
+    # One that does not answer at all is not waited for.
+    with monkeypatch.context() as disk:
+        disk.setattr(vitals, "LONGEST_SECONDS", 0.05)
+        stuck = threading.Event()
+        disk.setattr(running.app.blobs, "check", stuck.wait)
+        assert failing() == {"blobs": "It does not answer."}
+        stuck.set()
+    assert failing() == {}
+
+
 def test_metrics_are_for_who_runs_the_instance(world: World) -> None:
     answer = world.board("GET", "/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert re.search(r'remit_http_responses_total{class="2xx"} [1-9]', answer.body.decode())
     assert world.lead_client("GET", "/metrics").code == "operator_only"
+    # It is about all companies, so having a part in one is not enough.
+    assert world.stranger("GET", "/metrics").code == "operator_only"
     assert world.running.client()("GET", "/metrics").status == 401
 
 
@@ -771,6 +822,57 @@ def test_a_token_that_was_revoked_or_has_expired_opens_nothing(tmp_path: Path) -
         assert client("GET", "/api/me").status == 200
         clock.advance(40 * 24 * 3600 * 1_000_000)
         assert "expired" in client("GET", "/api/me").json["error"]
+
+
+@pytest.mark.requirement("BX-14")
+def test_a_session_is_for_browsers_and_a_token_for_calls(running: Running) -> None:
+    link = running.board.must("POST", "/api/login-links")["url"]
+    posted = running.client()(
+        "POST",
+        "/login",
+        body=urlsplit(link).query,
+        headers={
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Sec-Fetch-Site": "same-origin",
+        },
+    )
+    session = posted.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+    assert session.startswith("rmt_session_")
+
+    def status(token: str, *, cookie: bool) -> int:
+        given = {"Cookie": f"remit_session={token}"} if cookie else {}
+        return running.client(None if cookie else token)("GET", "/api/me", headers=given).status
+
+    assert status(session, cookie=True) == 200
+    assert status(session, cookie=False) == 401
+    board = str(running.board.token)
+    assert status(board, cookie=False) == 200
+    assert status(board, cookie=True) == 401
+
+
+def test_refused_tokens_are_counted_and_said_once_in_a_while(
+    running: Running, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = running.instance._guard.refusals
+    monkeypatch.setattr(refusals, "_at", -1000.0)
+    monkeypatch.setattr(refusals, "_told", refusals.count)
+    before = refusals.count
+
+    def said() -> list[str]:
+        return [one.message for one in caplog.records if "token was refused" in one.message]
+
+    for number in range(40):
+        wrong = running.client(f"rmt_user_{number}")
+        assert wrong("GET", f"/api/me?{number}").status == 401
+    assert running.client()("GET", "/api/me").status == 401  # brought none
+    assert refusals.count - before == 40
+    assert said() == ["a token was refused that 127.0.0.1 brought to /api/me"]
+    monkeypatch.setattr(refusals, "_at", -1000.0)
+    assert running.client("rmt_user_41")("GET", "/api/me").status == 401
+    assert said()[1].endswith(", and 39 times before that since it was last said")
+    assert "rmt_user" not in "".join(said())
+    text = running.board("GET", "/metrics").body.decode()
+    assert f"remit_refused_tokens_total {refusals.count}" in text
 
 
 def test_the_header_counts_when_a_cookie_comes_along(world: World) -> None:

@@ -203,6 +203,21 @@ def test_every_live_connection_to_sqlite_is_durable_and_checks_references(
         assert answer.result(30) == {**expected, "query_only": 1}
 
 
+def test_a_check_writes_something_and_changes_nothing(company: Company) -> None:
+    """What never reaches the disk would not notice one that fails."""
+
+    def written() -> object:
+        if company.app.database.dialect is SQLITE:
+            wal = Path(f"{migrate.sqlite_path(company.app.settings.database_url)}-wal")
+            return wal.read_bytes()
+        return company.sql("SELECT txid_snapshot_xmax(txid_current_snapshot())")
+
+    before, rows = written(), company.sql("SELECT count(*) FROM events")
+    company.wait(company.app.database.check())
+    assert written() != before
+    assert company.sql("SELECT count(*) FROM events") == rows
+
+
 def test_a_read_cannot_write(database_url: str) -> None:
     migrate.migrate(database_url)
     database = open_database(database_url)
