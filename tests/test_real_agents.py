@@ -178,9 +178,11 @@ def test_a_conversation_goes_on_in_the_next_run_and_each_run_counts_for_itself(
                 await at.cast(kind, config(kind, fake, **RESUMED))
                 await at.send("What colour is grass?")
                 first = await worked(at, 1)
+                plant(at.settings.home / "agents" / first["agent_id"])
                 await at.send("And the sky?")
                 second = await worked(at, 2)
                 assert fake.failures == []
+                assert PLANTED not in json.dumps(fake.requests)
                 assert set(await at.mail()) >= {"It is green.", "It is blue."}
         heard = said_to(fake.requests[-1])
         assert "What colour is grass?" in heard
@@ -192,6 +194,31 @@ def test_a_conversation_goes_on_in_the_next_run_and_each_run_counts_for_itself(
         assert prompt_of(fake.requests[-1]).startswith(prompt_of(fake.requests[0])[:-1])
 
     asyncio.run(story())
+
+
+#: What the programs would read as instructions if it lay in the home of an agent.
+PLANTED = "planted-4711"
+_HOOK = {"hooks": [{"type": "command", "command": f"echo {PLANTED}"}]}
+_SKILL = f"---\nname: {PLANTED}\ndescription: {PLANTED}\n---\n{PLANTED}\n"
+PLACES = {
+    ".claude/CLAUDE.md": PLANTED,
+    ".claude/rules/one.md": PLANTED,
+    ".claude/settings.json": json.dumps({"hooks": {"SessionStart": [_HOOK]}}),
+    ".claude/skills/one/SKILL.md": _SKILL,
+    ".claude/agents/one.md": _SKILL,
+    ".claude/output-styles/one.md": _SKILL,
+    ".codex/AGENTS.md": PLANTED,
+    ".codex/AGENTS.override.md": PLANTED,
+    ".codex/config.toml": f'instructions = "{PLANTED}"\nproject_doc_fallback_filenames = []\n',
+    ".codex/skills/one/SKILL.md": _SKILL,
+    ".agents/skills/one/SKILL.md": _SKILL,
+}
+
+
+def plant(home: Path) -> None:
+    for place, text in PLACES.items():
+        (home / place).parent.mkdir(parents=True, exist_ok=True)
+        (home / place).write_text(text)
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex"])

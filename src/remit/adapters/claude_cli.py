@@ -32,6 +32,8 @@ _HOPELESS = (401, 402, 403)
 _LONGEST_WAIT_MS = 60_000
 #: The beginning of a JSON string, whole characters only.
 _TEXT = re.compile(r'(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,50000}')
+#: Of what Claude keeps in its home, all that a conversation goes on from.
+_CONVERSATIONS = ("projects/*.jsonl",)
 _CUT_OFF = "The answer of the model was cut off in the middle."
 
 
@@ -398,7 +400,8 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
         )
     if not context.background:
         skills.give(context.workspace, "claude")
-    (context.home / ".claude").mkdir(mode=0o700, exist_ok=True)
+    # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
+    await context.forget(".claude", _CONVERSATIONS if context.session else ())
     with lending.shown(
         context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
     ) as context.beside:

@@ -39,6 +39,8 @@ ADDRESS = "OPENAI_BASE_URL"
 #: Without these `codex exec` would not even begin.
 OPTIONS = ("--json", "--skip-git-repo-check", "--disable", "--config", "--model")
 _OWN_KEY = "CODEX_API_KEY"
+#: Of what Codex keeps in its home, all that a conversation goes on from.
+_CONVERSATIONS = ("sessions/*.jsonl",)
 _REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
@@ -264,8 +266,10 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
         raise Unsupported("The program codex is not installed here.", "Install Codex on it.")
     if not context.background:
         skills.give(context.workspace, "codex")
-    (context.home / ".codex").mkdir(mode=0o700, exist_ok=True)
     session = Session.read(context.session)
+    # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
+    await context.forget(".codex", _CONVERSATIONS if session else ())
+    await context.forget(".agents")
     with lending.shown(
         context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
     ) as context.beside:

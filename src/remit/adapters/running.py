@@ -142,6 +142,13 @@ class RunContext(ABC):
         its standard output that begin with `unlogged` are not kept.
         """
 
+    async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
+        """Take away what earlier runs left in a folder of the home that its program reads
+        instructions and settings from, except for files that match these patterns; make it if it
+        is missing."""
+        del keep  # only a run of Remit has a home that outlives it
+        (self.home / name).mkdir(mode=0o700, exist_ok=True)
+
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
         """Say what the run has taken so far, after each turn of the model; or after several, if
         `turns` says how many there were in all.

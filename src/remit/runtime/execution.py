@@ -183,6 +183,9 @@ class Context(RunContext):
             self.place.begun(None if child is None else child.pid)
         return child
 
+    async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
+        await threads.FILES.run(homes.forget, self.home, name, keep)
+
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
         self.signs.note(self.run_id)
         self.spent = spent
