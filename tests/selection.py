@@ -31,6 +31,8 @@ SLOW_FILES = {
     "test_connections.py": "the command line",
     "test_demo.py": "the demonstration, several times",
     "test_serve.py": "instances in processes of their own",
+    "test_ending.py": "instances in processes of their own",
+    "test_run_tokens.py": "agents' processes",
     "test_interrupts.py": "instances in processes of their own",
     "test_benchmarks.py": "benchmarks",
     "test_crash_matrix.py": "processes that are killed",

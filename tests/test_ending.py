@@ -9,15 +9,19 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remit.adapters import registry
+from remit.entrypoints import serve
+from remit.model.limit import Limit
 from remit.runtime import deadlines
 from remit.runtime.deadlines import Deadline, within
-from remit.services import grants, mcp_servers, runs, threads
+from remit.services import agents, companies, grants, mcp_servers, runs, threads
 from tests import cli_forks
 from tests.agent_stage import Stage, stage
 from tests.http_client import _CHILD, SECONDS, SOURCE, Child, Client, server_sent
@@ -28,6 +32,8 @@ import asyncio, contextlib, time
 from pydantic import BaseModel
 from remit.adapters import registry
 from remit.adapters.contract import adopt
+from remit.entrypoints import serve
+from remit.model.limit import Limit
 from remit.runtime import deadlines
 class Deaf:
     type = "deaf"
@@ -234,6 +240,75 @@ def test_agents_in_stuck_tools_keep_nobody_else_waiting(tmp_path: Path, nobody: 
             assert len([one for one in await at.runs() if one["status"] == "running"]) == 8
 
     asyncio.run(story())
+
+
+#: So many runs hung one for ever, twice.
+STORM = 6_000
+AGENTS = 12
+
+
+async def storm(home: Path, count: int) -> None:
+    """Scripted runs, as many at once as there are agents; each writes to its journal from a thread
+    of its own, and calls tools of an instance that is busy with all the others."""
+    async with stage(home, slots=AGENTS) as at:
+        firm = (await at.app.gate(at.board, companies.listing))[0]["id"]
+        none = {limit.spelled: "none" for limit in Limit}
+        await at.app.gate(at.board, companies.change, company=firm, limits=none)
+        steps = {"script": [{"tool": "outcome_list"}, {"tool": "mail_inbox"}]}
+        for number in range(AGENTS):
+            await at.hire(f"storm-{number}", "scripted", steps, perpetual=True)
+
+        async def blow(number: int) -> None:
+            for done in range(1, count // AGENTS + 1):
+                await at.send("Again.", f"agent:storm-{number}")
+                async with asyncio.timeout(300):  # a run that hangs is what is looked for
+                    while over[f"storm-{number}"] < done:  # noqa: ASYNC110
+                        await asyncio.sleep(0.02)
+
+        over: Counter[str] = Counter()
+
+        async def count_ends() -> None:
+            names = {
+                one["id"]: one["name"]
+                for one in await at.app.gate(at.board, agents.listing, company=firm)
+            }
+            seen: set[str] = set()
+            while True:
+                for run in await at.app.gate(at.board, runs.listing, company=firm, limit=100):
+                    if run["status"] != "running" and run["id"] not in seen:
+                        seen.add(run["id"])
+                        assert run["status"] == "completed", run
+                        over[names[run["agent_id"]]] += 1
+                await asyncio.sleep(0.02)
+
+        counting = asyncio.create_task(count_ends())
+        blowing = asyncio.gather(*(blow(number) for number in range(AGENTS)))
+        await asyncio.wait([counting, blowing], return_when=asyncio.FIRST_COMPLETED)
+        if counting.done():
+            counting.result()
+        await blowing
+        counting.cancel()
+        await asyncio.gather(counting, return_exceptions=True)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+
+
+LOOPS = [asyncio.new_event_loop, serve.loop_factory() or asyncio.new_event_loop]
+
+
+@pytest.mark.campaign("thousands of runs on each event loop: the storm that hung one for ever")
+@pytest.mark.requirement("FX-15")
+@pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])
+def test_thousands_of_scripted_runs_hang_nobody(tmp_path: Path, loop: Callable[[], Any]) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(storm(tmp_path, STORM))
+
+
+@pytest.mark.requirement("FX-15")
+@pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])
+def test_a_few_scripted_runs_at_once_hang_nobody(tmp_path: Path, loop: Callable[[], Any]) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(storm(tmp_path, 2 * AGENTS))
 
 
 def test_a_wait_has_an_end_and_what_hangs_is_left_behind(

@@ -19,6 +19,7 @@ from remit.adapters.contract import adopt
 from remit.adapters.running import RunContext, RunResult
 from remit.clock import HOUR
 from remit.entrypoints import serve
+from remit.model.transcript import Entry, EntryKind
 from remit.runtime import cgroups, execution, journal, processes, sandbox
 from remit.runtime import worker as worker_module
 from tests.company import Company, Member
@@ -313,7 +314,34 @@ def test_a_journal_is_written_to_from_threads_and_closes(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "_EVERY_SECONDS", 0.001)
-    shouted(company, 50, 30)
+    shouted(company, 20, 30)
+
+
+@pytest.mark.requirement("FX-15")
+def test_nothing_of_a_journal_is_touched_by_another_thread(company: Company) -> None:
+    """Its events and lists are the loop's: whoever else touches them may be missed for ever."""
+
+    async def story() -> None:
+        book = journal.Journal(company.app.gate, company.clock, company.app.ids.new())
+        before = {name: repr(value) for name, value in vars(book).items()}
+        for write in (
+            lambda: book.add("line\n", "stdout"),
+            lambda: book.tell(Entry(EntryKind.SAID, "text")),
+            lambda: book.tell(Entry(EntryKind.DENIED, "no", "tool")),
+        ):
+            other = threading.Thread(target=write)
+            other.start()
+            other.join()  # the loop stands still meanwhile
+            assert {name: repr(value) for name, value in vars(book).items()} == before
+        await asyncio.sleep(0)
+        assert "line" in str(book._waiting)
+        assert book._denied == {"tool": 1}
+        await book.close()
+        # Who talks on when all is over is not heard, and disturbs nobody.
+        book.add("late\n", "stdout")
+        assert book._waiting == []
+
+    company.wait(story())
 
 
 @pytest.mark.campaign("a minute of threads: the storm that once hung a run in 1,200")
@@ -337,6 +365,7 @@ class Deaf:
         return True
 
     async def run(self, context: RunContext) -> RunResult:
+        at_it.set()
         for _ in range(context.config.talks):
             await asyncio.sleep(0.05)
             context.log("still here")
@@ -347,13 +376,16 @@ class Deaf:
                     return RunResult(True)
 
 
+at_it = threading.Event()
 over_and_out = threading.Event()
 
 
 @pytest.fixture
-def deaf(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def deaf(company: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    del company  # its loop ends after this, and waits for every task
     monkeypatch.setattr(registry.installed, "_plugins", {"deaf": adopt(Deaf)})
     monkeypatch.setattr(execution, "LET_GO_SECONDS", 0.1)
+    at_it.clear()
     over_and_out.clear()
     yield
     over_and_out.set()
@@ -384,7 +416,7 @@ def test_a_run_whose_adapter_hangs_is_ended_and_its_mail_returns(
 
 @pytest.mark.usefixtures("deaf")
 @pytest.mark.requirement("FX-15")
-def test_a_worker_stops_although_an_adapter_a_journal_and_a_program_hang(
+def test_a_worker_stops_although_an_adapter_and_a_journal_hang(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_module, "RUNS_SECONDS", 0.5)
@@ -399,8 +431,10 @@ def test_a_worker_stops_although_an_adapter_a_journal_and_a_program_hang(
     )
     send(company, company.board, "agent:dev", "Do it.")
     began = time.monotonic()
-    at_work(company, lambda: statuses(company, dev) == ["running"], seconds=20)
+    at_work(company, at_it.is_set, seconds=20)
     assert time.monotonic() - began < 10
+    assert statuses(company, dev) == ["lost"]
+    assert len(look(company, dev)) == 1
 
 
 def test_a_program_that_is_stuck_keeps_no_other_kind_of_work_waiting() -> None:
