@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
+from pydantic import BaseModel
 
+from remit.adapters import registry
+from remit.adapters.contract import adopt
+from remit.adapters.running import RunContext, RunResult
 from remit.clock import HOUR, SECOND, Micros, SystemClock, to_iso
 from remit.runtime import worker as worker_module
+from remit.runtime.outbox import Outbox
 from remit.runtime.worker import Worker
-from remit.services import claiming
+from remit.services import claiming, outbox
 from remit.services.identity import as_system
+from tests import background
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems
@@ -165,3 +172,71 @@ def test_what_was_put_off_comes_when_the_clock_says_so(
     at_work(company, over(company, dev))
     assert statuses(company, dev) == ["completed"]
     assert problems(company) == []
+
+
+class Patient:
+    """An adapter that works until it is told that it can end."""
+
+    type = "patient"
+    background = True
+    at_it = threading.Event()
+    may_end = threading.Event()
+
+    class Config(BaseModel):
+        pass
+
+    def check(self) -> bool:
+        return True
+
+    async def run(self, context: RunContext) -> RunResult:
+        self.at_it.set()
+        while not self.may_end.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        return RunResult(True, text=context.turn)
+
+
+@pytest.mark.requirement("FX-15")
+@pytest.mark.parametrize("jump", [24 * HOUR, -HOUR])
+def test_a_background_job_is_not_begun_again_because_the_clock_was_set(
+    company: Company, clock: SettableClock, jump: Micros, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a night in which the machine slept: by the clock every lease is over at once."""
+    monkeypatch.setattr(registry.installed, "_plugins", {"patient": adopt(Patient)})
+    Patient.at_it.clear()
+    Patient.may_end.clear()
+    dev = company.agent("dev", adapter_type="patient", perpetual=True)
+    background.ask(company, dev, "Once.")
+    slept: list[float] = []
+
+    def look() -> bool:
+        if Patient.at_it.is_set() and not slept:
+            clock.off_by += jump
+            slept.append(time.monotonic())
+        if slept and time.monotonic() - slept[0] > 1:  # two looks at the leases of others
+            Patient.may_end.set()
+        return background.over(company)()
+
+    background.carried_out(company, look, lease=SECOND // 2)
+    assert background.events(company) == ["job.start", "job.end"]
+
+
+@pytest.mark.requirement("FX-15")
+def test_mail_to_a_channel_that_is_on_its_way_is_not_sent_again_for_the_clock() -> None:
+    """Its lease is over by the clock; whoever holds it is this process, which knows better."""
+    asked: list[str] = []
+
+    class Gate:
+        async def __call__(self, _: object, verb: object, **more: object) -> object:
+            if verb is outbox.expired:
+                return [("ours", 1), ("theirs", 1)]
+            if verb is outbox.take_over:
+                asked.append(str(more["message"]))
+            return []
+
+    async def story() -> None:
+        sending = Outbox(Gate(), None)  # type: ignore[arg-type]
+        sending._under_way["ours"] = asyncio.create_task(asyncio.sleep(0))
+        await sending._dispatch()
+
+    asyncio.run(story())
+    assert asked == ["theirs"]

@@ -15,7 +15,9 @@ from remit.services import (
     companies,
     idleness,
     outcomes,
+    questions,
     runs,
+    schedules,
     searching,
 )
 from remit.services.identity import as_system
@@ -396,3 +398,42 @@ def test_a_company_says_when_what_does_not_move_is_looked_at_again(
 def test_hours_that_cannot_be_are_refused_with_an_example(small: Company, hours: object) -> None:
     with pytest.raises(BadInput, match="reviewHours"):
         small.call(small.board, companies.change, company=small.id, review_hours=hours)
+
+
+@pytest.mark.requirement("FX-15")
+def test_after_a_long_sleep_nothing_comes_in_a_burst(small: Company, clock: VirtualClock) -> None:
+    """In three days reviews after 1, 4 and 24 hours, reminders after 10 minutes, 1, 4 and 24 hours
+    and a schedule of every five minutes were missed; each comes once, and the next in its time."""
+    lead = dev_below(small, name="lead", perpetual=True)
+    dev = small.agent("dev", "lead", adapter_type="scripted")
+    part = small.call(dev.caller, outcomes.create, parent=dev.id, title="part")["id"]
+    run = claim(small, dev)
+    small.call(run.caller, agents.submit_log, summary="I looked.")
+    end(small, run)
+    small.call(dev.caller, questions.ask, question="Red?", to="boss", outcome=part)
+    small.call(
+        lead.caller, schedules.add, body="often", cron="*/5 * * * *", timezone="UTC", subject="tick"
+    )
+    look(small, lead)
+
+    def wake_up() -> list[str]:
+        for _ in range(5):
+            small.wait(small.app.clockwork.tick())
+            sweep(small)
+        return sorted(one["subject"] for one in look(small, lead))
+
+    before = wake_up()
+    clock.advance(3 * DAY)
+    new = wake_up()
+    for subject in before:
+        new.remove(subject)
+    assert len(new) == 2, new
+    assert "tick" in new
+    # It is looked at again once, and then after a pause.
+    looked = 0
+    while dev.id in ready(small):
+        end(small, claim(small, dev))
+        looked += 1
+    assert looked == 1
+    assert outcome_of(small, dev.id)["look_at"] >= clock.now() + HOUR
+    assert len(wake_up()) == len(before) + len(new)

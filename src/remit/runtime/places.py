@@ -31,7 +31,7 @@ BELIEVED_SECONDS: Final = 5.0
 #: A program may call before it is known to have been started.
 _START_SECONDS: Final = 5.0
 #: A run whose processes take longer to look through is not believed.
-_LOOK_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 30.0
 OUTSIDE: Final = "run_token_outside"
 
 
