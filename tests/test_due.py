@@ -407,7 +407,8 @@ def test_after_a_long_sleep_nothing_comes_in_a_burst(small: Company, clock: Virt
     lead = dev_below(small, name="lead", perpetual=True)
     dev = small.agent("dev", "lead", adapter_type="scripted")
     part = small.call(dev.caller, outcomes.create, parent=dev.id, title="part")["id"]
-    run = claim(small, dev)
+    idle = small.agent("idle", "lead", adapter_type="scripted")
+    run = claim(small, idle)
     small.call(run.caller, agents.submit_log, summary="I looked.")
     end(small, run)
     small.call(dev.caller, questions.ask, question="Red?", to="boss", outcome=part)
@@ -431,9 +432,9 @@ def test_after_a_long_sleep_nothing_comes_in_a_burst(small: Company, clock: Virt
     assert "tick" in new
     # It is looked at again once, and then after a pause.
     looked = 0
-    while dev.id in ready(small):
-        end(small, claim(small, dev))
+    while idle.id in ready(small):
+        end(small, claim(small, idle))
         looked += 1
     assert looked == 1
-    assert outcome_of(small, dev.id)["look_at"] >= clock.now() + HOUR
+    assert outcome_of(small, idle.id)["look_at"] >= clock.now() + HOUR
     assert len(wake_up()) == len(before) + len(new)
