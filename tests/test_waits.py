@@ -513,7 +513,7 @@ def test_who_writes_to_somebody_that_will_not_start_is_told_at_once(company: Com
 
 @pytest.mark.requirement("FX-05")
 def test_whatever_keeps_an_agent_is_told_to_who_writes_to_it(small: Company) -> None:
-    claude = {"adapter_type": "claude", "adapter_config": {"secretRef": "key"}}
+    claude: Any = {"adapter_type": "claude", "adapter_config": {"secretRef": "key"}}
     made = {
         name: small.agent(name, perpetual=True, **(claude if name == "held" else {}))
         for name in ("halted", "spent", "broken", "held", "often")

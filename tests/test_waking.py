@@ -30,7 +30,6 @@ from tests.working import (
     end,
     held,
     is_awake,
-    lease,
     let_sleep,
     over,
     program,
