@@ -219,7 +219,7 @@ ROWS = (
     Row("AG-86", "The user is the root's boss and has an inbox for completion requests, escalations, progress, questions."),
     Row("AG-87", "A user message lands in the root inbox, creates Process Inbox, triggers spawning."),
     Row("AG-88", "(D) The boss of any handler may be a person, a bot, a cron, a shared inbox, another instance.",
-        lacking="A boss that is another instance, a bot or a cron; that the boss's calls pass is all that is asserted."),
+        lacking="A boss that is another instance, which arrives with links between instances."),
     Row("AG-89", "(D) A handler can be tested alone by sending messages and observing outcomes, messages, KB writes."),
     Row("AG-90", "(D) A management layer can be inserted or removed by re-delegation without changing the underlings."),
     Row("AG-91", "(F) Federation of subtrees; several users at different nodes.",

@@ -213,7 +213,7 @@ def test_a_channel_is_refused_with_a_way_on(small: Company) -> None:
     assert "board" in caught.value.step
 
 
-@pytest.mark.requirement("AG-86")
+@pytest.mark.requirement("AG-86", "AG-88")
 def test_the_board_is_everybody_with_a_say_over_the_sender(company: Company) -> None:
     lead, other = company.agent("lead"), company.agent("other")
     worker = company.agent("worker", "lead")

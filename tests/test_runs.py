@@ -7,7 +7,7 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
-from remit.model.run import FAILURES_TOLD
+from remit.model.run import FAILURES_TOLD, RunStatus
 from remit.runtime import runs as local_runs
 from remit.runtime.silence import Silence
 from remit.services import (
@@ -98,6 +98,8 @@ def test_of_many_workers_that_want_an_agent_one_gets_it(company: Company) -> Non
 
 @pytest.mark.requirement("HB-35", "HB-57", "HB-58", "HB-62")
 def test_the_record_of_a_run_is_complete(company: Company, clock: VirtualClock) -> None:
+    asked_for = {"running", "completed", "failed", "cancelled"}
+    assert set(RunStatus) == asked_for | {"lost"}  # what became of it nobody knows
     lead = worker(company, "lead")
     dev = worker(company, "dev", boss="lead")
     first, second = (send(company, company.board, f"agent:{dev.id}", str(n)) for n in (1, 2))

@@ -195,6 +195,7 @@ def test_several_instances_fire_a_schedule_once(company: Company, clock: Virtual
     assert read_all(company, company.ceo) == [f"number {n}" for n in range(5)]
 
 
+@pytest.mark.requirement("AG-88")
 @rules
 def test_a_schedule_can_send_to_whom_its_owner_may_write(
     company: Company, clock: VirtualClock
@@ -225,13 +226,17 @@ def test_a_schedule_can_send_to_whom_its_owner_may_write(
     )
     add(company, company.board, cron="* * * * *", agent="worker", to="agent:ceo", body="report")
     add(company, worker.caller, cron="* * * * *", to="board", body="to the board")
+    # What tells those below what to do may be a clock.
+    add(company, company.board, cron="* * * * *", agent="ceo", to="agent:peer", body="Do it again.")
     clock.advance(MINUTE)
     tick(company)
+    assert [(one["body"], one["sender_name"]) for one in look(company, peer)] == [
+        ("Do it again.", "ceo")
+    ]
     (found,) = look(company, company.ceo)
     # It speaks in its owner's name, whoever planned it.
     assert (found["body"], found["sender_name"], found["from_board"]) == ("report", "worker", False)
     assert bodies(unread(company, company.board)) == ["to the board"]
-    assert look(company, peer) == []
 
 
 @rules
