@@ -165,8 +165,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     count = not_tried(one.nodeid for one in terminalreporter.stats.get("skipped", ()))
     if count:
         terminalreporter.write_line(
-            f"NOT TRIED HERE: {count} of the cases that docs/guarantees.md counts, for the reasons "
-            "above.",
+            f"NOT TRIED HERE: {count} of the cases that docs/guarantees.md counts; "
+            "see what was skipped, and why.",
             yellow=True,
         )
 
