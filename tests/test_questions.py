@@ -191,7 +191,10 @@ def test_a_question_is_cancelled_by_its_owner_or_from_above(company: Company) ->
         assert caught.value.reason == "conflict"
     assert asked(company, worker.caller) == [("cancelled", None)] * 5
     assert look(company, lead) == []
-    assert look(company, worker) == []
+    # Who did not do it itself is told.
+    told = [letter["body"] for letter in look(company, worker)]
+    assert len(told) == 4
+    assert all("cancelled your question, so nobody answers it:\n\nRed or" in one for one in told)
 
 
 @pytest.mark.requirement("HH-39")

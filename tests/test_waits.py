@@ -175,6 +175,20 @@ def test_nobody_waits_for_somebody_who_is_gone(company: Company) -> None:
     end(company, reading, "failed", fault="message", error="it broke")
     assert waits(company) == 0
     assert dev.id in ready(company)
+    (told,) = look(company, dev)
+    assert told["subject"] == "Awaited no longer: a message"
+    assert "Nobody will reply to your message" in told["body"]
+    # Nor for somebody who has left.
+    other = company.agent("other", adapter_type="scripted", perpetual=True)
+    messaging(company, "open")
+    run = claim(company, dev)
+    take(company, run)
+    send(company, run.caller, "agent:other", "May I?", expects_reply=True)
+    end(company, run)
+    company.call(company.board, agents.terminate, agent=other.id)
+    assert waits(company) == 0
+    (told,) = look(company, dev)
+    assert "other works here no more" in told["body"]
 
 
 @pytest.mark.requirement("FX-01", "AG-48")
@@ -207,6 +221,8 @@ def test_a_request_for_a_capability_ends_granted_refused_or_met(company: Company
             resource=f"kb_file:{file}",
             level="write",
         )
+        (told,) = look(company, dev)
+        assert told["body"].startswith(f"You hold read on kb_file:{file} now")
     assert waits(company) == 0
     assert dev.id in ready(company)
 

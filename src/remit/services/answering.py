@@ -69,8 +69,16 @@ def end(ctx: Context, found: Question, text: str) -> Question:
     return close(ctx, found, QuestionStatus.ANSWERED, answer)
 
 
-def close(ctx: Context, found: Question, status: QuestionStatus, answer: str | None) -> Question:
-    """What it ends with; the letter that carried it need not be looked at any more."""
+def close(
+    ctx: Context,
+    found: Question,
+    status: QuestionStatus,
+    answer: str | None,
+    *,
+    tells: bool = True,
+) -> Question:
+    """What it ends with; the letter that carried it need not be looked at any more. With
+    `tells`, who asked is told that somebody else cancelled it."""
     if not ctx.tx.run(
         statements.END_QUESTION,
         question=found.id,
@@ -80,7 +88,11 @@ def close(ctx: Context, found: Question, status: QuestionStatus, answer: str | N
         now=ctx.now,
     ):
         raise Conflict(f"The question is {found.status.value} already.")
-    waits.end(ctx, WaitKind.QUESTION, found.id)
+    told = ""
+    if tells and status is QuestionStatus.CANCELLED and ctx.actor.agent_id != found.agent_id:
+        who = ctx.actor.name or "Remit"
+        told = f"{who} cancelled your question, so nobody answers it:\n\n{found.text}"
+    waits.end(ctx, WaitKind.QUESTION, found.id, told)
     verb = "answer" if status is QuestionStatus.ANSWERED else "cancel"
     ctx.record(
         f"question.{verb}", f"question:{found.id}", {"agent": found.agent_id, "answer": answer}

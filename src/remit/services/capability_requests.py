@@ -138,4 +138,6 @@ def met(ctx: Context, holder: Agent) -> None:
         level = parse_level(asked["level"], resource.kind)
         held = ctx.held(holder.id, resource)
         if holding(held, level, ctx.now).allowed:
+            held_now = f"You hold {asked['level']} on {asked['resource']} now, as you had asked."
+            waits.end_one(ctx, wait, held_now)
             _settle(ctx, message, {**asked, "grant": held[-1].id}, "granted")

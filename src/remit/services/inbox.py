@@ -375,7 +375,8 @@ def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> 
     )
     if status is DeliveryStatus.DEAD:
         # Nobody will reply to what nobody reads.
-        waits.end(ctx, WaitKind.REPLY, delivery.message_id)
+        said = f"Nobody will reply to your message (message:{delivery.message_id}): {why}."
+        waits.end(ctx, WaitKind.REPLY, delivery.message_id, f"{said} A person looks at it.")
 
 
 def _next_position(ctx: Context) -> int:

@@ -40,8 +40,9 @@ def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> 
     """Jobs that can be started, those first whose sender has least under way; and before them
     those of which one finds out whether what it waits for works again."""
     system_only(ctx)
-    found = ctx.tx.all(statements.READY, now=ctx.now, limit=limit)
-    return [*accounts.job_candidates(ctx, worker), *(one.id for one in found)][:limit]
+    found: list[str] = [*accounts.job_candidates(ctx, worker)]
+    found += [one.id for one in ctx.tx.all(statements.READY, now=ctx.now, limit=limit)]
+    return found[:limit]
 
 
 @query("job_work.next_due")

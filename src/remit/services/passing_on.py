@@ -79,10 +79,14 @@ def receiver_gone(ctx: Context, agent: AgentId) -> None:
     assert gone is not None
     for wait in ctx.tx.all(wait_statements.AWAITED_OF, agent=agent):
         if wait.kind is WaitKind.REPLY:
-            waits.end_one(ctx, wait)
+            waits.end_one(ctx, wait, _no_reply(wait, f"{gone.name} works here no more"))
         elif wait.kind is not WaitKind.APPROVAL:  # these have a way of their own
             why = f"{gone.name}, who was to decide, works here no more."
             pass_on(ctx, wait, _living_above(ctx, wait, gone), why)
+
+
+def _no_reply(wait: Wait, why: str) -> str:
+    return f"Nobody will reply to your message (message:{wait.subject_id}): {why}. Go on without."
 
 
 def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:

@@ -277,7 +277,7 @@ def _end_runs(ctx: Context, runs: list[Run], ended: _Ended) -> None:
 def _end_questions(ctx: Context, letter: Message, ended: _Ended) -> None:
     for question in ctx.tx.all(statements.QUESTIONS_OF, message=letter.id):
         if question.status is QuestionStatus.OPEN:
-            answering.close(ctx, question, QuestionStatus.CANCELLED, None)
+            answering.close(ctx, question, QuestionStatus.CANCELLED, None, tells=False)
             ended.questions.append({"id": question.id, "text": question.text})
 
 

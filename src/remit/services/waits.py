@@ -68,20 +68,28 @@ def begin(
     return wait
 
 
-def end(ctx: Context, kind: WaitKind, subject: str) -> None:
-    """It was decided, refused, met in another way, or nobody is there any more to decide it."""
+def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:
+    """It was decided, refused, met in another way, or nobody is there any more to decide it.
+
+    With `why`, whoever waited reads that; without, they read it in what ended the wait.
+    """
     wait = ctx.tx.one(statements.WAIT, kind=kind.value, subject=subject)
     if wait is not None:
-        end_one(ctx, wait)
+        end_one(ctx, wait, why)
 
 
-def end_one(ctx: Context, wait: Wait) -> None:
+def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
     held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
     ctx.tx.run(statements.DELETE_WAIT_OUTCOMES, wait=wait.id)
     ctx.tx.run(statements.DELETE_WAIT, wait=wait.id)
     for outcome in held_up:
         ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=-1)
         waking.news(ctx, outcome, "what it waited for was decided")
+    if why:
+        from remit.services import approval_engine  # it rests on mail, which ends waits
+
+        title = f"Awaited no longer: {_TITLE[wait.kind]}"
+        approval_engine.tell(ctx, f"agent:{wait.agent_id}", title, why)
 
 
 def forget(ctx: Context, outcome: str) -> None:
