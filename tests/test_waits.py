@@ -258,6 +258,7 @@ def test_who_handed_in_waits_for_the_verdict_and_a_person_finds_it_in_their_list
     assert why_idle(company, boss) == "waiting"
     (item,) = needs(company, "submission")
     assert (item["id"], item["agent_id"]) == (boss.id, boss.id)
+    assert item["cause"] == "It was handed in and waits for the verdict."
     assert item["next"] == f"remit outcome accept {boss.id}, or return {boss.id} …"
     clock.advance(3 * HOUR)
     assert boss.id not in ready(company)

@@ -63,6 +63,14 @@ _NEXT = {
 }
 
 
+#: Why something awaits a person, where nothing more is known; who asks stands in the row.
+_CAUSES = {
+    "mail": "It is for a seat, whose mail no program reads.",
+    "submission": "It was handed in and waits for the verdict.",
+    "budget_stop": "Nobody who needs it starts until there is some again.",
+}
+
+
 @query("waiting.needs_you")
 def listing(ctx: Context, *, company: str | None = None) -> list[dict[str, Any]]:
     """Everything that awaits the calling person, oldest first."""
@@ -88,7 +96,7 @@ def here(ctx: Context) -> list[dict[str, Any]]:
     command that deals with it."""
     items = _of_company(ctx)
     for item in items:
-        item.setdefault("cause", "")
+        item["cause"] = item.get("cause") or _CAUSES.get(item["kind"], "")
         item.setdefault("next", _NEXT.get(item["kind"], "").format(id=item["id"]))
     return items
 
