@@ -259,6 +259,10 @@ def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_
     expect(page.get_by_role("heading", name="Revision 3, current")).to_be_visible()
     expect(page.get_by_label("Instructions")).to_have_value("First line.\nSecond line.")
     assert secret not in page.content()
+    settings.fill('{"command": "/nowhere/at-all"}')
+    page.get_by_role("button", name="Change it").click()
+    said = "It has revision 4 now. It cannot work here yet: The program is not installed here"
+    expect(page.get_by_text(said)).to_be_visible()
 
 
 async def _env(office: Office, one: dict[str, Any]) -> Any:

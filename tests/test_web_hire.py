@@ -265,7 +265,7 @@ def test_hiring_works_without_scripts_and_is_accessible_by_day_and_by_night(
         expect(page.get_by_role("region", name="Preview")).to_contain_text(missing)
         page.get_by_text("More settings").click()
         page.get_by_label("maxTurns").fill("0")
-        page.get_by_role("button", name="Preview", exact=True).last.click()
+        page.get_by_role("button", name="Preview again").click()
         expect(page.locator("#e-c-maxTurns")).to_be_visible()
         check_accessible(page)
         page.get_by_label("maxTurns").fill("1")
