@@ -96,8 +96,7 @@ def mistaken_story(kind: str, named: str | None, answer: str) -> list[Step]:
     mail: list[str] = []
 
     def letters(inbox: ToolResult) -> dict[str, Any]:
-        found = inbox.json()
-        mail[:] = [one["id"] for one in found.get("structuredContent", found)["messages"]]
+        mail[:] = [one["id"] for one in answer_of(inbox)["messages"]]
         return {"ids": json.dumps(mail)}
 
     calls: list[tuple[str, Input]] = [
@@ -120,6 +119,21 @@ def mistaken_story(kind: str, named: str | None, answer: str) -> list[Step]:
         steps = [Use("tool_search", {"query": "remit answer mail"})] if search else []
         steps += [Use(tool(kind, name), given) for name, given in calls]
     return [*steps, Say(f"I am done: {answer}")]
+
+
+def by_default(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
+    """Settings with which a program takes the model that it takes by default."""
+    return {**config(kind, fake, **more), "model": None}
+
+
+def use(kind: str, name: str, given: Input) -> Use:
+    """A call as such a model makes it."""
+    return Use("exec", _as_code(name, given)) if kind == "codex" else Use(tool(kind, name), given)
+
+
+def answer_of(result: ToolResult) -> Any:
+    found = result.json()
+    return found.get("structuredContent", found)
 
 
 def _as_code(name: str, given: Input) -> Input:

@@ -1,8 +1,9 @@
 """The story of the README, played by the real programs, while a person or a provider takes long.
 
 A wish comes by mail; the root agent hires somebody for it, a person approves, the work comes back,
-is judged, and the person is told. Only the models are scripts, and only the waiting is not waited
-for: the clock of the instance leaps.
+is judged, and the person is told. The programs take the models that they take by default, which
+call tools in their own ways. Only the models are scripts, and only the waiting is not waited for:
+the clock of the instance leaps.
 """
 
 from __future__ import annotations
@@ -18,8 +19,17 @@ import pytest
 from remit.clock import HOUR, MINUTE, SECOND, Micros
 from remit.services import approvals, needs_you, outcomes
 from tests.agent_stage import LeapingClock, Stage, stage
-from tests.agents.fake_model import Request, Say, Step, ToolResult, Use
-from tests.real_programs import Fake, command, config, model, said_to, surroundings, tool
+from tests.agents.fake_model import Request, Say, Step, ToolResult
+from tests.real_programs import (
+    Fake,
+    answer_of,
+    by_default,
+    command,
+    model,
+    said_to,
+    surroundings,
+    use,
+)
 
 __all__ = ["surroundings"]
 
@@ -45,23 +55,23 @@ class Root:
 
     def _plan(self) -> Sequence[Step]:
         def create(listed: ToolResult) -> dict[str, Any]:
-            return {"parent_id": listed.json()["outcomes"][0]["id"], "title": "The page"}
+            return {"parent_id": answer_of(listed)["outcomes"][0]["id"], "title": "The page"}
 
         def delegate(created: ToolResult) -> dict[str, Any]:
-            return {"outcome_id": created.json()["id"], "hire": self.hire}
+            return {"outcome_id": answer_of(created)["id"], "hire": self.hire}
 
         return [
-            Use(tool(self._kind, "outcome_list"), {}),
-            Use(tool(self._kind, "outcome_create"), create),
-            Use(tool(self._kind, "delegate"), delegate),
+            use(self._kind, "outcome_list", {}),
+            use(self._kind, "outcome_create", create),
+            use(self._kind, "delegate", delegate),
             Say("I asked for a writer."),
         ]
 
     def _judge(self, told: str) -> Sequence[Step]:
         (page,) = set(re.findall(r"hands in 'The page' \(outcome:([0-9a-f-]{36})\)", told))
         return [
-            Use(tool(self._kind, "outcome_complete"), {"id": page, "note": "I read it."}),
-            Use(tool(self._kind, "mail_send"), {"to": "board", "subject": "Done", "body": RESULT}),
+            use(self._kind, "outcome_complete", {"id": page, "note": "I read it."}),
+            use(self._kind, "mail_send", {"to": "board", "subject": "Done", "body": RESULT}),
             Say("It is judged, and the board knows."),
         ]
 
@@ -76,17 +86,21 @@ class Writer:
     def __call__(self, request: Request) -> Sequence[Step]:
         def create(listed: ToolResult) -> dict[str, Any]:
             (self._page,) = (
-                one["id"] for one in listed.json()["outcomes"] if one["title"] == "The page"
+                one["id"] for one in answer_of(listed)["outcomes"] if one["title"] == "The page"
             )
             return {"description": "The page", "content": "# About us"}
 
         def submit(created: ToolResult) -> dict[str, Any]:
-            return {"id": self._page, "evidence": [created.json()["id"]], "note": "It is written."}
+            return {
+                "id": self._page,
+                "evidence": [answer_of(created)["id"]],
+                "note": "It is written.",
+            }
 
         return [
-            Use(tool(self._kind, "outcome_list"), {}),
-            Use(tool(self._kind, "kb_create"), create),
-            Use(tool(self._kind, "outcome_submit"), submit),
+            use(self._kind, "outcome_list", {}),
+            use(self._kind, "kb_create", create),
+            use(self._kind, "outcome_submit", submit),
             Say("Submitted."),
         ]
 
@@ -124,8 +138,8 @@ def test_a_person_takes_an_hour_and_no_run_is_wasted(
         boss, clock = Root(root), LeapingClock()
         with model(root, boss) as above, model(writer, Writer(writer)) as below:
             async with stage(tmp_path, clock=clock) as at:
-                boss.hire = {"name": "Ada", "adapter": writer, "config": config(writer, below)}
-                await at.cast(root, config(root, above))
+                boss.hire = {"name": "Ada", "adapter": writer, "config": by_default(writer, below)}
+                await at.cast(root, by_default(root, above))
                 await at.send(WISH)
                 await at.over(1)
                 await at.rest()
@@ -151,7 +165,7 @@ def test_a_model_that_answers_in_text_answers_the_person(kind: str, tmp_path: Pa
         clock = LeapingClock()
         with model(kind, [Say("Done! I have mailed you the page.")]) as fake:
             async with stage(tmp_path, clock=clock) as at:
-                await at.cast(kind, config(kind, fake))
+                await at.cast(kind, by_default(kind, fake))
                 await at.send(WISH)
                 await at.over(1)
                 await at.rest()
@@ -174,9 +188,9 @@ def test_providers_fail_for_ten_minutes_and_the_wish_comes_to_its_end(tmp_path: 
             model(writer, Writer(writer), fault=500) as below,
         ):
             async with stage(tmp_path, clock=clock) as at:
-                set_up = config(writer, below, maxRetries=0)
+                set_up = by_default(writer, below, maxRetries=0)
                 boss.hire = {"name": "Ada", "adapter": writer, "config": set_up}
-                await at.cast(root, config(root, above, maxRetries=0))
+                await at.cast(root, by_default(root, above, maxRetries=0))
                 await at.send(WISH)
                 await ten_bad_minutes(at, clock, above)
                 assert await at.deliveries() == [("queued", 1)]

@@ -38,6 +38,7 @@ _DROPPED = frozenset(
     {
         *("company_id", "updated_at", "finished_at", "log_file_id", "state_file_id"),
         *("spent_monthly_cents", "budget_alert", "accountable_user_id", "seat_user_id"),
+        *("position", "origin_id"),
     }
 )
 #: Said only when they are true.
