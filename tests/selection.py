@@ -141,7 +141,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted, left_out = [], []
+    wanted: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         (wanted if _is_wanted(config, item) else left_out).append(item)
     config.stash[LEFT_OUT] = Counter(case_of(item.nodeid) for item in left_out)

@@ -67,7 +67,7 @@ def columns(table: Table, value: type[Any]) -> list[Column[Any]]:
 
 def into(value: type[T]) -> Callable[..., T]:
     """Make values from rows; enums and booleans come out as such on every database."""
-    casts = _casts(value)
+    casts = _casts(typing.cast(Any, value))
     if not casts:
         return value
 
@@ -81,7 +81,7 @@ def into(value: type[T]) -> Callable[..., T]:
 
 
 @cache  # a dozen statements answer with agents, and each start of a program makes them all
-def _casts(value: type) -> list[tuple[int, Callable[[Any], Any]]]:
+def _casts(value: Any) -> list[tuple[int, Callable[[Any], Any]]]:
     hints = typing.get_type_hints(value)
     casts: list[tuple[int, Callable[[Any], Any]]] = []
     for index, field in enumerate(fields(value)):
