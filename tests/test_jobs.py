@@ -750,7 +750,8 @@ def test_an_agent_that_waits_finds_out_before_its_jobs_do(clocked: Company) -> N
     ask(company, dev)
     send(company, company.board, "agent:dev", "Read this.")
     until = clock.now() + HOUR
-    through_provider(company, claimed(company), "rate", until=until)
+    first = claimed(company)
+    through_provider(company, first, "rate", until=until)
     ready = company.call(as_system(), claiming.ready, worker="w")
     assert [one["agent_id"] for one in ready] == [dev.id]
     with pytest.raises(Conflict):
@@ -758,6 +759,9 @@ def test_an_agent_that_waits_finds_out_before_its_jobs_do(clocked: Company) -> N
     company.call(as_system(), accounts.wait, agent=dev.id, worker="w")
     clock.advance(HOUR)
     assert start_jobs(company) == []
+    with pytest.raises(Conflict) as caught:
+        company.call(as_system(), job_work.claim, job=first[0], worker="w")
+    assert caught.value.reason == accounts.HELD
     run = claim(company, dev, worker="w")
     assert start_jobs(company) == []
     company.call(as_system(), runs.end, run=run.id)
