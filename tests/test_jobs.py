@@ -815,3 +815,21 @@ def test_a_job_that_was_cut_off_alone_is_tried_three_times_and_one_for_once_is_n
         clock.advance(SECOND)
         end(company, begun[-1])
     assert len(answers(company, dev)) == 2
+
+
+@pytest.mark.requirement("FX-10")
+def test_a_job_that_finds_a_limit_waits_and_goes_on_with_other_settings(small: Company) -> None:
+    script = """echo '{"ok": false, "fault": "rate", "until": 4102444800, "error": "Enough."}'"""
+    dev = program(small, "dev", script)
+    ask(small, dev)
+    ask(small, dev)
+    waiting = "SELECT id FROM jobs WHERE status = 'queued' AND held_by IS NOT NULL"
+    carried_out(small, lambda: len(small.sql(waiting)) == 2)
+    assert all("Enough" in job["waits_for"] for job in listed(small))
+    assert answers(small, dev) == []
+    assert [job["attempts"] for job in listed(small)] == [0, 0]
+    config = {"command": "/bin/sh", "args": ["-c", "echo done"]}
+    changes = {"adapterConfig": config}
+    small.call(small.board, configuration.change, agent=dev.id, changes=changes)
+    carried_out(small, over(small, 2))
+    assert bodies(answers(small, dev)) == ["done", "done"]
