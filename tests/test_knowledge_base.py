@@ -596,6 +596,18 @@ def test_an_unlisted_file_exists_for_its_readers_and_writers_alone(
     assert refusal(lambda: company.write(reader.caller, file, b"x")) == "no_capability"
 
 
+def test_what_somebody_elses_outcome_says_is_as_absent_as_a_file_that_is_not(
+    small: Company,
+) -> None:
+    one, other = small.agent("one"), small.agent("other")
+    told = []
+    for id_ in (other.id, small.app.ids.new()):
+        with pytest.raises(NotFound) as refused:
+            small.call(one.caller, files.show, file=id_)
+        told.append((refused.value.sentence, refused.value.step, refused.value.what))
+    assert told[0] == told[1] == ("There is no such file.", NotFound.next_step, "file")
+
+
 @pytest.mark.requirement("AG-03")
 @pytest.mark.parametrize("level", ["none", "read"])
 def test_an_unlisted_file_is_hidden_again_from_whom_the_board_denies_it(

@@ -327,7 +327,11 @@ def _require_file(ctx: Context, file: File, action: Action, *, asking_too: bool)
     action, resource, facts = about_file(ctx, file, action)
     decision = ctx.decide(action, resource, **facts)
     if decision.effect is not Effect.ASK or not asking_too:
-        ctx.accept(action, str(resource), decision)
+        try:
+            ctx.accept(action, str(resource), decision)
+        except NotFound:
+            # Also of what an outcome says: that there is one is not told by the words, either.
+            raise NotFound.of("file") from None
 
 
 def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, dict[str, Any]]:
