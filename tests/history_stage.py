@@ -66,7 +66,7 @@ class Player:
         self.seen: dict[str, list[Any]] = {}
         self.keyed: list[dict[str, Any]] = []
         self.approval, self.closed = 0, 0
-        self.silence = Silence(SILENCE)
+        self.silence: Silence[str] = Silence(SILENCE)
         self.whose: dict[str, str] = {}
         #: What it began, also when it lost it since: agent, run, token, epoch.
         self.begun: list[tuple[str, str, str, int]] = []

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def nobody() -> Iterator[Nobody]:
             taken.close()
 
 
-async def hire(at: Stage, name: str, adapter: str, config: dict[str, object]) -> str:
+async def hire(at: Stage, name: str, adapter: str, config: Mapping[str, object]) -> str:
     made = await at.hire(name, adapter, config, perpetual=True)
     await at.send("Begin, and never end.", f"agent:{name}")
     return str(made["id"])
@@ -281,14 +281,10 @@ async def storm(home: Path, count: int) -> None:
                         over[names[run["agent_id"]]] += 1
                 await asyncio.sleep(0.02)
 
-        counting = asyncio.create_task(count_ends())
-        blowing = asyncio.gather(*(blow(number) for number in range(AGENTS)))
-        await asyncio.wait([counting, blowing], return_when=asyncio.FIRST_COMPLETED)
-        if counting.done():
-            counting.result()
-        await blowing
-        counting.cancel()
-        await asyncio.gather(counting, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            counting = group.create_task(count_ends())
+            await asyncio.gather(*(blow(number) for number in range(AGENTS)))
+            counting.cancel()
         began = time.monotonic()
     assert time.monotonic() - began < 10
 
@@ -326,7 +322,8 @@ def test_a_wait_has_an_end_and_what_hangs_is_left_behind(
                     await over.wait()
             raise ZeroDivisionError
 
-        assert await within(0.01, deaf(), "the deaf one") is None
+        left: object = await within(0.01, deaf(), "the deaf one")
+        assert left is None
         over.set()
         await asyncio.sleep(0.01)
         # Whoever waits can be told to stop waiting, and so is what it waited for.

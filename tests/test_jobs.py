@@ -590,9 +590,11 @@ def test_a_job_of_a_silent_worker_is_done_by_another_and_answered_once(clocked: 
     zombie = claimed(clocked, "zombie")
     with pytest.raises(Conflict):
         clocked.call(as_system(), job_work.take_over, job=zombie[0], epoch=zombie[1])
+    assert clocked.call(as_system(), job_work.expired) == []
     # By whatever clock: what counts is that its lease stays as it is.
     clocked.clock.advance(11 * SECOND)  # type: ignore[attr-defined]
-    assert list(clocked.call(as_system(), job_work.held)) == [zombie]
+    held = clocked.call(as_system(), job_work.held)
+    assert list(held) == clocked.call(as_system(), job_work.expired) == [zombie]
     carried_out(clocked, over(clocked), lease=SECOND // 2)
     for late in (
         lambda: end(clocked, zombie, "from the dead"),

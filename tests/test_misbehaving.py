@@ -286,7 +286,7 @@ class Shouting:
 
 def shouted(company: Company, rounds: int, seconds: float) -> None:
     """Journals that are written to from threads while they are closed: none hangs or fails."""
-    lost = []
+    lost: list[str] = []
 
     async def gate(_: object, __: object, *, pieces: list[dict[str, str]], **more: object) -> None:
         lost.extend(line for piece in pieces for line in piece["text"].splitlines())

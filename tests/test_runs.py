@@ -369,7 +369,7 @@ def test_a_run_that_was_begun_by_hand_leaves_the_lease_alone(small: Company) -> 
 
 
 def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> None:
-    silence = Silence(10)
+    silence: Silence[str] = Silence(10)
     # The clocks of whoever wrote these are an hour late, an hour early, and right.
     leases = {"late": -3600, "early": 3600, "right": 5}
     assert silence.of(leases, 100.0) == []

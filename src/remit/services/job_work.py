@@ -104,6 +104,14 @@ def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
     return [one for one in held if not _is_held(ctx, *one)]
 
 
+@query("job_work.expired")
+def expired(ctx: Context) -> list[Held]:
+    """Jobs of workers that have not been heard of, by the clock."""
+    system_only(ctx)
+    found = ctx.tx.all(statements.EXPIRED, now=ctx.now, limit=MOST_AT_ONCE)
+    return [(job.id, job.epoch) for job in found]
+
+
 @query("job_work.held")
 def held(ctx: Context) -> dict[Held, Micros]:
     """The jobs of all workers, and until when each is held."""

@@ -162,6 +162,13 @@ NEXT_DUE = Statement(
     select(func.min(jobs.c.due_at)).where(_queued, jobs.c.due_at > bind("now")), scalar
 )
 RUNNING = Statement(select(*_all).where(_running).order_by(jobs.c.id), into(Job))
+EXPIRED = Statement(
+    select(*_all)
+    .where(_running, jobs.c.lease_until <= bind("now"))
+    .order_by(jobs.c.id)
+    .limit(bind("limit")),
+    into(Job),
+)
 CLAIM = change(
     update(jobs)
     .where(jobs.c.id == bind("job"), _queued, jobs.c.due_at <= bind("now"))
