@@ -1,4 +1,8 @@
-"""How long everybody else waits while strangers and agents send the largest bodies they may."""
+"""How long everybody else waits while strangers and agents send the largest bodies they may.
+
+What counts is what the instance itself computes between two turns of its event loop, so that the
+figure means the same on a busy machine. What /health takes is beside it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.harness import Plan, Row, cost, shown
-from benchmarks.instance import Instance, started
+from benchmarks.instance import WAITED, Instance, started
 from benchmarks.wire import EARLIER, LATER, http, mcp
 from remit.entrypoints.bodies import LARGEST_DOCUMENT, MOST_VALUES
 from remit.entrypoints.mcp import endpoint
@@ -35,23 +39,21 @@ def bodies(size: int, values: int) -> list[bytes]:
 
 
 def measure(plan: Plan) -> Iterator[Row]:
-    with started(plan.home("door")) as instance:
+    home, seconds = plan.home("door"), plan.seconds(10)
+    with started(home) as instance:
         keys = [instance.agent(f"sender-{number}") for number in range(SENDERS)]
         wrong = "rmt_agent_" + "x" * 43
-        seconds = plan.seconds(10)
-        quiet, _, _ = _under_load(instance, [], seconds)
-        # What the machine keeps everybody waiting is not what bodies do.
-        most = max(MOST_WAIT, 2 * max(quiet))
-        yield Row("nobody sends anything: /health", f"{cost(quiet)}, most {shown(max(quiet))}")
-        yield _row(
-            f"{SENDERS} strangers", instance, [_api(instance, wrong)] * SENDERS, seconds, most
-        )
-        strangers = [*_tools(EARLIER, wrong), *_tools(LATER, wrong)]
-        yield _row(f"{SENDERS} strangers at /mcp", instance, [strangers] * SENDERS, seconds, most)
-        agents = [_api(instance, key) for key in keys]
-        yield _row(f"{SENDERS} agents over HTTP", instance, agents, seconds, most)
-        tools = [[*_tools(EARLIER, key), *_tools(LATER, key)] for key in keys]
-        yield _row(f"{SENDERS} agents over MCP", instance, tools, seconds, most)
+        calls = [[*_tools(EARLIER, key), *_tools(LATER, key)] for key in (wrong, *keys)]
+        for request in (*_api(instance, keys[0]), *calls[1]):  # what only the first one waits for
+            _answered(instance, request)
+        for name, scripts in (
+            ("nobody sends", []),
+            (f"{SENDERS} strangers over HTTP", [_api(instance, wrong)] * SENDERS),
+            (f"{SENDERS} strangers over MCP", calls[:1] * SENDERS),
+            (f"{SENDERS} agents over HTTP", [_api(instance, key) for key in keys]),
+            (f"{SENDERS} agents over MCP", calls[1:]),
+        ):
+            yield _row(name, instance, scripts, seconds, home)
 
 
 def _api(instance: Instance, token: str) -> list[bytes]:
@@ -74,19 +76,20 @@ def _tools(protocol: str, token: str) -> Iterator[bytes]:
 
 
 def _row(
-    name: str, instance: Instance, scripts: list[list[bytes]], seconds: float, most: float
+    name: str, instance: Instance, scripts: list[list[bytes]], seconds: float, home: Path
 ) -> Row:
     before = _resident(instance.pid)
+    (home / WAITED).unlink(missing_ok=True)
     waits, peak, answers = _under_load(instance, scripts, seconds)
-    found, longest = cost(waits), max(waits)
+    held = float((home / WAITED).read_text())
     grown = peak - before
     return Row(
-        f"{name}: /health",
-        f"{found}, most {shown(longest)}",
-        f"{answers} answers, {grown >> 20} MiB more memory",
+        f"{name}: others wait {shown(held)} at most",
+        f"/health {cost(waits)}",
+        f"{answers} answers, {grown >> 20} MiB more",
         None,
-        f"< {shown(most)}",
-        longest < most and grown < MOST_GROWTH,
+        f"< {shown(MOST_WAIT)}",
+        held < MOST_WAIT and grown < MOST_GROWTH,
     )
 
 

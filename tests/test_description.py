@@ -176,7 +176,7 @@ def known_ids(stage: Stage, document: Mapping[str, Any]) -> dict[str, dict[str, 
         ("fuzzing", 3),
         pytest.param(
             "coverage,fuzzing,stateful",
-            60,
+            20,
             marks=pytest.mark.campaign("every boundary and many random values, for minutes"),
         ),
     ],

@@ -43,8 +43,8 @@ INCOMING: Final = "remit.incoming"
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 #: What is looked at in one go, since nobody else runs meanwhile.
 _WINDOW: Final = 256 * 1024
-#: Two, so that one large document does not hold up another; more would only compete.
-_THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="bodies")
+#: One: while a parser runs nobody else does, and of two the event loop would wait for both.
+_THREAD: Final = ThreadPoolExecutor(1, thread_name_prefix="bodies")
 
 
 class TooSlow(RemitError):
@@ -194,7 +194,7 @@ async def apart(size: int, work: Callable[..., T], *args: object) -> T:
     """Do something that takes time in proportion to a body, in a thread unless that is small."""
     if size <= SMALL:
         return work(*args)
-    return await asyncio.get_running_loop().run_in_executor(_THREADS, work, *args)
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, work, *args)
 
 
 def check_values(body: bytes, most: int = MOST_VALUES) -> None:
@@ -229,14 +229,14 @@ def too_large(largest: int) -> TooLarge:
 
 def _values(body: bytes, most: int) -> int:
     """How many values a JSON text has; from `most` on it may be any larger number."""
-    values = 1 + _separators(body, 0, len(body))
+    values = 1 + _separators(body, 0, len(body), most)
     if values <= most:
         return values
     # Texts have commas, too: count what is not in a string.
     values, strings, here = 1, 0, 0
     while values <= most and strings <= 2 * most:
         quote = body.find(b'"', here)
-        values += _separators(body, here, len(body) if quote < 0 else quote)
+        values += _separators(body, here, len(body) if quote < 0 else quote, most)
         if quote < 0:
             return values
         strings += 1
@@ -244,9 +244,14 @@ def _values(body: bytes, most: int) -> int:
     return most + 1
 
 
-def _separators(body: bytes, start: int, end: int) -> int:
+def _separators(body: bytes, start: int, end: int, most: int) -> int:
     """Of n values in a list or an object there are n - 1 commas, and the bracket before them."""
-    return sum(body.count(mark, start, end) for mark in (b",", b"[", b"{"))
+    found = 0
+    while start < end and found <= most:
+        stop = min(start + _WINDOW, end)
+        found += sum(body.count(mark, start, stop) for mark in (b",", b"[", b"{"))
+        start = stop
+    return found
 
 
 def _behind_string(body: bytes, start: int) -> int:

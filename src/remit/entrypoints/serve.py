@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import FrameType
@@ -38,6 +40,9 @@ GRACE_SECONDS: Final = 2
 LEAVE_SECONDS: Final = 3.0
 KEEP_ALIVE_SECONDS: Final = 75
 BACKLOG: Final = 2048
+#: How long a thread that computes may go on while another waits for its turn. The event loop needs
+#: several turns to answer anything, and each may be behind every thread that parses or stores.
+SWITCH_SECONDS: Final = 0.001
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to find it
 
 
@@ -56,6 +61,7 @@ def run(
     address once it answers. What prevents a start is raised, and nothing was created when the
     reason is the port.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     with (
         listen(settings, host, port) as listening,
         InstanceLock(settings) as lock,
@@ -68,6 +74,9 @@ def run(
         def announce() -> None:
             lock.describe(url, app.restored)
             log.info("serving at %s", url)
+            # What is loaded stays. To look through it for garbage takes 150 ms, in which nobody is
+            # answered, and happens whenever a request brings many values.
+            gc.freeze()
             if ready is not None:
                 ready(url)
 
@@ -270,6 +279,8 @@ def _load_mcp(app: App, instance: Instance) -> Endpoint:
     tools = build_tools(app, instance.announcer.attached)
     pool = Pool(app)
     others = ProxyTools(app, pool)
+    if gc.get_freeze_count():
+        gc.freeze()  # these modules, too
     return build_endpoint(
         tools=tools,
         listed=build_listed(app, tools, others.listed),

@@ -21,7 +21,7 @@ _LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 def caller(request: Request) -> Caller:
     """The caller that the header names; without one, the person whose session this is."""
     token, from_cookie = presented(request)
-    company = request.query_params.get("companyId") if request.url.query else None
+    company = request.query_params.get("companyId") if request.scope["query_string"] else None
     if request.method in _LOOKING:
         return Caller(token, company=company)
     if from_cookie:

@@ -10,6 +10,7 @@ of them, and answers about twice as fast without. What a message means stays wit
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -64,6 +65,8 @@ PATHS: Final = ("/mcp", "/mcp/")
 #: event loop; what is larger is given by its path in the workspace.
 LARGEST_BODY: Final = 4 * 1024 * 1024
 MOST_VALUES: Final = 20_000
+#: Before one of the largest messages, after the one before.
+PAUSE_SECONDS: Final = 0.1
 
 #: What a program may tell its model about the server, also where it lists no tools at first.
 INSTRUCTIONS: Final = (
@@ -77,6 +80,8 @@ INSTRUCTIONS: Final = (
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
+#: How large the body was.
+_SIZE: Final = "remit.size"
 
 ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: A tool by its name that is in no list of ours, for the bearer of a token.
@@ -133,6 +138,7 @@ class Endpoint:
         self._settings = security
         self._security = TransportSecurityMiddleware(security)
         self._sessions: StreamableHTTPSessionManager | None = None
+        self._turn = asyncio.Lock()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -172,12 +178,20 @@ class Endpoint:
             body = await bodies.whole(scope, receive, LARGEST_BODY)
         except ClientDisconnect:
             return None
-        await bodies.apart(len(body), bodies.check_values, body, MOST_VALUES)
-        scope = {**scope, _TOKEN: token}
+        if len(body) > bodies.SMALL:
+            await self._take_turn(body)
+        scope = {**scope, _TOKEN: token, _SIZE: len(body)}
         response = await self._answer_earlier_request(Request(scope), body)
         if response is None:
             await self._sessions.asgi_app(scope, _replay(body, receive), send)
         return response
+
+    async def _take_turn(self, body: bytes) -> None:
+        """One after the other, with a pause in proportion: the SDK looks at messages on the event
+        loop, and many large ones at once would keep everybody else waiting."""
+        async with self._turn:
+            await bodies.apart(len(body), bodies.check_values, body, MOST_VALUES)
+            await asyncio.sleep(PAUSE_SECONDS * len(body) / LARGEST_BODY)
 
     async def _answer_earlier_request(self, request: Request, body: bytes) -> Response | None:
         """One request before 2026 in, one JSON answer out; None leaves it to the session."""
@@ -262,7 +276,8 @@ def _server(
                 await admit(token, call.name, call.arguments or {})
             tool = await find(token, call.name) if find is not None else None
             tool = tool or _find(await tools(token), call.name)
-            answer = await tool.call(token, validate(tool, call.arguments or {}))
+            checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
+            answer = await tool.call(token, checked)
             if tool.schema is not None:
                 return _passed_on(answer)
             return _success(answer if shorten is None else await shorten(token, tool.name, answer))
@@ -305,6 +320,11 @@ def _token(context: ServerRequestContext[dict[str, Any], Any]) -> str:
         raise RuntimeError("this server answers only over HTTP")
     token: str = context.request.scope[_TOKEN]
     return token
+
+
+def _size(context: ServerRequestContext[dict[str, Any], Any]) -> int:
+    size: int = context.request.scope[_SIZE] if context.request is not None else 0
+    return size
 
 
 def _find(tools: Sequence[Tool], name: str) -> Tool:

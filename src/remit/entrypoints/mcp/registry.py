@@ -25,6 +25,8 @@ DEEPEST = 32
 LARGEST_NUMBER = 2**63 - 1
 
 _REPORTED_AT_ONCE = 3
+#: A list of thousands may be wrong in each of its entries.
+_LOOKED_AT = 100
 _LONGEST_PATH_PART = 60
 _LONGEST_MESSAGE = 300
 #: A text that holds more than this is not read to see whether it holds what was wanted.
@@ -215,11 +217,12 @@ def _bad_input(
     tool: Tool, model: type[BaseModel], wrong: ValidationError, arguments: object
 ) -> BadInput:
     problems = wrong.errors(include_url=False, include_context=False)
+    looked_at = problems[:_LOOKED_AT]
     # Ordered sets: a union repeats itself.
     sentences: dict[str, None] = {}
     steps: dict[str, None] = {}
-    renamed = _renamed(model, problems)
-    for problem in problems:
+    renamed = _renamed(model, looked_at)
+    for problem in looked_at:
         path = _path(problem["loc"], arguments, keep_last=problem["type"] == "missing")
         sentences[f"{_shown(path)}: {_what(model, problem['type'], problem['msg'], path)}"] = None
         if problem["type"] == "extra_forbidden" and (name := renamed.get(path)):
@@ -227,7 +230,7 @@ def _bad_input(
         elif not (problem["type"] == "missing" and _shown(path) in renamed.values()):
             steps[_step(model, problem["type"], path, problem["input"])] = None
     shown = list(sentences)[:_REPORTED_AT_ONCE]
-    more = len(sentences) - len(shown)
+    more = len(sentences) - len(shown) + len(problems[_LOOKED_AT:])
     return BadInput(
         "; ".join(shown) + (f"; and {more} more." if more else "."),
         f"Call {tool.name} again: {'; '.join(list(steps)[:_REPORTED_AT_ONCE])}.",
