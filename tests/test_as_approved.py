@@ -345,6 +345,7 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
     always += [
         {**plain, "for_outcome": True, "aside": 17, "wishes": [(1, "read", "allow", 7)]},
         {**plain, "hires": True, "wishes": [(0, "read", None, 5), (1, "write", None, None)]},
+        {**plain, "again": {"prompt": "b", "role": "qa"}, "other_wishes": [(2, "write", None, 3)]},
     ]
     examples_of(examples, HIRES, check, always)
 
