@@ -176,7 +176,7 @@ def test_a_use_is_decided_and_recorded_without_its_arguments(company: Company) -
     assert names(company, dev.caller) == []
     with pytest.raises(Refused) as caught:
         use(company, dev.caller, text="private words")
-    assert (caught.value.reason, "use on mcp_server:up" in caught.value.step) == (
+    assert (caught.value.reason, "mcp_server:up and level use" in caught.value.step) == (
         "no_capability",
         True,
     )
