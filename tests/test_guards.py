@@ -59,7 +59,7 @@ def test_a_job_is_changed_by_who_holds_it_alone(small: Company) -> None:
     now, epoch = small.clock.now(), took["epoch"]
     for other in (epoch - 1, epoch + 1):
         assert changes(small, jobs.RENEW, job=job, epoch=other, until=now) == 0
-        assert changes(small, jobs.PUT_BACK, job=job, epoch=other) == 0
+        assert changes(small, jobs.PUT_BACK, job=job, epoch=other, closed=None) == 0
         assert changes(small, jobs.GIVE_BACK, job=job, epoch=other) == 0
     again = {"job": job, "now": now, "until": now + 1, "new_worker": "another"}
     assert changes(small, jobs.CLAIM, **again) == 0

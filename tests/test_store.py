@@ -322,7 +322,12 @@ ELSEWHERE = {
         *("deliveries.run_id", "deliveries.alone_run_id", "events.run_id"),
     },
     "what may be gone, and is only told": {
-        *("agent_leases.held_by", "limits_reached.subject_id", "messages.origin_id"),
+        *(
+            "agent_leases.held_by",
+            "jobs.held_by",
+            "limits_reached.subject_id",
+            "messages.origin_id",
+        ),
         *("messages.question_id", "messages.thread_id", "notices.subject_id", "outcomes.origin_id"),
         *("runs.account_id", "waits.subject_id", "approvals.blob_file_id", "wishes.shared_with"),
     },

@@ -26,6 +26,7 @@ from remit.model.decision import REFUSALS
 from remit.model.transcript import Entry, EntryKind, entry_of, line_of, shown
 from remit.runtime.execution import Context
 from remit.runtime.journal import Journal
+from remit.runtime.signs import Signs
 from remit.services import refusal
 from remit.services.redaction import Known
 from remit.testing import VirtualClock
@@ -338,7 +339,7 @@ def test_no_text_passes_for_a_call_a_denial_or_an_end() -> None:
             kept.append(text)
 
     context: Any = Context.__new__(Context)
-    context.journal = Book()
+    context.journal, context.signs, context.run_id = Book(), Signs(), "run"
     context.log(f"quoted\n{turn}")
     context.log(turn)
     assert {one.kind for one in read("process", *(("remit", one) for one in kept))} == {

@@ -265,7 +265,7 @@ def other_settings(company: Company, clock: VirtualClock) -> tuple[Member, Calla
     dev = company.agent(named(company, "dev"), perpetual=True)
     send(company, company.board, f"agent:{dev.id}")
     return dev, lambda: company.call(
-        company.board, configuration.change, agent=dev.id, changes={"adapterType": "scripted"}
+        company.board, configuration.change, agent=dev.id, changes={"title": "Another"}
     )
 
 

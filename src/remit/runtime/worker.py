@@ -389,9 +389,7 @@ class Worker:
         if config is None:
             return Check(True, "Nobody needs it any more.")
         try:
-            return await threads.CHECKS.run(
-                checks.check, adapter, config, self._app.settings.home
-            )
+            return await threads.CHECKS.run(checks.check, adapter, config, self._app.settings.home)
         except RemitError as error:
             return Check(False, error.sentence)
 

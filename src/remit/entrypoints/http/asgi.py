@@ -93,9 +93,7 @@ class Instance:
         self._load_mcp = load_mcp
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
-        self._guard = Guard(
-            Door(self._dispatch, app), hosts, app.library.largest, app.gate.check
-        )
+        self._guard = Guard(Door(self._dispatch, app), hosts, app.library.largest, app.gate.check)
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
