@@ -1,6 +1,5 @@
 """That the mutants can be tried: `make mutants` tries them all, and this a few."""
 
-import ast
 import os
 import re
 import subprocess
@@ -16,11 +15,7 @@ SAMPLE = ("S04", "S48", "S50", "S59", "AG-119")
 
 
 def functions(path: Path) -> set[str]:
-    return {
-        node.name
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    return set(re.findall(r"^(?:async )?def (\w+)\(", path.read_text(), re.MULTILINE))
 
 
 def test_every_mutant_can_be_made_and_names_tests_that_exist() -> None:
@@ -32,8 +27,9 @@ def test_every_mutant_can_be_made_and_names_tests_that_exist() -> None:
         for test in mutant.tests:
             file, _, name = test.partition("::")
             path = ROOT / "tests" / file
-            found = known.setdefault(file, functions(path))
-            assert name in found, f"{mutant.name}: {test}"
+            if file not in known:
+                known[file] = functions(path)
+            assert name in known[file], f"{mutant.name}: {test}"
 
 
 def test_there_are_many_of_them_and_the_documents_list_them_all() -> None:

@@ -27,6 +27,8 @@ from tests.mutants import DOCUMENT, ROOT, Mutant, WrongMutant, document, mutants
 
 #: Longer than any named test takes; a mutant that hangs is not noticed by a test.
 PATIENCE = 240.0
+#: So few hardly need the doors, which take longest to import.
+FEW = 10
 
 
 @dataclass(frozen=True)
@@ -178,17 +180,18 @@ def _import_anew(mutant: Mutant | None, copy: str) -> None:
             delattr(sys.modules[above], last)
 
 
-def _prepare() -> None:
+def _prepare(chosen: Sequence[Mutant]) -> None:
     """Import what takes long, so that a fork has it; what is Remit's own it imports again."""
     sys.path.insert(0, str(ROOT / "src"))
     import hypothesis.stateful  # noqa: F401
     import pytest  # noqa: F401
-    import xdist  # type: ignore[import-untyped]  # noqa: F401
 
-    import remit.entrypoints.cli
-    import remit.entrypoints.serve  # noqa: F401
     import tests.company
-    import tests.http_client  # noqa: F401
+
+    if len(chosen) > FEW:
+        import remit.entrypoints.cli
+        import remit.entrypoints.serve  # noqa: F401
+        import tests.http_client  # noqa: F401
 
 
 @contextmanager
@@ -233,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     began = time.monotonic()
-    _prepare()
+    _prepare(chosen)
     trials: list[Trial] = []
     with _workshop(asked.workers) as workshop:
         if not asked.changed_only:
