@@ -30,7 +30,13 @@ def test_a_lease_is_changed_by_who_holds_it_alone(small: Company) -> None:
     agent = small.agent("agent", adapter_type="scripted")
     claim(small, agent)
     now, epoch = small.clock.now(), held(small, agent).epoch
-    again = {"agent": agent.id, "now": now, "until": now + 1, "new_worker": "another"}
+    again = {
+        "agent": agent.id,
+        "now": now,
+        "until": now + 1,
+        "new_worker": "another",
+        "probed": None,
+    }
     small.sql("UPDATE agent_leases SET wake_seq = done_seq + 1 WHERE agent_id = ?", agent.id)
     assert changes(small, leases.CLAIM, **again) == 0
     for other in (epoch - 1, epoch + 1):
@@ -61,7 +67,7 @@ def test_a_job_is_changed_by_who_holds_it_alone(small: Company) -> None:
         assert changes(small, jobs.RENEW, job=job, epoch=other, until=now) == 0
         assert changes(small, jobs.PUT_BACK, job=job, epoch=other, closed=None) == 0
         assert changes(small, jobs.GIVE_BACK, job=job, epoch=other) == 0
-    again = {"job": job, "now": now, "until": now + 1, "new_worker": "another"}
+    again = {"job": job, "now": now, "until": now + 1, "new_worker": "another", "probed": None}
     assert changes(small, jobs.CLAIM, **again) == 0
     assert changes(small, jobs.RENEW, job=job, epoch=epoch, until=now + 5) == 1
     assert changes(small, jobs.STILL_SILENT, job=job, epoch=epoch, until=now + 4) == 0
