@@ -37,7 +37,7 @@ def answer(error: RemitError, headers: Mapping[str, str] | None = None) -> Respo
     more = dict(headers or {})
     if isinstance(error, Unauthenticated):
         more["WWW-Authenticate"] = challenge(error)
-    if isinstance(error, Unavailable):
+    if error.status == Unavailable.status:
         more.setdefault("Retry-After", "1")
     return Response(_dump(body), error.status, more, "application/json")
 

@@ -463,6 +463,6 @@ def _error_response(error: RemitError) -> Response:
     if isinstance(error, Unauthenticated):
         known = "" if isinstance(error, NoToken) else ' error="invalid_token"'
         headers["WWW-Authenticate"] = f"Bearer{known}"
-    if isinstance(error, Unavailable):
+    if error.status == Unavailable.status:
         headers["Retry-After"] = "1"
     return JSONResponse(body, error.status, headers)
