@@ -28,10 +28,10 @@ from remit.entrypoints.mcp import endpoint
 from remit.entrypoints.web.forms import LARGEST_FORM, MOST_FIELDS
 from remit.model.agent import AgentRole
 from remit.model.text import LONGEST_NAME
-from remit.services import views
 from remit.services.archive.archive import LARGEST_MEBIBYTES
 from remit.services.command import LONGEST_KEY
 from remit.services.library import LARGEST_FILE
+from tests import description
 from tests.attack_stage import Stage, staged
 from tests.test_attacks_ids import operations
 
@@ -124,12 +124,16 @@ def test_fields_are_described_as_they_are_checked(
     assert shape["properties"]["createdAt"] == {"type": "string", "format": "date-time"}
 
 
-def test_what_views_say_is_what_their_types_say(stage: Stage) -> None:
-    """The types are checked by mypy; here that they are looked at, whatever a client asks for."""
-    agents = stage.ours.board.must("GET", f"/api/companies/{stage.ours.company}/agents")
-    known = answered.components([answered.ANSWERS["show_agent"]])["Agent"]["properties"]
-    assert agents[0].keys() >= known.keys()
-    assert views.agent.__annotations__["return"] == "View"
+def test_an_answer_that_is_not_as_described_is_noticed(document: Mapping[str, Any]) -> None:
+    """The control: what every client of the tests looks at would be seen."""
+    described = description.Described(dict(document))
+    agent = {"id": "a", "companyId": "c", "name": "n", "role": "general", "status": "idle"}
+    described.check("GET", "/api/agents/a", 200, json.dumps(agent).encode())
+    for wrong in ({**agent, "status": "asleep"}, {**agent, "id": 1}, {"id": "a"}, [agent]):
+        with pytest.raises(ValueError, match="validating"):
+            described.check("GET", "/api/agents/a", 200, json.dumps(wrong).encode())
+    with pytest.raises(AssertionError, match="does not say that it answers 418"):
+        described.check("GET", "/api/agents/a", 418, b"{}")
 
 
 def test_the_limits_are_those_that_are_documented() -> None:
