@@ -28,7 +28,7 @@ SLOTS = 2
 ABSENT = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "companyId", "agentId", "messageId", "status", "adapterType", "dueAt", "attempts"),
-    *("worker", "createdAt", "startedAt", "completedAt", "error", "answerId"),
+    *("worker", "createdAt", "startedAt", "completedAt", "waitsFor", "error", "answerId"),
     *("tokensIn", "tokensOut", "tokensCached", "costUsd"),
 }
 
