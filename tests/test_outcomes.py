@@ -550,6 +550,35 @@ def test_what_ended_with_an_agent_comes_back_with_it_exactly_once(
 
 
 @pytest.mark.requirement("FX-02")
+def test_what_was_raised_with_a_boss_that_ends_too_is_nobody_elses_and_comes_back(
+    company: Company,
+) -> None:
+    ceo = company.ceo
+    goal = work(company, ceo.caller, ceo.id, "Goal")
+    lead = hire(company, ceo.caller, goal, "lead")
+    dev = hire(company, lead.caller, work(company, lead.caller, goal, "Part"), "dev")
+    asked = company.call(dev.caller, questions.ask, question="Which colour?")
+    company.call(dev.caller, questions.ask, question="Why?", to="board")
+    mailing.look(company, ceo)
+    company.call(company.board, outcomes.complete, outcome=goal)
+    assert [one["subject"] for one in mailing.look(company, ceo)] == ["Completed: Goal"]
+    assert mailing.unread(company, company.board) == []
+    undone = company.call(company.board, outcomes.reopen, outcome=goal)
+    assert undone["things_restored"] == {"waits": 2}
+    waiting = company.sql(
+        "SELECT subject_id, awaited_agent_id FROM waits WHERE agent_id = ?", dev.id
+    )
+    assert (asked["id"], lead.id) in waiting
+    again = member(company, {"id": lead.id, "name": "lead"})
+    question, _ = mailing.look(company, again)
+    assert "Which colour?" in question["body"]
+    mailing.send(company, again.caller, "agent:dev", "Red", reply_to=question["id"])
+    (board_is_asked,) = mailing.unread(company, company.board)
+    assert board_is_asked["subject"] == "Question: Why?"
+    assert len(company.sql("SELECT id FROM waits")) == 1
+
+
+@pytest.mark.requirement("FX-02")
 def test_whoever_cannot_come_back_is_named_and_the_mandate_goes_to_its_judge(
     company: Company,
 ) -> None:

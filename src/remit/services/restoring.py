@@ -143,6 +143,10 @@ def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
     if is_gone:
         above = passing_on.next_above(ctx, wait)
         passing_on.pass_on(ctx, wait, above, f"{waits.awaited(ctx, wait)} works here no more.")
+    elif kind is WaitKind.QUESTION:
+        # The letter that carried it was put away when who asked was gone.
+        why = f"{agent.name} works again, and still wants to know."
+        passing_on.pass_on(ctx, wait, wait.awaited_agent_id, why, user=wait.awaited_user_id)
     return True
 
 

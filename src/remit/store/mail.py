@@ -421,6 +421,17 @@ QUESTIONS_BELOW = Statement(
     .limit(bind("limit")),
     into(Question),
 )
+#: The letters that carry what an agent asks.
+LETTERS_OF_QUESTIONS_OF = Statement(
+    select(*_message)
+    .where(
+        messages.c.question_id.in_(
+            select(questions.c.id).where(questions.c.agent_id == bind("agent"), _open)
+        )
+    )
+    .order_by(messages.c.id),
+    into(Message),
+)
 CANCEL_QUESTIONS_OF = change(
     update(questions)
     .where(questions.c.company_id == bind("company"), questions.c.agent_id == bind("agent"), _open)
