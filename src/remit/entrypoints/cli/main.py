@@ -84,7 +84,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "event": Entry("event", "What happened, in a record that shows changes to it."),
         "why": Entry(
             "event",
-            "Walk from an event or an outcome back to the person who wanted it.",
+            "Walk from an event, an outcome or an agent back to the person who wanted it.",
         ),
         "as-of": Entry("as_of", "Show the tree, the grants or a file as they were at a time."),
     },
