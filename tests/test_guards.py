@@ -30,13 +30,7 @@ def test_a_lease_is_changed_by_who_holds_it_alone(small: Company) -> None:
     agent = small.agent("agent", adapter_type="scripted")
     claim(small, agent)
     now, epoch = small.clock.now(), held(small, agent).epoch
-    again = {
-        "agent": agent.id,
-        "now": now,
-        "until": now + 1,
-        "new_worker": "another",
-        "probed": None,
-    }
+    again = {"agent": agent.id, "now": now, "until": now + 1, "new_worker": "another"}
     small.sql("UPDATE agent_leases SET wake_seq = done_seq + 1 WHERE agent_id = ?", agent.id)
     assert changes(small, leases.CLAIM, **again) == 0
     for other in (epoch - 1, epoch + 1):
