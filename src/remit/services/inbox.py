@@ -244,7 +244,7 @@ def bury(ctx: Context, agent: AgentId) -> dict[str, Any]:
     update_inbox_outcome(ctx, agent)
     planned = ctx.tx.all(statements.ACTIVE_SCHEDULES_OF, agent=agent)
     ctx.tx.run(statements.CANCEL_SCHEDULES_OF, agent=agent)
-    for letter in ctx.tx.all(statements.LETTERS_OF_QUESTIONS_OF, agent=agent):
+    for letter in ctx.tx.all(statements.LETTERS_OF_QUESTIONS_OF, company=ctx.company, agent=agent):
         settle(ctx, letter, "who asked is gone")
     ctx.tx.run(
         statements.CANCEL_QUESTIONS_OF,

@@ -426,7 +426,11 @@ LETTERS_OF_QUESTIONS_OF = Statement(
     select(*_message)
     .where(
         messages.c.question_id.in_(
-            select(questions.c.id).where(questions.c.agent_id == bind("agent"), _open)
+            select(questions.c.id).where(
+                questions.c.company_id == bind("company"),
+                questions.c.agent_id == bind("agent"),
+                _open,
+            )
         )
     )
     .order_by(messages.c.id),
