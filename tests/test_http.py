@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import logging
 import os
 import random
 import re
@@ -854,6 +855,7 @@ def test_a_session_is_for_browsers_and_a_token_for_calls(running: Running) -> No
 def test_refused_tokens_are_counted_and_said_once_in_a_while(
     running: Running, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    caplog.set_level(logging.INFO, "remit")
     refusals = running.instance._guard.refusals
     monkeypatch.setattr(refusals, "_at", -1000.0)
     monkeypatch.setattr(refusals, "_told", refusals.count)

@@ -36,5 +36,6 @@ class Refusals:
         before = self.count - self._told - 1
         more = f", and {before} times before that since it was last said" if before else ""
         path = scope["path"][:_LONGEST_PATH]
-        log.warning("a token was refused that %s brought to %s%s", who, path, more)
+        # Most are of runs that ended just now; that somebody tries them out shows in the number.
+        log.info("a token was refused that %s brought to %s%s", who, path, more)
         self._at, self._told = now, self.count
