@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import jsonschema_rs
 
 _JSON = "application/json"
+#: An address or a head that is too long is refused by the server itself.
+_BEFORE_ANY_OPERATION = (414, 431)
 #: The description is the same for every instance of a process, so it is asked for once.
 _found: list[Described] = []
 
@@ -41,6 +43,8 @@ class Described:
             None,
         )
         if found is None:
+            return
+        if status in _BEFORE_ANY_OPERATION:
             return
         answer = found.responses.get(str(status)) or found.responses.get(f"{status // 100}XX")
         assert answer is not None, f"{method} {path} does not say that it answers {status}"

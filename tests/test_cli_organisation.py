@@ -210,9 +210,9 @@ def test_the_example_of_a_company_is_applied_as_it_is(only: Home) -> None:
     file = str(Path(__file__).parent.parent / "examples" / "company.toml")
     tried = only("apply", file, "--dry-run").out
     assert "+ agent author" in tried
-    assert tried.endswith("4 to create, 1 to change, 0 unchanged.\n")
+    assert tried.endswith("4 to create, 2 to change, 0 unchanged.\n")
     assert [one["name"] for one in only.json("agent", "list")] == ["ceo"]
-    assert only("apply", file).out.endswith("4 created, 1 changed, 0 unchanged.\n")
+    assert only("apply", file).out.endswith("4 created, 2 changed, 0 unchanged.\n")
     assert names(only) == ["└── ceo", "    └── editor", "        └── author"]
     assert only("apply", file).out.endswith("There is nothing to do.\n")
 

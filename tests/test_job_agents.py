@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,14 @@ async def asked(
 
 
 async def _over(at: Stage) -> Answer:
+    return await _found(at, lambda job: job["status"] not in ("queued", "running"))
+
+
+async def _found(at: Stage, is_so: Callable[[Answer], bool]) -> Answer:
     async with asyncio.timeout(60):
         while True:
             (job,) = await at.app.gate(at.board, jobs.listing, company=None)
-            if job["status"] not in ("queued", "running"):
+            if is_so(job):
                 return job
             await asyncio.sleep(0.05)
 
@@ -128,14 +133,22 @@ def test_its_commands_find_the_attachments_and_no_token(kind: str, tmp_path: Pat
     asyncio.run(story())
 
 
-def test_what_the_model_refuses_is_the_reason(tmp_path: Path) -> None:
+@pytest.mark.requirement("FX-10")
+def test_a_job_waits_for_the_account_that_its_model_refuses(tmp_path: Path) -> None:
     async def story() -> None:
         command("claude")
         with FakeAnthropic([], fault=401) as fake:
             async with stage(tmp_path, working=False) as at:
-                job = await asked(at, "claude", config("claude", fake))
-                assert job["status"] == "failed"
-                assert job["answer"] == f"Background job failed: {job['error']}"
-                assert "401" in job["error"]
+                made = await at.hire("helper", "claude", config("claude", fake))
+                key = await at.app.gate(at.board, agents.create_key, agent=made["id"])
+                await at.app.library.send(Caller(key["token"]), body=TEXT, to="agent:background")
+                carrier = Jobs(at.app)
+                carrier.start()
+                try:
+                    job = await _found(at, lambda job: job["waits_for"] is not None)
+                finally:
+                    await carrier.stop()
+                assert (job["status"], job["attempts"]) == ("queued", 0)
+                assert "refuses the key (401)" in job["waits_for"]
 
     asyncio.run(story())

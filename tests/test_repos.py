@@ -832,7 +832,7 @@ def test_an_agent_lists_and_clones_through_its_tool(remote: Remote, tmp_path: Pa
         wish = {"to": member.id, "resource": "repo:site", "level": "use"}
         with site.at_work(member) as (run, agent):
             assert agent.call("repo_clone") == {"repos": []}
-            with pytest.raises(ToolRefused, match=r"no_capability: .*use on repo:site"):
+            with pytest.raises(ToolRefused, match=r"no_capability: .*repo:site and level use"):
                 agent.call("repo_clone", name="site")
             site.call(site.board, grants.give, **here, **wish)
             (listed,) = agent.call("repo_clone")["repos"]

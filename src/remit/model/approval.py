@@ -8,6 +8,7 @@ not match its hash any more is applied by nobody.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -155,6 +156,6 @@ def digest_of(payload: Mapping[str, Any]) -> str:
 def is_as_asked(asked: Approval | Revision) -> bool:
     """Whether it still says what was hashed when it was submitted."""
     try:
-        return digest_of(json.loads(asked.payload)) == asked.digest
+        return hmac.compare_digest(digest_of(json.loads(asked.payload)), asked.digest)
     except (ValueError, TypeError):
         return False

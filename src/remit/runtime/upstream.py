@@ -142,18 +142,28 @@ class Program:
         """Let it end, then end it, with everything that it started."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        if not await self._gone(GRACE_SECONDS):
-            below = await threads.ENDINGS.run(descendants, self.pid)
-            for pid in (self.pid, *below):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-        # Its session may outlive it; afterwards the number may be that of another.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        below: list[int] = []
+        try:
+            if not await self._gone(GRACE_SECONDS):
+                below = await threads.ENDINGS.run(descendants, self.pid)
+        except asyncio.CancelledError:
+            below = descendants(self.pid)
+            raise
+        finally:
+            self._kill(below)  # also when nobody waits any longer
         await self._gone(GRACE_SECONDS)
         self._listener.cancel()
         self._process._transport.close()  # type: ignore[attr-defined]  # what got away may hold it
         await threads.FILES.run(shutil.rmtree, self._folder, True)
+
+    def _kill(self, below: Sequence[int]) -> None:
+        alive = [] if self._process.returncode is not None else [self.pid]
+        for pid in (*alive, *below):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        # Its session may outlive it; afterwards the number may be that of another.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
         """Keep the end of what it complains about, and never let it wait for us."""

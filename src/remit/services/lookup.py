@@ -478,6 +478,8 @@ def _entered(ctx: Context, statement: Statement[S], what: str, **key: str) -> S:
     found = ctx.tx.one(statement, **key)
     try:
         if found is not None:
+            if (named := _named_company(ctx)) is not None:
+                ctx.enter(_company_id(ctx, named))
             ctx.enter(found.company_id)
             if ctx.kind is Kind.COMMAND and not ctx.tx.one_by_one:
                 # Entering may have waited for another command that changed it.

@@ -51,6 +51,7 @@ from remit.entrypoints.http.lazy import Endpoint, LazyEndpoint
 from remit.entrypoints.http.stream import Announcer
 from remit.entrypoints.web import routes as web
 from remit.errors import RemitError
+from remit.services.identity import Caller
 from remit.settings import DEFAULT_HOST
 
 MCP_PATHS = ("/mcp", "/mcp/")
@@ -93,11 +94,15 @@ class Instance:
         self._load_mcp = load_mcp
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
-        self._guard = Guard(Door(self._dispatch, app), hosts, app.library.largest, app.gate.check)
+        self._app = app
+        self._guard = Guard(Door(self._dispatch, app), hosts, app.library.largest, self._check)
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
+
+    async def _check(self, who: Caller) -> None:
+        await self._app.gate.check(who)
 
     def end_streams(self) -> None:
         """A stream would keep a stopping server waiting for as long as it may wait."""

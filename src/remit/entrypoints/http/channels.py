@@ -47,6 +47,7 @@ def router(app: App) -> APIRouter:
     @routes.post(
         "/channels/{kind}",
         status_code=201,
+        responses={200: {"description": "It came before."}},
         openapi_extra={
             "requestBody": {"required": True, "content": {document.JSON: {"schema": _BODY}}}
         },

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 
 from remit.entrypoints import bodies
-from remit.errors import BadInput
+from remit.errors import BadInput, TooLarge
 
 LARGEST_FORM: Final = 1024 * 1024
 MOST_FIELDS: Final = 200
@@ -54,7 +54,12 @@ async def read_form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise BadInput("This is not a form.", "Send it from the page.")
-    body = await bodies.whole(request.scope, request.receive, LARGEST_FORM)
+    try:
+        body = await bodies.whole(request.scope, request.receive, LARGEST_FORM)
+    except TooLarge:
+        raise TooLarge(
+            f"The form is larger than {LARGEST_FORM >> 10} KiB.", "Shorten the text."
+        ) from None
     return Form(await bodies.apart(len(body), _fields, body))
 
 
