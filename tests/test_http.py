@@ -1546,8 +1546,10 @@ def test_a_name_is_looked_up_in_the_company_that_is_named(world: World) -> None:
     foreign = f"/api/agents/worker?companyId={world.company}"
     assert world.stranger("GET", foreign).status == 404
     assert world.strange_agent("GET", foreign).status == 404
-    by_id = f"/api/agents/{world.worker}?companyId={world.other}"
-    assert world.board.must("GET", by_id)["companyId"] == world.company
+    # And it is meant: who is somewhere else is not found there, not even by id.
+    by_id = f"/api/agents/{world.worker}?companyId="
+    assert world.board.must("GET", by_id + world.company)["companyId"] == world.company
+    assert world.board("GET", by_id + world.other).status == 404
 
 
 def test_a_key_may_be_called_by_a_name(world: World) -> None:

@@ -70,7 +70,7 @@ def kill_at_random(
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-06")
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 16), *(pytest.param(seed, 30, marks=MORE) for seed in (1, 2, 3, 4))]
+    ("seed", "count"), [(1, 10), *(pytest.param(seed, 30, marks=MORE) for seed in (1, 2, 3, 4))]
 )
 def test_an_instance_and_its_agents_are_killed_at_random_moments(
     stage: Stage, tmp_path: Path, seed: int, count: int
@@ -89,7 +89,7 @@ def test_an_instance_and_its_agents_are_killed_at_random_moments(
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-06", "HB-30")
 @pytest.mark.parametrize(
-    ("seed", "count"), [(5, 18), *(pytest.param(seed, 40, marks=MORE) for seed in (5, 6))]
+    ("seed", "count"), [(5, 12), *(pytest.param(seed, 40, marks=MORE) for seed in (5, 6))]
 )
 def test_workers_and_agents_on_one_database_are_killed_at_random_moments(
     stage: Stage, postgres_cluster: Cluster, tmp_path: Path, seed: int, count: int

@@ -145,7 +145,7 @@ def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was_or_finished(
     steps = steps_of(stage, replace(attempt, url=beside))
     assert steps is not None
     killed = 0
-    for step in spread(steps, 12 if sqlite else 8):
+    for step in spread(steps, 9 if sqlite else 7):
         killed += steps_of(stage, replace(attempt, dies_at=step)) is None
         found = run_sql(empty_database_url, "SELECT version_num FROM alembic_version")
         assert rows(empty_database_url, columns) == before, step
