@@ -483,7 +483,7 @@ class Histories(RuleBasedStateMachine):
 
 @pytest.mark.timeout(300)  # a failure takes a while to be made small
 @pytest.mark.requirement("BX-01", "AG-14", "AG-45", "AG-46", "AG-47")
-@histories(20, 100)
+@histories(12, 100)
 def test_every_history_keeps_each_grant_within_its_source(examples: int) -> None:
     run_state_machine_as_test(
         Histories,

@@ -215,7 +215,7 @@ def test_a_restore_that_is_killed_at_any_step_leaves_no_instance_and_can_be_begu
     assert steps is not None
     expected = rows(url)
     died = 0
-    for step in spread(steps, 15 if kind == "sqlite" else 6):
+    for step in spread(steps, 10 if kind == "sqlite" else 6):
         url, home = fresh(kind)
         attempt = Attempt("restore", url, str(home), str(source), said, step)
         died += steps_of(stage, attempt) is None

@@ -36,7 +36,7 @@ from tests.working import alive, eventually
 EFFORT = int(os.environ.get("REMIT_HISTORIES", "1"))
 SEED = int(os.environ.get("REMIT_HISTORY_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
 #: So many operations, in as long as they take on a machine that has other things to do.
-OPERATIONS = 1_500
+OPERATIONS = 1_000
 SECONDS = 40.0
 PROCESSES = 5
 
