@@ -27,6 +27,7 @@ from remit.entrypoints.mcp import endpoint
 from remit.errors import BadInput, Unavailable
 from tests.attack_stage import Stage, staged
 from tests.test_attacks_ids import operations
+from tests.working import eventually
 
 SECONDS = 20
 #: Of a token that nobody has.
@@ -277,7 +278,7 @@ def test_who_finds_no_room_is_told_to_come_again(
     assert stage.ours.board("POST", path, {"description": "x", "content": "x"}).status == 201
     monkeypatch.undo()
     assert stage.ours.board("POST", path, large).status == 201
-    assert ROOM.taken == 0
+    eventually(lambda: ROOM.taken == 0)
 
 
 def test_a_body_that_does_not_arrive_is_not_waited_for_while_it_takes_up_room(
@@ -289,7 +290,7 @@ def test_a_body_that_does_not_arrive_is_not_waited_for_while_it_takes_up_room(
     answer = exchange(stage, head, b"{", token=stage.ours.board.token)
     assert (status(answer), b"too_slow" in answer) == (408, True)
     assert stage.operator("GET", "/health").status == 200  # by then the other one is over
-    assert ROOM.taken == 0
+    eventually(lambda: ROOM.taken == 0)
 
 
 # ── what others wait ────────────────────────────────────────────────────────────────────────────
@@ -372,7 +373,7 @@ def test_no_request_holds_the_event_loop(stage: Stage, monkeypatch: pytest.Monke
     assert {200, 201, 422} <= set(seen)
     assert not {status for status in seen if status >= 500}
     assert holds.longest < MOST_HELD
-    assert ROOM.taken == 0
+    eventually(lambda: ROOM.taken == 0)  # given back once an answer is out
 
 
 @pytest.mark.requirement("FX-23")

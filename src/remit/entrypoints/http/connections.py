@@ -27,7 +27,7 @@ HEAD_SECONDS: Final = 20.0
 SILENT_SECONDS: Final = 60.0
 #: After an answer that did not wait for the body: whoever is still sending gets to read it.
 LINGER_SECONDS: Final = 2.0
-LINGER_BYTES: Final = 4 * 1024 * 1024
+LINGER_BYTES: Final = 8 * 1024 * 1024
 
 
 def _refusal(status: HTTPStatus, code: str, error: str, next_step: str) -> bytes:
