@@ -42,15 +42,23 @@ def newest(session: Session) -> int:
 
 
 def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, Any]]:
-    """Every event after `last`; each once, whatever happens to the connection.
+    """Every event after `last`.
 
     The connection is one of its own, so that names can be asked for meanwhile.
     """
-    import http.client
+    return resumed(stream, session.under_company("events"), "seq", last)
+
+
+def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator[dict[str, Any]]:
+    """What a stream says, each once, whatever happens to the connection; until it says its end.
+
+    `number` is the field by which it is asked to go on after `last`.
+    """
+    # Imported here, because every command about agents imports this module.
+    from http.client import HTTPException
 
     from remit.entrypoints.cli.client import Unreachable, server_sent
 
-    target = session.under_company("events")
     contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
     while True:
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
@@ -59,10 +67,12 @@ def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, An
             contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
             for message in server_sent(response):
                 if message.kind == "end":
-                    raise Refused(message.data["error"], code=message.data.get("code"))
-                last = message.data["seq"]
+                    if "error" in message.data:
+                        raise Refused(message.data["error"], code=message.data.get("code"))
+                    return
+                last = message.data[number]
                 yield message.data
-        except (Unreachable, OSError, http.client.HTTPException):
+        except (Unreachable, OSError, HTTPException):
             if time.monotonic() - contact > GIVE_UP_SECONDS:
                 raise
         stream.close()

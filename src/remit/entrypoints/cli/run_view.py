@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
 from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli import following, output
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.options import Session, pick
-from remit.errors import NotFound, Refused
+from remit.errors import NotFound
 from remit.ids import is_id, looks_like_id, short
 from remit.model import transcript
-
-#: The instance says at least every fifteen seconds that it is still there.
-SILENCE_SECONDS = 45.0
-GIVE_UP_SECONDS = 60.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
 
 
 def run_id(session: Session, text: str) -> str:
@@ -133,37 +127,11 @@ def cost(run: dict[str, Any]) -> str:
 
 
 def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Every part of a log, each once, whatever happens to the connection; until the run ends."""
-    # Imported here, because every command about agents imports this module.
-    from http.client import HTTPException
+    """Every part of a log, until the run ends."""
+    from remit.entrypoints.cli.client import with_query
 
-    from remit.entrypoints.cli.client import Unreachable, server_sent, with_query
-
-    last = 0
     target = with_query(path("runs", run, "log"), {"follow": "1", **form})
-    stream = session.connect(session.token)
-    contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
-    while True:
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
-        try:
-            response = stream.open(target, headers, silence=SILENCE_SECONDS)
-            contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
-            for message in server_sent(response):
-                if message.kind == "end":
-                    if "error" in message.data:
-                        raise Refused(message.data["error"], code=message.data.get("code"))
-                    return
-                last = message.data["number"]
-                yield message.data
-        except (Unreachable, OSError, HTTPException):
-            if time.monotonic() - contact > GIVE_UP_SECONDS:
-                raise
-        stream.close()
-        if not noted:
-            output.note("The connection broke; trying again.")
-            noted = True
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+    return following.resumed(session.connect(session.token), target, "number")
 
 
 def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bool = False) -> None:
