@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Twice the cores: a test often waits for a process. Each file stays with one worker.
 WORKERS ?= 4
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Each of the thousand programs that the tests start would compile all of its source.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -46,14 +46,17 @@ demo: $(VENV)/.runtime ## install and show a company at work
 test: setup ## run the tests
 	$(PYTEST)
 
+# These wait for nothing, and each worker imports everything.
+test-fast: WORKERS := 2
 test-fast: $(VENV)/.dev ## run the quick ones: SQLite, no browser, no programs
 	$(PYTEST) --fast
 
-check: setup ## format, lint, types, tests: what has to pass before a commit
+check: setup ## commit subjects, format, lint, types, tests: what has to pass before a commit
+	@scripts/commit-subjects
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(PYTEST)
+	@# The types are checked beside the tests, which leave a core idle now and then.
+	$(BIN)/mypy & types=$$!; $(PYTEST); tests=$$?; wait $$types && exit $$tests
 
 bench: $(VENV)/.dev ## measure
 	$(BIN)/python -m benchmarks
@@ -73,7 +76,7 @@ screenshots: setup ## take pictures of every page of the dashboard
 lock: $(VENV)/.dev ## pin the dependencies again (UPGRADE=1 takes newer versions)
 	$(COMPILE) --output-file requirements.lock
 	$(COMPILE) --extra llm --constraint requirements.lock --output-file requirements-llm.lock
-	$(COMPILE) --extra llm --group dev --constraint requirements-llm.lock --output-file requirements-dev.lock
+	$(COMPILE) --extra llm --extra email --extra slack --extra telegram --group dev --constraint requirements-llm.lock --output-file requirements-dev.lock
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis build dist

@@ -19,6 +19,7 @@ MEASUREMENTS = {
     "tools": "Knowledge base through MCP against a tool that does nothing",
     "content": "File contents over HTTP",
     "door": "What others wait while strangers and agents send all that they may",
+    "held": "What others wait while one looks at the most of a large company",
     "scale": "100,000 files and grants against 1,000",
     "organisation": "Outcomes and the tree of agents",
     "governance": "Hiring, approving and looking at agents over HTTP",
@@ -27,6 +28,7 @@ MEASUREMENTS = {
     "pages": "Pages of the dashboard, of a large company against a small one",
     "repos": "Repositories: a copy for an agent",
     "simulation": "Simulated companies, checked after every step",
+    "walk": "Files that a tool call walks through",
     "requests": "What a model is sent first, by the real programs",
     "startup": "Starting, idling, and what an agent pays before it begins",
 }

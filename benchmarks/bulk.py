@@ -16,12 +16,12 @@ from benchmarks.office import Office
 from remit.clock import DAY
 from remit.ids import CompanyId, EventId
 from remit.model.event import Event, event_hash
-from remit.model.file import FileKind
-from remit.model.grant import Level, Mode, ResourceKind
-from remit.model.principal import ActorKind
+from remit.model.organisation.grant import Level, Mode, ResourceKind
+from remit.model.organisation.principal import ActorKind
 from remit.model.text import name_key, search_words
+from remit.model.work.file import FileKind
 from remit.store import tables
-from remit.store.statement import row
+from remit.store.engine.statement import row
 
 COMMON_WORD, RARE_WORD = "report", "needle"
 _AT_ONCE = 5_000
@@ -140,6 +140,71 @@ def fill_leases(here: Office, agents: Sequence[str], awake: int) -> None:
     with _connected(here) as connection:
         for start in range(0, len(rows), _AT_ONCE):
             connection.execute(insert(tables.agent_leases), rows[start : start + _AT_ONCE])
+
+
+def stop_agents(here: Office, agents: Sequence[str], why: str) -> None:
+    """Agents with leases that a person has to see to, all for the same cause."""
+    with _connected(here) as connection:
+        for agent in agents:
+            known = {"agent": agent, "why": why, "now": here.app.clock.now()}
+            connection.execute(text("UPDATE agents SET status = 'error' WHERE id = :agent"), known)
+            connection.execute(
+                text(
+                    "UPDATE agent_leases SET told = :why, failing_since = :now"
+                    " WHERE agent_id = :agent"
+                ),
+                known,
+            )
+
+
+def fill_runs(here: Office, agents: Sequence[str], count: int, days: int = 14) -> None:
+    """Runs that ended, spread over days, each eighth of them badly; and what they cost."""
+    now = here.app.clock.now()
+    spent: dict[tuple[str, int], int] = {}
+    rows = []
+    for number in range(count):
+        # Now and then more, never evenly.
+        began = now - days * DAY + (number * number * 7_919_000_133) % (days * DAY)
+        agent, cost = agents[number % len(agents)], 1_000 * (number % 37)
+        failed = number % 8 == 0
+        rows.append(
+            {
+                "id": _id_at(began, number),
+                "company_id": here.company,
+                "agent_id": agent,
+                "status": "failed" if failed else "completed",
+                "started_at": began,
+                "ended_at": began + 60_000_000,
+                "why": "mail",
+                "cost_micros": cost,
+                "error": "host unreachable" if failed else None,
+            }
+        )
+        day = began - began % DAY
+        spent[agent, day] = spent.get((agent, day), 0) + cost
+    with _connected(here) as connection:
+        for start in range(0, count, _AT_ONCE):
+            connection.execute(insert(tables.runs), rows[start : start + _AT_ONCE])
+        _insert(
+            connection,
+            tables.spending,
+            [
+                {
+                    "agent_id": agent,
+                    "day": day,
+                    "company_id": here.company,
+                    "money_micros": cost,
+                    "tokens": cost // 10,
+                }
+                for (agent, day), cost in spent.items()
+            ],
+        )
+
+
+def _id_at(at: int, number: int) -> str:
+    """As an id would have been then."""
+    text_ = f"{at // 1000:012x}7{number % 4096:03x}8{number:015x}"
+    return f"{text_[:8]}-{text_[8:12]}-{text_[12:16]}-{text_[16:20]}-{text_[20:32]}"
 
 
 def fill_outcomes(here: Office, parent: str, count: int, wide: int = 10) -> list[str]:

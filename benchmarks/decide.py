@@ -11,9 +11,9 @@ from benchmarks.harness import Plan, Row
 from remit.authority import Action, Facts, decide
 from remit.clock import SystemClock
 from remit.ids import AgentId, CompanyId, GrantId, Ids
-from remit.model.agent import AgentStatus
-from remit.model.grant import Grant, Level, Mode, Resource, ResourceKind
-from remit.model.principal import ActorKind, Principal
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.grant import Grant, Level, Mode, Resource, ResourceKind
+from remit.model.organisation.principal import ActorKind, Principal
 
 LEAST_PER_SECOND = 100_000
 _ROUNDS = 5

@@ -1,4 +1,5 @@
-"""How long everybody else waits while strangers and agents send the largest bodies they may.
+"""How long everybody else waits while strangers and agents send the largest bodies they may, and
+while agents sit in tools that never answer.
 
 What counts is what the instance itself computes between two turns of its event loop, so that the
 figure means the same on a busy machine. What /health takes is beside it.
@@ -24,6 +25,8 @@ from remit.entrypoints.mcp import endpoint
 SENDERS = 8
 MOST_WAIT = 0.1
 MOST_GROWTH = 400 << 20
+#: Connections that nobody answers on; closed ones would let go of who waits.
+_held: list[socket.socket] = []
 
 
 def bodies(size: int, values: int) -> list[bytes]:
@@ -40,7 +43,7 @@ def bodies(size: int, values: int) -> list[bytes]:
 
 def measure(plan: Plan) -> Iterator[Row]:
     home, seconds = plan.home("door"), plan.seconds(10)
-    with started(home) as instance:
+    with started(home, slots=SENDERS) as instance, _stuck() as never:
         keys = [instance.agent(f"sender-{number}") for number in range(SENDERS)]
         wrong = "rmt_agent_" + "x" * 43
         calls = [[*_tools(EARLIER, key), *_tools(LATER, key)] for key in (wrong, *keys)]
@@ -54,6 +57,33 @@ def measure(plan: Plan) -> Iterator[Row]:
             (f"{SENDERS} agents over MCP", calls[1:]),
         ):
             yield _row(name, instance, scripts, seconds, home)
+        _get_stuck(instance, never)
+        name = f"{SENDERS} strangers over HTTP and {SENDERS} agents in stuck tools"
+        yield _row(name, instance, [_api(instance, wrong)] * SENDERS, seconds, home)
+
+
+@contextlib.contextmanager
+def _stuck() -> Iterator[socket.socket]:
+    """A server at which connections wait, and nothing is ever said."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        listening.settimeout(60)
+        yield listening
+
+
+def _get_stuck(instance: Instance, never: socket.socket) -> None:
+    """Have agents call a tool of a server that never answers, all at once."""
+    company = f"/api/companies/{instance.company}"
+    url = f"http://127.0.0.1:{never.getsockname()[1]}"
+    instance.ask("POST", f"{company}/mcp-servers", {"name": "never", "url": url})
+    script = {"script": [{"tool": "never__anything"}]}
+    for number in range(SENDERS):
+        wanted = {"name": f"stuck-{number}", "adapterType": "scripted", "adapterConfig": script}
+        agent = instance.ask("POST", f"{company}/agents", wanted)["id"]
+        right = {"to": agent, "resource": "mcp_server:never", "level": "use"}
+        instance.ask("POST", f"{company}/grants", right)
+        letter = {"to": f"agent:stuck-{number}", "body": "Call it."}
+        instance.ask("POST", f"{company}/messages", letter)
+    _held.extend(never.accept()[0] for _ in range(SENDERS))
 
 
 def _api(instance: Instance, token: str) -> list[bytes]:

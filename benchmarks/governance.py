@@ -11,7 +11,7 @@ from benchmarks.bulk import fill_agents
 from benchmarks.harness import Plan, Row, shown
 from benchmarks.instance import Instance, started
 from benchmarks.wire import Fixed, Load, Script, http, load
-from remit.services import hiring
+from remit.services.hiring import hiring
 
 CLIENTS = 16
 TIMES_BETTER = 10

@@ -100,7 +100,7 @@ def started(home: Path, *, slots: int = 0) -> Iterator[Instance]:
 
 def main() -> int:
     from remit.entrypoints import serve
-    from remit.entrypoints.mcp import tools
+    from remit.entrypoints.mcp.tools import listing as tools
     from remit.settings import load
 
     # The endpoint imports it when it is built.
@@ -141,16 +141,19 @@ def _noted(told: Path, before: float, took: float) -> float:
 
 
 def _with_noop(build: Build) -> Build:
+    """With a tool that does nothing but find out who calls, which every tool does."""
     from remit.entrypoints.mcp.arguments import Arguments
     from remit.entrypoints.mcp.registry import Tool
-
-    async def noop(_token: str, _arguments: Arguments) -> dict[str, Any]:
-        return {}
-
-    extra = Tool(NOOP, "Do nothing.", Arguments, noop)
+    from remit.services.identity import Caller
 
     def build_with_noop(app: App, *more: Any) -> Callable[[str], Awaitable[Sequence[Tool]]]:
         real = build(app, *more)
+
+        async def noop(token: str, _arguments: Arguments) -> dict[str, Any]:
+            await app.gate.check(Caller(token))
+            return {}
+
+        extra = Tool(NOOP, "Do nothing.", Arguments, noop)
 
         async def tools(token: str) -> Sequence[Tool]:
             return (*await real(token), extra)

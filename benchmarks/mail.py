@@ -18,11 +18,14 @@ from benchmarks.instance import NOOP, Instance, started
 from benchmarks.office import Office
 from benchmarks.wire import EARLIER, Put, Script, Wire, http, load, tool_call
 from remit.clock import SECOND, Clock, to_iso
-from remit.runtime import runs
-from remit.runtime.clockwork import LONGEST_SLEEP
-from remit.services import agents, inbox, needs_you, users, waiting
+from remit.runtime.loop import LONGEST_SLEEP
+from remit.runtime.runs import lifecycle
 from remit.services.identity import Caller
-from remit.store.migrate import sqlite_path
+from remit.services.messaging import inbox, pending_items
+from remit.services.organisation import agents
+from remit.services.people import users
+from remit.services.screens import needs_you
+from remit.store.engine.migrate import sqlite_path
 
 CLIENTS = 16
 EACH = 10
@@ -174,10 +177,10 @@ def _inbox_works(here: Office, receivers: list[str]) -> dict[str, Callable[[], f
 
     def take() -> float:
         app = here.app
-        begun = runs.begin(app.gate, app.ids, app.settings.workspaces, next(taking))
+        begun = lifecycle.begin(app.gate, app.ids, app.settings.workspaces, next(taking))
         run = here.wait(begun)
         taken = timed(lambda: here.call(Caller(run.token), inbox.take))
-        here.wait(runs.finish(app.gate, run))
+        here.wait(lifecycle.finish(app.gate, run))
         return taken
 
     def send() -> float:
@@ -255,7 +258,7 @@ def _waiting_works(here: Office, elsewhere: int) -> dict[str, Callable[[], objec
         assert len(found) == EACH, len(found)
 
     def loose_ends() -> None:
-        found = here.call(key, waiting.loose_ends)["loose_ends"]
+        found = here.call(key, pending_items.loose_ends)["loose_ends"]
         assert len(found) == EACH, len(found)
 
     return {"needs-you": what_needs_a_person, "loose ends": loose_ends}

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from remit.app import App
-from remit.model.limit import Limit
-from remit.services import agents, companies
+from remit.model.execution.limit import Limit
 from remit.services.command import Verb
 from remit.services.identity import Caller
+from remit.services.organisation import agents
+from remit.services.people import companies
 from remit.settings import load
 
 P = ParamSpec("P")

@@ -13,8 +13,9 @@ from benchmarks.harness import Cost, Plan, Row, bounded, cost, interleaved, show
 from benchmarks.instance import started
 from benchmarks.office import Office
 from benchmarks.wire import Script, http, load
-from remit.services import agents, delegation, graph, reorganise
 from remit.services.command import Context, Kind, Verb
+from remit.services.organisation import agents, reorganise
+from remit.services.work import delegation, outcome_walks
 
 #: A peer, not measured here: how long one creation takes it with one client, and how many a
 #: second it manages with sixteen.
@@ -114,9 +115,9 @@ def _graph(plan: Plan, here: Office, size: int) -> Iterator[Row]:
         fill_outcomes(here, here.agent_id, size - SEEN)
     taken = interleaved(
         {
-            "subtree": lambda: here.call(here.agent, graph.subtree, outcome=seen[0]),
-            "one": lambda: here.call(here.agent, graph.subtree, outcome=seen[0], depth=0),
-            "why": lambda: here.call(here.agent, graph.ancestors, outcome=seen[-1]),
+            "subtree": lambda: here.call(here.agent, outcome_walks.subtree, outcome=seen[0]),
+            "one": lambda: here.call(here.agent, outcome_walks.subtree, outcome=seen[0], depth=0),
+            "why": lambda: here.call(here.agent, outcome_walks.ancestors, outcome=seen[-1]),
         },
         plan.some(100),
         seconds=plan.patience,
@@ -144,7 +145,7 @@ def _tree(plan: Plan, here: Office, size: int) -> Iterator[Row]:
 
     def place(ctx: Context, *, agent: str) -> bool:
         ctx.enter(here.company)
-        return ids[beside] in ctx.place(agent)
+        return ids[beside] in ctx.boss_chain(agent)
 
     is_below = Verb("measured.place", Kind.QUERY, place)
     nothing = Verb("measured.nothing", Kind.QUERY, _enter)

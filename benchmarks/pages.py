@@ -9,19 +9,30 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from benchmarks import office
-from benchmarks.bulk import fill, fill_events, fill_mail_of_user, fill_outcomes, fill_tree
+from benchmarks.bulk import (
+    fill,
+    fill_events,
+    fill_leases,
+    fill_mail_of_user,
+    fill_outcomes,
+    fill_runs,
+    fill_tree,
+    stop_agents,
+)
 from benchmarks.harness import KIB_4, Plan, Row, interleaved, shown
 from benchmarks.instance import Instance, started
 from benchmarks.office import Office
 from benchmarks.wire import Wire
-from remit.services import users
+from remit.services.people import users
 
-MOST_SECONDS, MOST_BYTES = 0.200, 150_000
+MOST_SECONDS, MOST_BYTES = 0.300, 150_000
+#: The first page is looked at most, and fetched again whenever something happens.
+FIRST_SECONDS, FIRST_BYTES = 0.100, 60_000
 #: Agents, outcomes, files, events, letters to the board: of a company that grew, and of a new one.
 LARGE, SMALL = (1_000, 10_000, 1_000, 100_000, 200), (10, 20, 10, 100, 5)
 HURRIED = (200, 2_000, 200, 5_000, 50)
 PAGES = (
-    ("/", "what needs you"),
+    ("/", "first page"),
     ("/outcomes", "outcomes"),
     ("/outcomes?query=Part+1", "outcomes by a word of the title"),
     ("/outcomes?actionable=1", "outcomes that can be worked on"),
@@ -32,17 +43,21 @@ PAGES = (
     ("/files", "files"),
     ("/approvals", "approvals"),
     ("/org", "organisation"),
+    ("/org?view=chart", "the organisation as a chart"),
     ("/agents/{root}", "one agent"),
     ("/inbox", "mail"),
     ("/runs", "runs"),
-    ("/companies/{company}", "company"),
+    ("/runs?view=timeline", "runs over time"),
+    ("/search?q=part", "search"),
+    ("/search?q=measured&inside=1", "search in contents"),
+    ("/design", "design"),
 )
 
 
 def measure(plan: Plan) -> Iterator[Row]:
     with contextlib.ExitStack() as stack:
-        large = _Reader(stack, plan.home("pages-large"), HURRIED if plan.quick else LARGE)
-        small = _Reader(stack, plan.home("pages-small"), SMALL)
+        large = Reader(stack, plan.home("pages-large"), HURRIED if plan.quick else LARGE)
+        small = Reader(stack, plan.home("pages-small"), SMALL)
         for path, name in PAGES:
             if not large.has(path):
                 continue  # a page that this edition does not have
@@ -55,54 +70,57 @@ def measure(plan: Plan) -> Iterator[Row]:
 
 
 def _row(name: str, size: int, taken: float, in_small: float) -> Row:
+    first = name == PAGES[0][1]
+    most_seconds = FIRST_SECONDS if first else MOST_SECONDS
+    most_bytes = FIRST_BYTES if first else MOST_BYTES
     return Row(
         name,
         f"{shown(taken)}, {size / 1000:.0f} kB",
         f"a small company: {shown(in_small)}",
         taken / in_small,
-        f"< {MOST_SECONDS * 1000:.0f} ms, {MOST_BYTES // 1000} kB",
-        taken < MOST_SECONDS and size < MOST_BYTES,
+        f"< {most_seconds * 1000:.0f} ms, {most_bytes // 1000} kB",
+        taken < most_seconds and size < most_bytes,
     )
 
 
-class _Reader:
+class Reader:
     """A person at a browser, as far as the instance notices."""
 
     def __init__(
         self, stack: contextlib.ExitStack, home: Path, sizes: tuple[int, int, int, int, int]
     ) -> None:
         with office.opened(home) as here:
-            self._root = here.agent_id
-            _fill(here, *sizes)
-        self._instance = stack.enter_context(started(home))
-        self._cookie = _signed_in(self._instance)
+            self.root = here.agent_id
+            fill_company(here, *sizes)
+        self.instance = stack.enter_context(started(home))
+        self.cookie = _signed_in(self.instance)
         self._stack = stack
         self.sizes: dict[str, int] = {}
 
-    def _address(self, path: str) -> str:
-        return path.format(root=self._root, company=self._instance.company)
+    def address(self, path: str) -> str:
+        return path.format(root=self.root, company=self.instance.company)
 
     def has(self, path: str) -> bool:
-        place = urlsplit(self._instance.url)
+        place = urlsplit(self.instance.url)
         connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
         try:
-            connection.request("GET", self._address(path), headers={"Cookie": self._cookie})
+            connection.request("GET", self.address(path), headers={"Cookie": self.cookie})
             return connection.getresponse().status == 200
         finally:
             connection.close()
 
     def get(self, path: str) -> Callable[[], object]:
         def request() -> bytes:
-            host = urlsplit(self._instance.url).netloc
+            host = urlsplit(self.instance.url).netloc
             return (
-                f"GET {self._address(path)} HTTP/1.1\r\nHost: {host}\r\n"
-                f"Cookie: {self._cookie}\r\n\r\n"
+                f"GET {self.address(path)} HTTP/1.1\r\nHost: {host}\r\n"
+                f"Cookie: {self.cookie}\r\n\r\n"
             ).encode()
 
         def take(size: int) -> None:
             self.sizes[path] = size
 
-        wire = Wire(self._instance.url, _Get(request, take))
+        wire = Wire(self.instance.url, _Get(request, take))
         self._stack.callback(wire.close)
         return wire.exchange
 
@@ -116,9 +134,15 @@ class _Get:
         self._take(len(body))
 
 
-def _fill(here: Office, agents: int, outcomes: int, files: int, events: int, letters: int) -> None:
+def fill_company(
+    here: Office, agents: int, outcomes: int, files: int, events: int, letters: int
+) -> None:
     # Ten reports each, as deep as that takes.
-    fill_tree(here, [None if n < 10 else n // 10 - 1 for n in range(agents)])
+    below = fill_tree(here, [None if n < 10 else n // 10 - 1 for n in range(agents)])
+    fill_leases(here, below, 0)
+    fill_runs(here, below, 10 * agents)
+    # As after a night with a broken program: most stand still, and a few work.
+    stop_agents(here, below[: agents * 7 // 8], "3 runs in a row changed nothing.")
     fill_outcomes(here, here.agent_id, outcomes)
     fill(here, files)
     person = here.call(here.board, users.me)["id"]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from benchmarks import office
 from benchmarks.harness import Plan, Row, compared, cost
-from remit.runtime import runs
-from remit.services import grants, repos
+from remit.runtime.runs import lifecycle
+from remit.services.connections import repos
 from remit.services.identity import Caller
+from remit.services.rights import grants
 
 FILES, FOLDERS = 20_000, 200
 LINES = 40
@@ -43,7 +44,7 @@ def measure(plan: Plan) -> Iterator[Row]:
             level="use",
         )
         app = here.app
-        live = here.wait(runs.begin(app.gate, app.ids, app.settings.workspaces, here.agent_id))
+        live = here.wait(lifecycle.begin(app.gate, app.ids, app.settings.workspaces, here.agent_id))
         agent = Caller(live.token)
         here.wait(app.repos.sync(here.board, **named))
         works: dict[str, Callable[[Path], object]] = {
@@ -52,7 +53,7 @@ def measure(plan: Plan) -> Iterator[Row]:
             "git": lambda to: _git(to.parent, "clone", "--quiet", f"file://{source}", str(to)),
         }
         taken = _timed(works, live.workspace, 8 if plan.quick else 10)
-        here.wait(runs.finish(app.gate, live))
+        here.wait(lifecycle.finish(app.gate, live))
     about = f"{files:,} files, {size} MB"
     yield compared(
         f"a clone for an agent, {about}", taken["ours"], "cp -r", taken["cp"], most=MOST_AGAINST_CP

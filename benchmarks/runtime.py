@@ -15,10 +15,11 @@ from benchmarks import office
 from benchmarks.bulk import fill_leases, fill_tree, make_programs
 from benchmarks.harness import Plan, Row, cost, interleaved, shown
 from benchmarks.office import Office
-from remit.runtime.worker import Worker
-from remit.services import agents, claiming, runs
+from remit.runtime.runs.worker import Worker
+from remit.services.execution import run_queue, runs
 from remit.services.identity import as_system
-from remit.store.migrate import sqlite_path
+from remit.services.organisation import agents
+from remit.store.engine.migrate import sqlite_path
 
 SLOTS = 4
 AT_ONCE = 1_000
@@ -179,7 +180,7 @@ def _who_is_ready(plan: Plan) -> Row:
 
 def _looking(here: Office) -> Callable[[], object]:
     def look() -> None:
-        found = here.call(as_system(), claiming.ready)
+        found = here.call(as_system(), run_queue.ready)
         assert len(found) == READY, len(found)
 
     return look

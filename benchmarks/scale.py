@@ -9,8 +9,10 @@ from benchmarks import office
 from benchmarks.bulk import COMMON_WORD, RARE_WORD, fill
 from benchmarks.harness import KIB_4, Plan, Row, compared, interleaved
 from benchmarks.office import Office
-from remit.services import agents, files, grants
 from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.rights import grants
 
 FEW, MANY = 1_000, 100_000
 MOST = 1.5

@@ -10,7 +10,8 @@ from pathlib import Path
 from benchmarks import office
 from benchmarks.harness import KIB_4, Cost, Plan, Row, compared, interleaved
 from benchmarks.office import Office
-from remit.services import files, users
+from remit.services.knowledge import files
+from remit.services.people import users
 
 
 def measure(plan: Plan) -> Iterator[Row]:

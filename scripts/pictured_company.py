@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from http.client import HTTPConnection
 from pathlib import Path
@@ -56,6 +57,32 @@ INTERVIEWS = """# Forty readers
 """
 
 
+def earlier_runs(home: Path) -> None:
+    """Two weeks that went before, so that charts have something to show."""
+    with _benchmarks().office.opened(home) as here:
+        _benchmarks().bulk.fill_runs(here, [here.agent_id], 240)
+
+
+def thousand_agents(home: Path) -> None:
+    """A company of a thousand, after a night in which most of it stood still."""
+    pages = _benchmarks().pages
+    with _benchmarks().office.opened(home) as here:
+        pages.fill_company(here, 1_000, 1_000, 100, 2_000, 20)
+
+
+def _benchmarks() -> Any:
+    """They are beside this folder, and no part of what is installed."""
+    root = str(Path(__file__).parent.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    import benchmarks
+    import benchmarks.bulk
+    import benchmarks.office
+    import benchmarks.pages
+
+    return benchmarks
+
+
 class Company:
     """Made over HTTP, as any client would."""
 
@@ -89,13 +116,15 @@ class Company:
     def make(self) -> None:
         """Everything that the pictures show."""
         self.id = self.call("GET", "/api/companies")[0]["id"]
-        self.call("PATCH", f"/api/companies/{self.id}", {"name": "Lantern"})
+        limits = {"companyCentsPerDay": 5000}
+        self.call("PATCH", f"/api/companies/{self.id}", {"name": "Lantern", "limits": limits})
         self._hire_everybody()
         self._plan_work()
         self._write()
         self._talk()
         self._work()
         self._struggle()
+        self._be_busy()
 
     def _hire_everybody(self) -> None:
         first = self.call("GET", self.here("agents"))[0]
@@ -232,6 +261,25 @@ class Company:
         self.run = max(runs, key=lambda run: run["agentId"] == self.ids["Lena"])["id"]
         events = self.call("GET", self.here("events?action=file.write"))
         self.event = events[0]["id"]
+
+    def _be_busy(self) -> None:
+        """Two that are at work while the pictures are taken, and one that cannot go on."""
+        talking = "while sleep 1; do echo 'drawing the fourth of nine screens'; done"
+        reading = "while sleep 1; do echo 'interview 31 of 40: wants less light'; done"
+        for name, command in (("Sam", talking), ("Aiko", reading)):
+            config = {"command": "sh", "args": ["-c", command]}
+            asked = {"adapterType": "process", "adapterConfig": config}
+            self.call("PATCH", f"/api/agents/{self.ids[name]}", asked)
+            subject = {"Sam": "The screens of the reader", "Aiko": "What forty readers said"}[name]
+            letter = {"to": f"agent:{name}", "subject": subject, "body": "Go on."}
+            self.call("POST", self.here("messages"), letter)
+        self.call("POST", f"/api/agents/{self.ids['Felix']}/pause")
+        for _ in range(60):
+            live = self.call("GET", self.here("runs?live=true"))
+            if len(live) >= 2:
+                break
+            time.sleep(0.5)
+        time.sleep(2)
 
     def _struggle(self) -> None:
         """A run that did not go smoothly; its program only repeats what a real one printed."""

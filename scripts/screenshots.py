@@ -1,12 +1,15 @@
 """Pictures of every page, wide and on a phone, by day and by night: `make screenshots`.
 
-They are for whoever works on the pages, in build/screenshots; two of them are for the README.
+They are for whoever works on the pages, in build/screenshots; two of them are for the README. Three
+companies are shown: one that works, a new one, and one of a thousand agents, most of which stand
+still.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,60 +18,110 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pictured_company import Company
+from pictured_company import Company, earlier_runs, thousand_agents
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "build" / "screenshots"
 KEPT = ROOT / "docs" / "images"
-LARGEST_KEPT = 150_000
+LARGEST_KEPT = 220_000
 PROGRAMS = ("chromium", "chromium-browser", "chromium-headless-shell")
-SIZES = {"wide": (1280, 860), "phone": (390, 844)}
-#: Each page under the name of its picture. What this edition does not have is left out.
+SIZES = {"wide": (1440, 900), "large": (1920, 1080), "phone": (390, 844)}
+#: The README is read at half that size.
+KEPT_SIZE = (1280, 860)
+SET_UP = (
+    *("adapters", "secrets", "mcp-servers", "repositories", "channels", "folders"),
+    *("schedules", "budgets", "jobs", "keys"),
+)
+TABS = ("work", "mail", "runs", "rights", "configuration")
+#: Each page under the name of its picture.
 PAGES = {
-    "needs-you": "/",
-    "company": "/companies/{company}",
+    "first": "/",
+    "search": "/search?q=read",
+    "design": "/design",
+    "account": "/account",
+    "setup": "/setup",
+    **{f"setup-{one}": f"/setup/{one}" for one in SET_UP},
+    "new-secret": "/setup/secrets/new",
+    "new-schedule": "/setup/schedules/new",
     "settings": "/companies/{company}/settings",
+    "person": "/companies/{company}/people/{user}",
+    "new-company": "/companies/new",
+    "instance": "/instance",
+    "apply": "/apply",
+    "as-of": "/as-of",
     "organisation": "/org",
+    "chart": "/org?view=chart",
+    "move": "/org/change?agent={agent}",
     "agent": "/agents/{agent}",
+    **{f"agent-{one}": f"/agents/{{agent}}?tab={one}" for one in TABS},
+    "terminate": "/agents/{agent}/terminate",
     "hire": "/hire",
     "approvals": "/approvals",
     "approval": "/approvals/{approval}",
     "outcomes": "/outcomes",
+    "outcomes-list": "/outcomes?view=list",
     "graph": "/outcomes?view=graph&status=all",
     "outcome": "/outcomes/{outcome}",
     "files": "/files",
     "file": "/files/{file}",
+    "file-edit": "/files/{file}/edit",
     "changes": "/files/{file}?version=2&against=1",
+    "proposals": "/changes",
     "mail": "/inbox",
+    "letter": "/inbox/{letter}",
     "runs": "/runs",
+    "timeline": "/runs?view=timeline",
     "run": "/runs/{run}",
     "troubled-run": "/runs/{troubled}",
-    "events": "/events",
+    "record": "/events",
+    "record-every": "/events?every=1",
     "authority": "/events/{event}",
+    "missing": "/no/such/page",
 }
 #: For the README: the name of a picture, what is preferred to it if it is there, by day or night.
-README = (("needs-you", (), "light"), ("approval", ("organisation",), "dark"))
+README = (("first", (), "light"), ("approval", ("organisation",), "dark"))
+#: Of the other companies: what differs most.
+OTHERS = (
+    *("/", "/setup", "/org", "/org?view=chart", "/outcomes", "/outcomes?view=graph"),
+    *("/files", "/inbox", "/runs", "/runs?view=timeline", "/events", "/search?q=part"),
+)
 
 
 def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="remit-pictures-") as home,
         tempfile.TemporaryDirectory(prefix="remit-programs-") as programs,
-        _instance(home) as url,
     ):
-        board = (Path(home) / "board.token").read_text().strip()
-        company = Company(url, board, Path(programs))
-        company.make()
-        addresses = _addresses(company)
-        _tail(home, company.troubled)
-        link = company.call("POST", "/api/login-links")["url"]
-        with _browser() as browser:
-            state = _signed_in(browser, link)
+        earlier_runs(Path(home))
+        with _instance(home) as url, _browser() as browser:
+            company = Company(url, _board(home), Path(programs))
+            company.make()
+            addresses = _addresses(company)
+            _tail(home, company.troubled)
+            state = _signed_in(browser, company.call("POST", "/api/login-links")["url"])
             taken = _take(browser, url, addresses, state)
             _keep(browser, url, addresses, state, taken)
+    for name, fill in (("new", None), ("thousand", thousand_agents)):
+        with tempfile.TemporaryDirectory(prefix="remit-pictures-") as home:
+            if fill is not None:
+                fill(Path(home))
+            with _instance(home) as url, _browser() as browser:
+                link = Company(url, _board(home), Path(home)).call("POST", "/api/login-links")[
+                    "url"
+                ]
+                pages = {f"{name}-{_named(one)}": one for one in OTHERS}
+                taken += _take(browser, url, pages, _signed_in(browser, link))
     print(f"{len(taken)} pages in {PICTURES.relative_to(ROOT)}")
     return 0
+
+
+def _named(address: str) -> str:
+    return re.sub(r"\W+", "-", address).strip("-") or "first"
+
+
+def _board(home: str) -> str:
+    return (Path(home) / "board.token").read_text().strip()
 
 
 def _tail(home: str, run: str) -> None:
@@ -91,6 +144,8 @@ def _addresses(company: Company) -> dict[str, str]:
         "run": company.run,
         "troubled": company.troubled,
         "event": company.event,
+        "letter": company.call("GET", company.here("messages"))[0]["id"],
+        "user": company.call("GET", "/api/me")["id"],
     }
     return {name: address.format(**known) for name, address in PAGES.items()}
 
@@ -156,22 +211,14 @@ def _take(
     browser: Browser, url: str, addresses: dict[str, str], state: dict[str, object]
 ) -> list[str]:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    taken: list[str] = []
-    missing: set[str] = set()
     for size in SIZES:
         for scheme in ("light", "dark"):
             page = _page(browser, state, size, scheme)
             for name, address in addresses.items():
-                if name in missing or not _open(page, url + address):
-                    if name not in missing:
-                        print(f"there is no page {address.partition('?')[0]}")
-                    missing.add(name)
-                    continue
+                _open(page, url + address)
                 page.screenshot(path=PICTURES / f"{name}-{size}-{scheme}.png", full_page=True)
-                if name not in taken:
-                    taken.append(name)
             page.context.close()
-    return taken
+    return list(addresses)
 
 
 def _page(browser: Browser, state: dict[str, object], size: str, scheme: str) -> Page:
@@ -184,12 +231,9 @@ def _page(browser: Browser, state: dict[str, object], size: str, scheme: str) ->
     return context.new_page()
 
 
-def _open(page: Page, address: str) -> bool:
-    answer = page.goto(address)
-    if answer is None or answer.status == 404:
-        return False
+def _open(page: Page, address: str) -> None:
+    page.goto(address)
     page.locator("[data-live-state][data-on]").wait_for()
-    return True
 
 
 def _keep(
@@ -204,6 +248,7 @@ def _keep(
     for number, (usual, preferred, scheme) in enumerate(README, 1):
         name = next((one for one in preferred if one in taken), usual)
         page = _page(browser, state, "wide", scheme)
+        page.set_viewport_size({"width": KEPT_SIZE[0], "height": KEPT_SIZE[1]})
         _open(page, url + addresses[name])
         path = KEPT / f"dashboard-{number}.png"
         page.screenshot(path=path)

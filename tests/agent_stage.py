@@ -13,10 +13,13 @@ from remit.app import App
 from remit.clock import Clock, Micros, SystemClock
 from remit.entrypoints import transcripts
 from remit.entrypoints.serve import running
-from remit.model.transcript import Entry
-from remit.runtime.worker import DEFAULT_SLOTS, Worker
-from remit.services import accounts, agents, claiming, configuration, runs, threads
+from remit.model.execution.transcript import Entry
+from remit.runtime.runs.worker import DEFAULT_SLOTS, Worker
+from remit.services.execution import accounts, run_queue, runs
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import threads
+from remit.services.organisation import agents
 from remit.settings import Settings, load
 
 Answer = dict[str, Any]
@@ -99,8 +102,9 @@ class Stage:
 
     async def is_busy(self) -> bool:
         """Whether somebody runs, or is about to."""
-        ready = await self.app.gate(as_system(), claiming.ready)
-        return bool(ready or await self.app.gate(as_system(), claiming.live))
+        ready = await self.app.gate(as_system(), run_queue.ready)
+        live = await self.app.gate(as_system(), run_queue.live)
+        return bool(ready or live)
 
     async def begun(self) -> Answer:
         async with asyncio.timeout(SECONDS):
@@ -116,8 +120,9 @@ class Stage:
 
     async def transcript(self, run: Answer) -> list[Entry]:
         """What a run did, as people read it."""
-        found = transcripts.entries(self.app.gate, self.board, run)
-        return [entry async for _, entry in found]
+        return await self.app.gate.together(
+            self.board, lambda ask: [entry for _, entry in transcripts.entries(ask, run["id"])]
+        )
 
     async def accounts(self) -> list[Answer]:
         return await self.app.gate(self.board, accounts.listing, company=None)

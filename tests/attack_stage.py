@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from remit.ids import Ids
-from remit.services import claiming, runs
+from remit.services.execution import run_queue, runs
 from remit.services.identity import as_system
+from tests import change_stage, chat_stage
 from tests.http_client import Client
 from tests.test_mcp_tools import Site, serving
 
@@ -126,6 +127,15 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
         "POST", f"{here}/mcp-servers", {"name": f"{word}-up", "command": ["true"]}
     )
     repo = operator.must("POST", f"{here}/repos", {"name": f"{word}-site", "url": "/srv/x.git"})
+    check = {"check": f"{word}-check", "command": "true"}
+    operator.must("POST", f"{here}/repos/{word}-site/checks", check)
+    folder = operator.must("POST", f"{here}/mounts", {"path": f"/srv/{word}"})
+    board.must(
+        "POST",
+        f"{here}/grants",
+        {"to": report, "resource": f"repo:{word}-site", "level": "propose"},
+    )
+    change = site.wait(change_stage.proposed(site.app, report, f"{word}-site"))
     binding = board.must(
         "POST",
         f"{here}/bindings",
@@ -140,6 +150,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "company": company,
             "agent": boss,
             "report": report,
+            "mover": mover,
             "hired": hired["agent"]["id"],
             **files,
             "grant": grant,
@@ -154,7 +165,8 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "job": job["id"],
             "run": ended_run(site, report),
             "event": operator.must("GET", f"{here}/events?limit=1")[0]["id"],
-            "change": moved["eventId"],
+            "reorganisation": moved["eventId"],
+            "change": change,
             "key": key["id"],
             "token": token["id"],
             "user": user,
@@ -162,7 +174,9 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "server": str(server.get("id", "")) or f"{word}-up",
             "repo": str(repo.get("id", "")) or f"{word}-site",
             "binding": binding["id"],
+            "folder": folder["id"],
             "sent": sent["id"],
+            "linked": chat_stage.linked(site.app, company, user, binding["id"]),
             "account": closed_account(site, board, here, f"{word}-closed"),
         },
         {
@@ -172,6 +186,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "secret name": f"{word}-secret",
             "server name": f"{word}-up",
             "repo name": f"{word}-site",
+            "check name": f"{word}-check",
             "user name": f"{word}-board",
         },
         board,
@@ -195,7 +210,7 @@ def closed_account(site: Site, board: Client, here: str, name: str) -> str:
         gate, run = site.app.gate, site.app.ids.new()
         place = str(site.app.settings.workspaces / run)
         claimed: Any = {"agent": agent, "run": run, "workspace": place, "worker": "w"}
-        await gate(as_system(), claiming.claim, **claimed)
+        await gate(as_system(), run_queue.claim, **claimed)
         report = {"fault": "rate", "error": "The limit is reached."}
         await gate(as_system(), runs.end, run=run, status="failed", report=report)
 
@@ -205,13 +220,13 @@ def closed_account(site: Site, board: Client, here: str, name: str) -> str:
 
 def ended_run(site: Site, agent: str, printed: str = "a line") -> str:
     """A run that printed something and is over."""
-    from remit.runtime.runs import begin, finish
+    from remit.runtime.runs.lifecycle import begin, finish
 
     async def work() -> str:
         app = site.app
         live = await begin(app.gate, app.ids, app.settings.workspaces, agent)
         piece = {"number": 1, "at": 1, "stream": "stdout", "text": f"{printed}\n"}
-        await app.gate(as_system(), claiming.append_log, run=live.id, pieces=[piece])
+        await app.gate(as_system(), run_queue.append_log, run=live.id, pieces=[piece])
         await finish(app.gate, live)
         return live.id
 

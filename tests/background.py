@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from remit.runtime.jobs import Jobs
-from remit.services import jobs
+from remit.runtime.jobs.executor import Jobs
+from remit.services.execution import jobs
 from tests.company import Answer, Company, Member
 from tests.mailing import look, send
 from tests.working import SECONDS, program

@@ -17,8 +17,9 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine, event
 
-from remit.store import backup, migrate
-from remit.store.blobs import open_blobs
+from remit.store.backups import backup
+from remit.store.blob_store.blobs import open_blobs
+from remit.store.engine import migrate
 from tests.company import settings
 from tests.runtime_stage import Stage, fork_on_order
 from tests.working import alive, eventually
@@ -107,7 +108,3 @@ def main() -> None:
     for name in ("alembic.command", "alembic.runtime.migration", "sqlalchemy.dialects.sqlite"):
         import_module(name)
     fork_on_order(be)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,10 +24,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from remit.entrypoints.http.caller import COOKIE
-from remit.runtime.runs import LiveRun, begin, finish
-from remit.services import claiming
+from remit.entrypoints.http.wire.caller import COOKIE
+from remit.runtime.runs.lifecycle import LiveRun, begin, finish
+from remit.services.execution import run_queue
 from remit.services.identity import as_system
+from tests import pictures
 from tests.http_client import Client, Running, serving
 
 T = TypeVar("T")
@@ -38,7 +39,11 @@ _WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 800}
 #: The shell has no windows, which nobody would see, and takes half the time.
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer")
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"),
+    # Else each tab starts a process.
+    *("--renderer-process-limit=1", "--in-process-gpu"),
+)
 _AXE = Axe()
 #: What the browser says about an answer that a test asked for, such as a refused form.
 _EXPECTED = ("Failed to load resource: the server responded with a status of 4",)
@@ -143,7 +148,7 @@ class Office:
             for index, text in enumerate(texts)
         ]
         gate = self.running.app.gate
-        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+        self.do(gate(as_system(), run_queue.append_log, run=run.id, pieces=pieces))
 
     def user(self, name: str, role: str = "board", scope: str | None = None) -> Client:
         """Another person, who calls with a token."""
@@ -244,12 +249,40 @@ class Visitor:
         self.context.close()
 
 
-def check_accessible(page: Page) -> None:
-    """No violation that axe can find."""
+class Clicks:
+    """How many clicks a task takes from a page on; what is typed does not count.
+
+    `with Clicks(page) as clicks: …`, then `clicks.count`. Links and forms that load another page
+    are counted like all others.
+    """
+
+    _COUNT = """window.counted ??= addEventListener("click", (event) => {
+      if (event.isTrusted) sessionStorage.clicks = Number(sessionStorage.clicks ?? 0) + 1;
+    }, true) ?? true"""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self.count = 0
+
+    def __enter__(self) -> Clicks:
+        self._page.evaluate("sessionStorage.clicks = 0")
+        self._page.evaluate(self._COUNT)
+        self._page.add_init_script(self._COUNT)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.count = int(self._page.evaluate("Number(sessionStorage.clicks ?? 0)"))
+
+
+def check_accessible(page: Page, *rules: str) -> None:
+    """No violation that axe can find, of all its rules or of some."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE.axe_script)
     # All that is in order, and what of it, would be ten times as much.
-    found = page.evaluate("axe.run({resultTypes: ['violations']}).then((all) => all.violations)")
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
+    found = page.evaluate("(how) => axe.run(how).then((all) => all.violations)", options)
     told = [
         f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:5]]}"
         for one in found
@@ -267,3 +300,9 @@ def check_fits(page: Page) -> None:
     )
     assert not too_wide, too_wide
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+
+
+def check_drawn(page: Page) -> None:
+    """No word is broken, nothing is cut off in silence, and no two things to press overlap."""
+    found = pictures.within(page, "drawn")
+    assert not found, "\n".join(found)

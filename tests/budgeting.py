@@ -3,9 +3,11 @@
 from collections import defaultdict
 
 from remit.clock import month_of, next_month
-from remit.model.budget import CENT
-from remit.services import budgets, configuration, runs
+from remit.model.execution.budget import CENT
+from remit.services.execution import runs
+from remit.services.hiring import configuration
 from remit.services.identity import as_system
+from remit.services.spending import budgets
 from tests.company import Answer, Company, Member, Run
 
 KINDS = ("money", "tokens")

@@ -15,9 +15,9 @@ from typing import Any
 
 from remit.clock import Micros
 from remit.ids import token_digest
-from remit.runtime.outbox import Outbox
-from remit.services import bindings
-from remit.services.channels import receive
+from remit.runtime.delivery.outbox import Outbox
+from remit.services.connections import bindings
+from remit.services.connections.channels import receive
 from remit.services.identity import as_system
 from tests.company import Answer, Company, Member
 

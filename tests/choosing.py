@@ -3,9 +3,11 @@
 Most tests run the same statements, and PostgreSQL takes four times as long for them. So a test is
 left to the campaign there if other tests run each of its statements on PostgreSQL, unless it is
 about the database, lets calls race, or shows a promise of docs/guarantees.md. A new test runs on
-both until somebody chooses anew:
+both until somebody chooses again:
 
-    python -m tests.choosing        (needs half an hour; writes tests/repeated_on_postgresql.txt)
+    python -m tests.choosing        (needs ten minutes; adds to tests/repeated_on_postgresql.txt)
+
+What is on the list stays there, and is not run for this; a list that is emptied is made anew.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import Any
 
 import pytest
 
-from remit.store.database import Transaction
-from remit.store.postgres import PostgresTransaction
-from remit.store.statement import Statement
-from tests.selection import REPEATED, name_of
+from remit.store.engine.database import Transaction
+from remit.store.engine.postgres import PostgresTransaction
+from remit.store.engine.statement import Statement
+from tests.mutants import mutants
+from tests.selection import REPEATED, name_of, repeated
 
 #: So many other tests run each statement of one that is left out.
 OTHERS = 3
@@ -88,7 +91,7 @@ def choose(statements: dict[str, set[str]]) -> list[str]:
         if not _runs_on_both(test) and all(runs[one] > needed[one] for one in statements[test]):
             runs.subtract(statements[test])
             chosen.append(test)
-    return sorted(chosen)
+    return chosen
 
 
 def _runs_on_both(test: str) -> bool:
@@ -97,7 +100,9 @@ def _runs_on_both(test: str) -> bool:
     _, _, begun = source.partition(f"\ndef {name}(")
     return (
         any(word in file for word in ABOUT_DATABASES)
+        or "postgres_cluster" in source
         or f"{test}`" in GUARANTEES.read_text()
+        or any(test in one.tests for one in mutants() if one.engine == "postgresql")
         or RACING.search(name + re.split(r"\n(?=[@\w])", begun)[0]) is not None
     )
 
@@ -105,13 +110,14 @@ def _runs_on_both(test: str) -> bool:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [*(sys.executable, "-m", "pytest", "-p", "tests.choosing", "-k", "postgresql")]
-        command += ["--everything", "-q", "-n", "3", "--dist", "loadfile"]
+        command += ["-q", "-n", "3", "--dist", "loadfile"]
         subprocess.run(command, env={**os.environ, _FOLDER: folder}, check=True)
         statements: dict[str, set[str]] = defaultdict(set)
         for file in Path(folder).iterdir():
             for test, of in json.loads(file.read_text()).items():
                 statements[test] |= set(of)
-    REPEATED.write_text(_HEAD + "".join(f"{test}\n" for test in choose(statements)))
+    chosen = sorted({*repeated(), *choose(statements)})
+    REPEATED.write_text(_HEAD + "".join(f"{test}\n" for test in chosen))
 
 
 if __name__ == "__main__":

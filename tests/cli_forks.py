@@ -118,6 +118,18 @@ class Forks:
         found.stdout, found.stderr = out, err
         return found
 
+    def told(self, module: str) -> Forked:
+        """Start the `main` of a module, which is told line by line what to do; its errors are
+        ours."""
+        script = f"import gc\nfrom {module} import main\ngc.freeze()\nmain()"
+        with contextlib.ExitStack() as ours:
+            out, out_there = _pipe(ours)
+            given, in_here = os.pipe()
+            ours.callback(os.close, given)
+            found = self.start([], os.environ, (given, out_there, 2), script=script)
+        found.stdin, found.stdout = os.fdopen(in_here, "wb"), out
+        return found
+
 
 @cache
 def commands() -> Forks:
@@ -127,7 +139,7 @@ def commands() -> Forks:
 
 @cache
 def instances() -> Forks:
-    """Forks what is an instance, or starts one in the background."""
+    """Forks what is an instance, or starts one in the background, or forks others itself."""
     return Forks("instances")
 
 
@@ -143,6 +155,7 @@ class Forked:
     def __init__(self, told: socket.socket) -> None:
         self._told = told
         self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
         self.stdout: IO[bytes] | None = None
         self.stderr: IO[bytes] | None = None
         self.pid: int = self._hear()
@@ -175,7 +188,7 @@ class Forked:
         self.kill()
         self.wait()
         self._told.close()
-        for stream in (self.stdout, self.stderr):
+        for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
                 stream.close()
 
@@ -347,9 +360,8 @@ def _import_everything(kind: str) -> None:
         for entry in entries.values():
             import_module(f"remit.entrypoints.cli.commands.{entry.module}")
     if kind == "instances":
-        from tests.warming import warm_up, warm_up_serving
+        from tests.warming import warm_up
 
-        warm_up_serving()
         warm_up()
     gc.freeze()
 

@@ -12,14 +12,18 @@ import psycopg
 
 from remit.app import App
 from remit.clock import Clock, SystemClock
-from remit.model.grant import kb_file
-from remit.runtime.workspace import create_workspace
-from remit.services import agents, companies, files, grants, runs, users
+from remit.model.organisation.grant import kb_file
+from remit.runtime.runs.workspace import create_workspace
 from remit.services.command import Verb
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.people import companies, users
+from remit.services.rights import grants
 from remit.settings import Settings, load
-from remit.store.database import open_database
-from remit.store.migrate import is_sqlite, sqlite_path
+from remit.store.engine.database import open_database
+from remit.store.engine.migrate import is_sqlite, sqlite_path
 from tests.templates import lay_tables
 
 P = ParamSpec("P")

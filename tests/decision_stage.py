@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from remit.app import App
-from remit.services import approvals
+from remit.services.governance import approvals
 from remit.services.identity import Caller
-from remit.store.postgres import PostgresTransaction
-from remit.store.sqlite import SqliteTransaction
+from remit.store.engine.postgres import PostgresTransaction
+from remit.store.engine.sqlite import SqliteTransaction
 from tests.company import settings
 from tests.runtime_stage import Stage, fork_on_order
-from tests.warming import warm_up
 from tests.working import alive, eventually
 
 MODULE = "tests.decision_stage"
@@ -79,9 +78,4 @@ async def _decide(decision: Decision) -> None:
 
 
 def main() -> None:
-    warm_up()
     fork_on_order(be)
-
-
-if __name__ == "__main__":
-    main()

@@ -19,7 +19,6 @@ _found: list[Described] = []
 
 
 class Operation(NamedTuple):
-    method: str
     path: re.Pattern[str]
     responses: dict[str, Any]
 
@@ -29,19 +28,18 @@ class Described:
         self._document = document
         # What is all words comes before what has a place for an id.
         paths = sorted(document["paths"].items(), key=lambda found: found[0].count("{"))
-        self.operations = [
-            Operation(method.upper(), _pattern(path), operation["responses"])
-            for path, operations in paths
-            for method, operation in operations.items()
-        ]
+        #: By the method and by how many parts the path has: thousands of answers are looked at.
+        self._alike: dict[tuple[str, int], list[Operation]] = {}
+        for path, operations in paths:
+            for method, operation in operations.items():
+                alike = self._alike.setdefault((method.upper(), path.count("/")), [])
+                alike.append(Operation(_pattern(path), operation["responses"]))
 
     def check(self, method: str, target: str, status: int, body: bytes) -> None:
         """Of what is in the description: the status is one of those, the body has that shape."""
         path = urlsplit(target).path
-        found = next(
-            (one for one in self.operations if one.method == method and one.path.fullmatch(path)),
-            None,
-        )
+        alike = self._alike.get((method, path.count("/")), ())
+        found = next((one for one in alike if one.path.fullmatch(path)), None)
         if found is None:
             return
         if status in _BEFORE_ANY_OPERATION:

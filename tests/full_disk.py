@@ -19,7 +19,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from remit.errors import StorageFull
-from remit.services import agents, companies, events, threads
+from remit.services.messaging import threads
+from remit.services.organisation import agents
+from remit.services.people import companies
+from remit.services.record import events
 from tests.agent_stage import Stage, stage
 
 

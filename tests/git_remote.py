@@ -6,12 +6,14 @@ import base64
 import os
 import ssl
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -90,9 +92,24 @@ class Site:
     elsewhere: str | None = None
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked may have been killed meanwhile; everything else is said."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
-def https(root: Path, folder: Path, user: str = "bot", password: str = PASSWORD) -> Iterator[Site]:
-    """Serve the repositories below a folder."""
+def https(
+    root: Path,
+    folder: Path,
+    user: str = "bot",
+    password: str = PASSWORD,
+    api: Any = None,
+    watch: Callable[[str, str], None] = lambda *_: None,
+) -> Iterator[Site]:
+    """Serve the repositories below a folder; `api` answers what is not git's. `watch` is called
+    before each request is done, and after it before it is answered."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         [
@@ -117,8 +134,29 @@ def https(root: Path, folder: Path, user: str = "bot", password: str = PASSWORD)
         def do_POST(self) -> None:
             self._serve()
 
+        def do_PUT(self) -> None:
+            self._serve()
+
+        def do_PATCH(self) -> None:
+            self._serve()
+
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, headers, content = api(self.command, self.path, self.headers, body)
+            watch("after", f"{self.command} {self.path}")
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
         def _serve(self) -> None:
             site.requests.append(f"{self.command} {self.path}")
+            watch("before", site.requests[-1])
+            if api is not None and self.path.startswith(("/api/", "/logs/")):
+                self._answer()
+                return
             if site.elsewhere is not None:
                 self.send_response(302)
                 self.send_header("Location", site.elsewhere + self.path)
@@ -152,6 +190,7 @@ def https(root: Path, folder: Path, user: str = "bot", password: str = PASSWORD)
                 capture_output=True,
                 check=False,
             )
+            watch("after", f"{self.command} {self.path}")
             head, _, content = done.stdout.partition(b"\r\n\r\n")
             headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if line)
             self.send_response(int(headers.pop("Status", "200 OK").split()[0]))
@@ -161,7 +200,7 @@ def https(root: Path, folder: Path, user: str = "bot", password: str = PASSWORD)
             self.end_headers()
             self.wfile.write(content)
 
-    server = ThreadingHTTPServer(("localhost", 0), Handler)
+    server = _Server(("localhost", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)

@@ -8,11 +8,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from remit.services import approvals, configuration, grants, hiring, inbox, needs_you
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
 from remit.services.identity import Caller
-from remit.store.migrate import is_sqlite, sqlite_path
-from remit.store.postgres import PostgresTransaction
-from remit.store.sqlite import SqliteTransaction
+from remit.services.messaging import inbox
+from remit.services.rights import grants
+from remit.services.screens import needs_you
+from remit.store.engine.migrate import is_sqlite, sqlite_path
+from remit.store.engine.postgres import PostgresTransaction
+from remit.store.engine.sqlite import SqliteTransaction
 from tests.company import Answer, Company, Member
 from tests.organisation import member
 

@@ -19,13 +19,14 @@ from typing import Any
 from remit.app import App
 from remit.clock import MINUTE
 from remit.errors import Conflict, Unauthenticated, Unavailable
-from remit.runtime.silence import Silence
-from remit.services import agents, approvals, claiming, run_endings, runs
+from remit.runtime.runs.lease_watch import Silence
+from remit.services.execution import run_endings, run_queue, runs
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents
 from remit.testing.linearizability import Recorder, recorded
 from tests.company import keyed, settings
 from tests.runtime_stage import _put, _ready, fork_on_order
-from tests.warming import warm_up
 
 MODULE = "tests.history_stage"
 #: How long a run must not be heard of before others take it.
@@ -231,7 +232,7 @@ class Player:
                 made = await self.app.gate(as_system(), runs.start, **given)
             else:
                 given |= {"worker": self.name, "lease": 10 * MINUTE}
-                made = await self.app.gate(as_system(), claiming.claim, **given)
+                made = await self.app.gate(as_system(), run_queue.claim, **given)
         except Conflict:
             return ["refused"]
         tokens.append(made["token"])
@@ -242,7 +243,7 @@ class Player:
         numbers = {one: self.recorder.asked(one, "look", {}) for one in self.part.agents}
         found: dict[str, Any] = dict.fromkeys(self.part.agents)
         try:
-            held = await self.app.gate(as_system(), claiming.held)
+            held = await self.app.gate(as_system(), run_queue.held)
             for run, until in held.items():
                 found[await self._whose(run)] = [run, until]
         except Unavailable:
@@ -261,12 +262,12 @@ class Player:
     async def _end_what_nobody_holds(self) -> None:
         """Who began a run by hand may have been killed, and nobody takes over from them."""
         try:
-            live = await self.app.gate(as_system(), claiming.live)
+            live = await self.app.gate(as_system(), run_queue.live)
         except Unavailable:
             return
         for one in live:
-            if one["worker"] is None and one["agent_id"] in self.part.agents:
-                await self.ask(one["agent_id"], "end", {"run": one["id"]}, self._end(one["id"]))
+            if one.worker is None and one.agent_id in self.part.agents:
+                await self.ask(one.agent_id, "end", {"run": one.id}, self._end(one.id))
 
     async def _whose(self, run: str) -> str:
         if run not in self.whose:
@@ -275,12 +276,12 @@ class Player:
 
     async def _renew(self, agent: str, epoch: int) -> Any:
         asked: Any = {"held": [(agent, epoch)], "lease": 10 * MINUTE}
-        lost = await self.app.gate(as_system(), claiming.renew, **asked)
+        lost = await self.app.gate(as_system(), run_queue.renew, **asked)
         return ["lost"] if lost else ["kept"]
 
     async def _take(self, run: str, until: int) -> Any:
         try:
-            await self.app.gate(as_system(), claiming.take_over, run=run, until=until)
+            await self.app.gate(as_system(), run_queue.take_over, run=run, until=until)
         except Conflict:
             return ["refused"]
         return ["taken"]
@@ -319,9 +320,4 @@ def be(order: dict[str, Any]) -> None:
 def main() -> None:
     # The pause after a failure would leave the agents standing; what begins and ends is the same.
     _put(run_endings, "pause_after", lambda failures: 0)
-    warm_up()
     fork_on_order(be)
-
-
-if __name__ == "__main__":
-    main()

@@ -21,11 +21,11 @@ import uvicorn
 
 from remit.app import App
 from remit.clock import Clock
-from remit.entrypoints.http.asgi import Instance, build_asgi
-from remit.entrypoints.http.connections import Impatient
-from remit.entrypoints.http.lazy import Endpoint
+from remit.entrypoints.http.server.asgi import Instance, build_asgi
+from remit.entrypoints.http.server.lazy import Endpoint
+from remit.entrypoints.http.server.protocol import Impatient
 from remit.entrypoints.serve import Server
-from remit.services.library import LARGEST_FILE
+from remit.services.knowledge.file_contents import LARGEST_FILE
 from remit.settings import Settings, load
 from tests import cli_forks, description
 from tests.templates import lay_tables

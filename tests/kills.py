@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from remit.runtime import cgroups
+from remit.runtime.sandbox import cgroups
 from tests.company import Company, opened, run_sql
 from tests.organisation import problems
 from tests.runtime_stage import Life, Stage

@@ -10,7 +10,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -22,14 +21,14 @@ from typing import Any
 from remit.app import App
 from remit.clock import to_iso
 from remit.errors import Conflict, Unauthenticated
-from remit.runtime import runs
-from remit.services import inbox, outcomes
+from remit.runtime.runs import lifecycle
 from remit.services.command import Gate
 from remit.services.identity import Caller
+from remit.services.messaging import inbox
+from remit.services.work import outcomes
+from tests import cli_forks
 from tests.company import settings
-from tests.warming import warm_up
 
-ROOT = Path(__file__).parent.parent
 #: The last life does all that those before it did not come to; on a busy machine, nearly all.
 SECONDS = 240.0
 #: Every so many messages one is for later.
@@ -73,24 +72,14 @@ class Stage:
     """The process that forks lives, seen from the test."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mail_stage"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._process = cli_forks.instances().told("tests.mail_stage")
         self._buffer = b""
 
     def __enter__(self) -> "Stage":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+        self._process.close()
 
     def begin(self, life: Life) -> int:
         """Fork; answers the process to kill."""
@@ -130,7 +119,6 @@ def say(*what: object) -> None:
 
 
 def main() -> None:
-    warm_up()
     for order in sys.stdin:
         pid = os.fork()
         if not pid:
@@ -240,16 +228,16 @@ async def _work(app: App, life: Life, sending: Sequence[asyncio.Task[None]]) -> 
             continue
         idle_since = time.monotonic()
         try:
-            run = await runs.begin(app.gate, app.ids, app.settings.workspaces, life.worker_id)
+            run = await lifecycle.begin(app.gate, app.ids, app.settings.workspaces, life.worker_id)
         except Conflict:  # another process has a run of this agent
             in_the_way += 1
             await asyncio.sleep(0.003)
             if life.steals_after and in_the_way % life.steals_after == 0:
-                await runs.recover(app.gate)
+                await lifecycle.recover(app.gate)
             continue
         try:
             await _run(app, Caller(run.token), run.id)
-            await runs.finish(app.gate, run)
+            await lifecycle.finish(app.gate, run)
             say("ended", run.id)
         except (Unauthenticated, Conflict):
             say("lost", run.id)
@@ -266,7 +254,3 @@ async def _run(app: App, me: Caller, run: str) -> None:
         await app.library.send(key, body=f"to {letter['subject']}", **answer)
         await app.gate(me, inbox.acknowledge, ids=[letter["id"]])
         say("acknowledged", letter["subject"], run)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from remit.errors import RemitError
-from remit.services import companies, inbox, outcomes, runs, threads
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox, threads
+from remit.services.people import companies
+from remit.services.work import outcomes
 from tests.company import Answer, Company, Member, Run
 
 

@@ -1,8 +1,8 @@
-"""Databases as each released schema left them, with rows in every table that it had.
+"""Databases as each schema left them, with rows in every table that it had.
 
-One company grows through all releases: it first does what could be done in the first one, then what
-came with the second, and so on. After each it is kept as it is; its rows, with the columns of that
-schema, then make a database of that release.
+One company grows through all schemas: it first does what could be done with the first one, then
+what came with the second, and so on. After each it is kept as it is; its rows, with the columns of
+that schema, then make a database of that schema.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import ColumnElement, Connection, column, inspect, select
 
-from remit.services import (
-    agents,
-    approvals,
-    budgets,
-    claiming,
-    companies,
-    configuration,
-    delegation,
-    halts,
-    job_work,
-    limits,
+from remit.channels.contract import Incoming, Sender
+from remit.runtime.delivery.connecting import Connector
+from remit.runtime.delivery.intake import IntakeLoop
+from remit.services.changes import changes, checking, errands, issues, watches
+from remit.services.chat import accounts, intake, receivers
+from remit.services.connections import (
+    bindings,
+    folders,
     mcp_servers,
+    notice_planning,
+    notice_rules,
     notices,
     outbox,
-    outcomes,
-    policies,
-    questions,
+    repo_checks,
     repos,
-    runs,
-    schedules,
     secrets,
-    submitting,
 )
+from remit.services.execution import job_queue, run_queue, runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
-from remit.store import copying, migrate
+from remit.services.messaging import questions, schedules
+from remit.services.organisation import agents, halts, policies
+from remit.services.people import companies
+from remit.services.spending import budgets, limits
+from remit.services.work import delegation, outcomes, submitting
+from remit.store.backups import copying
+from remit.store.engine import migrate
 from remit.store.tables import metadata
-from tests import background, governance, mailing
+from tests import background, change_stage, governance, mailing
 from tests.budgeting import set_budget, spend
 from tests.channel_stage import arrive, bind
 from tests.company import Company, Member, keyed, opened
@@ -51,18 +52,8 @@ from tests.organisation import work
 from tests.templates import copy_sqlite
 from tests.working import claim, end
 
-MIGRATIONS = Path(migrate.__file__).parent / "migrations"
 
-
-def revisions() -> list[str]:
-    """All that were released, the oldest first."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    found = ScriptDirectory.from_config(config).walk_revisions()
-    return sorted(one.revision for one in found)
-
-
-def _0001(company: Company) -> None:
+def _organisation(company: Company) -> None:
     lead = company.agent("lead")
     worker = company.agent("worker", boss="lead")
     company.agent("helper", boss="worker", perpetual=True)
@@ -85,7 +76,7 @@ def _0001(company: Company) -> None:
     company.call(company.board, agents.terminate, agent=gone.id)
 
 
-def _0002(company: Company) -> None:
+def _mail(company: Company) -> None:
     lead = member(company, "lead")
     letter = mailing.send(company, company.board, "agent:lead", "Look", subject="At this")
     mailing.send(company, company.board, "agent:lead", "And wait for this")
@@ -102,7 +93,7 @@ def _0002(company: Company) -> None:
     company.call(lead.caller, delegation.delegate, outcome=handed, to="worker")
 
 
-def _0003(company: Company) -> None:
+def _governance(company: Company) -> None:
     lead = member(company, "lead")
     asked = governance.ask(company, lead.caller, "More room")
     governance.send_back(company, asked, "How much?")
@@ -116,7 +107,7 @@ def _0003(company: Company) -> None:
     company.call(company.board, configuration.change, agent="lead", changes={"title": "Boss"})
 
 
-def _0004(company: Company) -> None:
+def _runs(company: Company) -> None:
     """One run that ended, with all that is known of it, and one under way."""
     for name in ("first", "second"):
         company.call(
@@ -130,19 +121,19 @@ def _0004(company: Company) -> None:
         )
         run = claim(company, member(company, name))
         piece = {"number": 1, "at": company.app.clock.now(), "stream": "stdout", "text": "Hello"}
-        company.call(as_system(), claiming.append_log, run=run.id, pieces=[piece])
+        company.call(as_system(), run_queue.append_log, run=run.id, pieces=[piece])
         kept: Any = {
             "adapter_type": "scripted",
             "session_id": "s",
             "begun_at": 1,
             "context_tokens": 5,
         }
-        company.call(as_system(), claiming.keep_session, run=run.id, **kept)
+        company.call(as_system(), run_queue.keep_session, run=run.id, **kept)
         if name == "first":
             end(company, run, "failed", error="It broke", exit_reason="error")
 
 
-def _0005(company: Company) -> None:
+def _connections(company: Company) -> None:
     here: Any = {"company": company.id}
     company.call(company.board, secrets.put, **here, name="key", source="env", place="A_VARIABLE")
     program = {"command": ["/bin/true"], "env": {"A": "b"}}
@@ -150,11 +141,11 @@ def _0005(company: Company) -> None:
     company.call(company.board, repos.add, **here, name="site", url="https://git.example/site.git")
 
 
-def _0006(company: Company) -> None:
+def _jobs(company: Company) -> None:
     background.ask(company, member(company, "first"), "Count.")
 
 
-def _0007(company: Company) -> None:
+def _budgets(company: Company) -> None:
     lead, worker = member(company, "lead"), member(company, "worker")
     set_budget(company, company.ceo, cents=5_000, tokens=900_000)
     set_budget(company, lead, cents=500, tokens=1_000)
@@ -168,7 +159,7 @@ def _0007(company: Company) -> None:
     company.call(as_system(), budgets.hold, agent=worker.id)
 
 
-def _0008(company: Company) -> None:
+def _channels(company: Company) -> None:
     """One message that went out, one in line, and one that came in."""
     worker = member(company, "worker")
     bound = bind(company, worker, "https://chat.example.org/in")
@@ -179,14 +170,14 @@ def _0008(company: Company) -> None:
     mailing.send(company, worker.caller, "channel:webhook:room-7", "It will go")
 
 
-def _0010(company: Company) -> None:
+def _halts(company: Company) -> None:
     """One halt of a person, and one of an agent."""
     lead = member(company, "lead")
     company.call(company.board, halts.stop, agent="first", note="Wait")
     company.call(lead.caller, halts.stop, agent="worker")
 
 
-def _0012(company: Company) -> None:
+def _waits(company: Company) -> None:
     """Something handed in, and a question: two that wait."""
     lead = member(company, "lead")
     company.call(lead.caller, questions.ask, question="Which one?", to="board")
@@ -194,14 +185,14 @@ def _0012(company: Company) -> None:
     company.call(once.caller, submitting.submit, outcome=once.id, note="It is done.")
 
 
-def _0013(company: Company) -> None:
+def _accounts(company: Company) -> None:
     """An account that is closed, and an agent that waits for it."""
     made = company.agent("waits", adapter_type="claude", adapter_config={"secretRef": "key"})
     run = claim(company, made)
     end(company, run, "failed", error="usage limit reached", fault="rate", fault_until=1 << 52)
 
 
-def _0014(company: Company) -> None:
+def _wishes(company: Company) -> None:
     """A letter with something made of it, an unread one, and somebody who is told outside."""
     lead = member(company, "lead")
     mailing.send(company, company.board, "agent:lead", "Make a page")
@@ -212,10 +203,10 @@ def _0014(company: Company) -> None:
     mailing.send(company, company.board, "agent:lead", "And another")
     url = "https://chat.example.org/me"
     company.call(company.board, notices.set_webhook, company=company.id, url=url)
-    company.call(as_system(), notices.look, company=company.id, commands=[])
+    company.call(as_system(), notice_planning.look, company=company.id, commands=[])
 
 
-def _0015(company: Company) -> None:
+def _limits(company: Company) -> None:
     """A limit that somebody set, and one that was reached."""
     worker = company.agent("limited", "lead", adapter_type="scripted")
     given = {"agentRunsPerHour": 1}
@@ -224,39 +215,110 @@ def _0015(company: Company) -> None:
     company.call(as_system(), limits.hold, agent=worker.id)
 
 
-def _0016(company: Company) -> None:
+def _policies(company: Company) -> None:
     """A permission level that the board changed."""
     settings = {"allow": ["approval.decide"]}
     company.call(company.board, policies.change, level="privileged", settings=settings)
 
 
-def _0017(company: Company) -> None:
+def _held_jobs(company: Company) -> None:
     """A background job that waits for an account that is closed, and a question passed on."""
     made = company.agent("asks", "lead", adapter_type="claude", adapter_config={"secretRef": "key"})
     mailing.send(company, made.caller, "agent:background", "Count.")
     (job,) = company.sql("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")[0]
-    company.call(as_system(), job_work.wait, job=job, worker="w")
+    company.call(as_system(), job_queue.wait, job=job, worker="w")
     company.call(made.caller, questions.ask, question="Which colour?")
 
 
-#: What came with each release; a release after these brought nothing that a row here shows.
-CHAPTERS: dict[str, Callable[[Company], None]] = {
-    "0001": _0001,
-    "0002": _0002,
-    "0003": _0003,
-    "0004": _0004,
-    "0005": _0005,
-    "0006": _0006,
-    "0007": _0007,
-    "0008": _0008,
-    "0010": _0010,
-    "0012": _0012,
-    "0013": _0013,
-    "0014": _0014,
-    "0015": _0015,
-    "0016": _0016,
-    "0017": _0017,
+def _folders(company: Company) -> None:
+    """A folder that an agent works in."""
+    shown: Any = {"agent": "lead", "path": "/srv/site"}
+    company.call(company.board, folders.bind, company=company.id, **shown)
+
+
+def _rules(company: Company) -> None:
+    """Somebody who said what reaches them, and when."""
+    rules: dict[str, Any] = {"quiet": "22:00-07:00", "digest": ["mail"], "escalate_minutes": 30}
+    company.call(company.board, notice_rules.change, company=company.id, **rules)
+
+
+def _chats(company: Company) -> None:
+    """A person who linked an account in a chat and was shown what awaits them, with buttons."""
+    config = {"secretRef": "key"}
+    kind: Any = {"agent": "lead", "kind": "telegram", "config": config}
+    bound = company.call(company.board, bindings.add, company=company.id, **kind)["id"]
+    held = company.call(as_system(), receivers.claim, binding=bound, worker="w")
+    assert held is not None
+    code = company.call(company.board, accounts.code, kind="telegram")["code"]
+    governance.ask(company, member(company, "lead").caller, "A room")
+    app = company.app
+    loop = IntakeLoop(app.gate, app.ids, Connector(app.vault.value))
+    for number, text in enumerate((code, "/needs", "And this is for later.")):
+        said = Incoming(str(number), "5", Sender("5", "Ann"), text, direct=True)
+        about: Any = {"binding": bound, "epoch": held["epoch"]}
+        company.call(as_system(), intake.store, **about, said=[intake.document_of(said)])
+        if number < 2:
+            assert company.wait(loop.tick())
+
+
+def _changes(company: Company) -> None:
+    """A change with a comment, and another that came to be published."""
+    made = company.agent("proposes", "lead", adapter_type="scripted")
+    change_stage.give(company, made, paths=["src/**"])
+    run = company.run(made)
+    first = change_stage.propose(company, run)
+    company.call(company.board, changes.comment, change=first["change"], body="Why?")
+    held = change_stage.claimed(company)
+    done = {"errand": held["errand"], "epoch": 1, "head": change_stage.HEAD}
+    company.call(as_system(), errands.published, **done)
+    change_stage.propose(company, run, branch="other")
+
+
+def _forges(company: Company) -> None:
+    """A change with a request at a forge, and an issue that became an outcome."""
+    about: dict[str, Any] = {"forge": "github", "secret": "key", "people": "lead", "label": "x"}
+    change_stage.add_repo(company, "forged", **about)
+    ((repo,),) = company.sql("SELECT id FROM repos WHERE name = 'forged'")
+    held = company.call(as_system(), watches.claim, repo=repo, worker="w")
+    assert held is not None
+    issue: dict[str, Any] = {"number": 1, "url": "https://example.invalid/1", "title": "Mend it"}
+    told: dict[str, Any] = {"body": "It is broken.", "author": "nobody", "labelled_by": "lead"}
+    company.call(as_system(), issues.take, repo=repo, epoch=held["epoch"], **issue, **told)
+
+
+def _checks(company: Company) -> None:
+    """A check that ran, and one that waits."""
+    about: dict[str, Any] = {"company": company.id, "repo": "site", "command": "make test"}
+    company.call(company.board, repo_checks.set_check, check="test", **about)
+    run = company.run(company.agent("checked", "lead", adapter_type="scripted"))
+    change_stage.give(company, run)
+    change_stage.propose(company, run, branch="checked")
+    ((check, _),) = company.call(as_system(), checking.ready)
+    company.call(as_system(), checking.claim, check=check, worker="w")
+    ended: dict[str, Any] = {"check": check, "epoch": 1, "code": 1, "log": "no\n"}
+    company.call(as_system(), checking.delivered, **ended)
+    change_stage.propose(company, run, branch="unchecked")
+
+
+#: What could be done at each schema, and not before.
+CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
+    "0008": (
+        *(_organisation, _mail, _governance, _runs),
+        *(_connections, _jobs, _budgets, _channels),
+    ),
+    "0018": (_halts, _waits, _accounts, _wishes, _limits, _policies, _held_jobs),
+    "0025": (_folders,),
+    "0026": (_rules,),
+    "0027": (_chats,),
+    "0028": (_changes,),
+    "0033": (_forges,),
+    "0035": (_checks,),
 }
+
+
+def live_through(company: Company, schema: str) -> None:
+    for chapter in CHAPTERS.get(schema, ()):
+        chapter(company)
 
 
 def member(company: Company, name: str) -> Member:
@@ -265,23 +327,22 @@ def member(company: Company, name: str) -> Member:
     return Member(found["id"], name, Caller(key["token"]))
 
 
-#: Columns that have another name since a revision: the table, what it was called, and is called.
+#: Columns that have another name since a schema: the table, what it was called, and is called.
 RENAMED = {
-    "0015": ("spending", "month", "day"),
+    "0018": ("spending", "month", "day"),
 }
 
 
 class Ages:
-    """The company as it was at the end of each release."""
+    """The company as it was at the end of each schema."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self._folder = folder
         url = f"sqlite:///{folder}/grows.db"
-        for name in revisions():
+        for name in migrate.SCHEMAS:
             with opened(url, self.home) as company:
-                if name in CHAPTERS:
-                    CHAPTERS[name](company)
+                live_through(company, name)
             copy_sqlite(folder / "grows.db", self.at(name))
             self._name_as_before(name)
 
@@ -295,7 +356,7 @@ class Ages:
         return self._folder / f"{name}.db"
 
     def make(self, name: str, url: str) -> None:
-        """A database as that release left it."""
+        """A database as that schema left it."""
         if migrate.is_sqlite(url):
             with connected(f"sqlite:///{self.at(name)}") as source:
                 copying.into_file(source, name, migrate.sqlite_path(url))

@@ -12,9 +12,11 @@ import psycopg
 import pytest
 
 from remit.errors import RemitError
-from remit.services import agents, delegation, events, outcomes
 from remit.services.identity import Caller
-from remit.store.migrate import is_sqlite, sqlite_path
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.work import delegation, outcomes
+from remit.store.engine.migrate import is_sqlite, sqlite_path
 from tests.company import Answer, Company, Member
 
 # ── building ────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from remit.store import migrate
+from remit.store.engine import migrate
 from tests.run_folder import RunFolder, locked
 
 SUPERUSER = "remit"

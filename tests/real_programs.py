@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from remit.runtime import sandbox
+from remit.runtime.sandbox import sandbox_policy
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic
 from tests.agents.fake_model import Say, Script, Step, ToolResult, Use
@@ -25,8 +25,8 @@ Input = Mapping[str, Any] | Callable[[ToolResult], Mapping[str, Any]]
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not sandbox.look().usable:
-        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox.look().reason}")
+    if not sandbox_policy.look().usable:
+        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox_policy.look().reason}")
     monkeypatch.setenv("HOME", "/nonexistent")
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, KEY)

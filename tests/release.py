@@ -22,12 +22,14 @@ from typing import Any
 from remit.app import App
 from remit.clock import HOUR
 from remit.errors import AwaitsApproval, RemitError
-from remit.model.run import FAILURES_TOLD
-from remit.services import agents, capability_requests, grants, questions
+from remit.model.execution.run import FAILURES_TOLD
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import questions
+from remit.services.organisation import agents
+from remit.services.rights import capability_requests, grants
 from remit.services.verbs import all_verbs
 from remit.settings import load
-from remit.store import migrate
+from remit.store.engine import migrate
 from remit.testing.clock import A_DAY, VirtualClock
 from tests import mailing, older
 from tests.company import Company, opened
@@ -82,8 +84,8 @@ def main(release: str) -> None:
     for folder in (home, called):
         folder.mkdir(parents=True)
     with opened(_url(home), home, VirtualClock(A_DAY)) as company:
-        for chapter in older.CHAPTERS.values():
-            chapter(company)
+        for schema in older.CHAPTERS:
+            older.live_through(company, schema)
         _get_into_trouble(company)
         parked = _park(company)
     calls = situations.build(_url(called), called)["calls"]

@@ -3,12 +3,14 @@
 from unittest.mock import patch
 
 from remit.app import App
-from remit.model.decision import Decision, Effect
-from remit.model.outcome import OutcomeStatus
-from remit.services import finishing, outcomes, tree
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.work.outcome import OutcomeStatus
+from remit.services import lookup
 from remit.services.command import Answer, Context, command
 from remit.services.identity import as_system
-from remit.store import agents as statements
+from remit.services.organisation import tree
+from remit.services.work import outcome_ending
+from remit.store.organisation import agents as statements
 
 
 @command("tests.remove_root")
@@ -16,10 +18,12 @@ def _remove_root(ctx: Context, *, agent: str) -> Answer:
     found = ctx.tx.one(statements.AGENT_ANYWHERE, agent=agent)
     assert found is not None
     ctx.enter(found.company_id)
-    ctx.accept_rule(Decision(Effect.ALLOW, "tests", "For a test.", "rule:tests"))
-    mandate = outcomes.require(ctx, found.id)
+    ctx.allow_by_rule(Decision(Effect.ALLOW, "tests", "For a test.", "rule:tests"))
+    mandate = lookup.known_outcome(ctx, found.id)
     with patch.object(tree, "check_root_stays"):
-        finishing.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated")
+        outcome_ending.finish_tree(
+            ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated"
+        )
     return {}
 
 

@@ -11,29 +11,26 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import remit.runtime.worker
+import remit.runtime.runs.worker
 from remit.app import App
 from remit.clock import SECOND
 from remit.entrypoints import serve, work
-from remit.runtime import sandbox
-from remit.runtime.jobs import Jobs
-from remit.runtime.worker import Worker
-from remit.services import run_endings
+from remit.runtime.jobs.executor import Jobs
+from remit.runtime.runs.worker import Worker
+from remit.runtime.sandbox import sandbox_policy
+from remit.services.execution import run_endings
+from tests import cli_forks
 from tests.company import settings
 from tests.mail_stage import arm
-from tests.warming import warm_up, warm_up_serving
-
-ROOT = Path(__file__).parent.parent
 
 
 @dataclass
@@ -55,19 +52,14 @@ class Life:
     elsewhere: bool = False
     #: Where it ends by its own hand: verb, moment, and which of the calls.
     crash: tuple[str, str, int] | None = None
+    environ: dict[str, str] = field(default_factory=dict)
 
 
 class Stage:
     """The process that forks the others, seen from the test."""
 
     def __init__(self, module: str = "tests.runtime_stage") -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._process = cli_forks.instances().told(module)
         self._born: list[int] = []
         self._ready: set[int] = set()
         self._buffer = b""
@@ -108,11 +100,7 @@ class Stage:
         for pid in self._born:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+        self._process.close()
 
 
 @contextlib.contextmanager
@@ -132,17 +120,11 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def _warm_up() -> None:
-    """Once, and not by each process: what is imported late, and whether there is a sandbox."""
+def main() -> None:
+    # Once, and not by each process: what is imported late, and whether there is a sandbox.
     import_module("remit.adapters.process")
     serve.loop_factory()
-    sandbox.look()
-    warm_up_serving()
-    warm_up()
-
-
-def main() -> None:
-    _warm_up()
+    sandbox_policy.look()
     fork_on_order(lambda order: _be(Life(**order)))
 
 
@@ -166,13 +148,14 @@ def fork_on_order(be: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _be(life: Life) -> None:
+    os.environ.update(life.environ)
     if life.crash is not None:
         arm(*life.crash)
     if life.pause_seconds is not None:
         pause = int(life.pause_seconds * SECOND)
         _put(run_endings, "pause_after", lambda failures: pause if failures else 0)
     if life.elsewhere:
-        _put(remit.runtime.worker, "end_leftovers", lambda runs: 0)
+        _put(remit.runtime.runs.worker, "end_leftovers", lambda runs: 0)
     if life.kind == "bare":
         asyncio.run(_live(life))
         return
@@ -214,7 +197,3 @@ async def _live(life: Life) -> None:
         await stopped.wait()
         await carrier.stop()
         await worker.stop()
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from remit.runtime import sandbox
+from remit.runtime.sandbox import sandbox_policy
 
 ATTEMPTS = Path(__file__).with_name("sandbox_attempts.py")
 
@@ -74,7 +74,9 @@ def _compare(
     own = home / "agents" / "me"
     argv = ["/usr/bin/python3", "attempts.py", "host.json"]
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(own), "LANG": "C.UTF-8"}
-    wrapped = sandbox.wrap(argv, env=clean, workspace=mine, home=own, cwd=mine, hidden=[home])
+    wrapped = sandbox_policy.wrap(
+        argv, env=clean, workspace=mine, home=own, cwd=mine, hidden=[home]
+    )
     inside = _run(wrapped, clean, mine)
     # What it wrote into its own view of the machine is nowhere.
     inside["write outside"] = Path(str(host["outside"])).exists()

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from remit.store import migrate
+from remit.store.engine import migrate
 from tests import run_folder
 
 

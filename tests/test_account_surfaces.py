@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from remit.clock import HOUR, SystemClock
-from remit.services import claiming, runs
+from remit.services.execution import run_queue, runs
 from remit.services.identity import as_system
 from tests.browsing import Office, Visitor, check_accessible
 from tests.company import run_sql
@@ -28,7 +28,7 @@ def close(office: Office, secret: str, fault: str = "rate", **report: Any) -> di
     app = office.running.app
     run = app.ids.new()
     claim = {"agent": agent["id"], "run": run, "workspace": "/nowhere", "worker": "w"}
-    office.do(app.gate(as_system(), claiming.claim, **claim))
+    office.do(app.gate(as_system(), run_queue.claim, **claim))
     told = {"error": "usage limit reached", "fault": fault, **report}
     office.do(app.gate(as_system(), runs.end, run=run, status="failed", report=told))
     return agent
@@ -67,7 +67,7 @@ def test_the_front_page_and_the_settings_have_what_is_closed(
 ) -> None:
     close(office, "on-a-page", "auth")
     page = visitor.goto("/")
-    card = page.get_by_role("region", name="Closed accounts and set-ups")
+    card = page.get_by_role("region", name="Inbox")
     row = card.get_by_role("listitem").filter(has_text="claude:on-a-page")
     expect(row).to_contain_text("usage limit reached")
     check_accessible(page)

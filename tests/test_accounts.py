@@ -9,26 +9,26 @@ import pytest
 from remit.adapters.running import RunResult
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso
 from remit.errors import Conflict, NotFound, Refused
-from remit.model.account import LONGEST_BELIEVED, PROBES, account_for, setup_for
-from remit.model.fault import Fault
-from remit.runtime import worker as workers
-from remit.runtime.execution import Claimed
-from remit.runtime.worker import Worker
-from remit.services import (
+from remit.model.execution.account import LONGEST_BELIEVED, PROBES, account_for, setup_for
+from remit.model.execution.fault import Fault
+from remit.runtime.runs import worker as workers
+from remit.runtime.runs.execution import Claimed
+from remit.runtime.runs.worker import Worker
+from remit.services.connections import secrets
+from remit.services.execution import (
+    account_faults,
     accounts,
-    agents,
-    claiming,
-    configuration,
-    events,
-    halts,
-    idleness,
-    inbox,
-    mending,
-    needs_you,
+    admission,
+    error_recovery,
+    run_queue,
     runs,
-    secrets,
 )
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox
+from remit.services.organisation import agents, halts, idleness
+from remit.services.record import events
+from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.agent_stage import until
 from tests.company import Answer, Company, Member, Run
@@ -56,8 +56,8 @@ def fails(company: Company, run: Run, fault: Fault, until: Micros | None = None)
 
 
 def ready(company: Company, name: str = "w") -> list[str]:
-    found = company.call(as_system(), claiming.ready, worker=name)
-    return [one["agent_id"] for one in found]
+    found = company.call(as_system(), run_queue.ready, worker=name)
+    return [one.agent_id for one in found]
 
 
 def refused(company: Company, member: Member, name: str = "w") -> str:
@@ -74,8 +74,8 @@ def start_all(company: Company, name: str = "w") -> list[Run]:
         try:
             begun.append(claim(company, member, worker=name))
         except Conflict as refusal:
-            if refusal.reason == accounts.HELD:
-                company.call(as_system(), accounts.wait, agent=agent, worker=name)
+            if refusal.reason == admission.HELD:
+                company.call(as_system(), admission.wait, agent=agent, worker=name)
     return begun
 
 
@@ -106,7 +106,7 @@ def test_one_fault_closes_an_account_for_everybody_and_one_good_answer_opens_it(
     account = the_account_named(company, "claude:key")
     assert (account["state"], account["fault"]) == ("closed", "rate")
     assert from_iso(account["until"]) == until
-    assert refused(company, two) == accounts.HELD
+    assert refused(company, two) == admission.HELD
     assert [started.agent_id for started in start_all(company)] == [other.id]
     assert ready(company) == []
     assert account_of(company, "claude:key")["waiting"] == 3
@@ -121,8 +121,8 @@ def test_one_fault_closes_an_account_for_everybody_and_one_good_answer_opens_it(
     assert ready(company) == []
     for member in (one, two, three):
         if member.id != probe.agent_id:
-            assert refused(company, member) == accounts.HELD
-    company.call(as_system(), accounts.answered, run=probe.id)
+            assert refused(company, member) == admission.HELD
+    company.call(as_system(), account_faults.answered, run=probe.id)
     assert account_of(company, "claude:key")["state"] == "open"
     waiting_ones = {one.id, two.id, three.id} - {probe.agent_id}
     assert set(ready(company)) == waiting_ones
@@ -137,7 +137,8 @@ def the_account_named(company: Company, name: str) -> Answer:
 
 
 def account_of(company: Company, name: str) -> Answer:
-    return company.call(company.board, accounts.show, account=name, company=company.id)
+    listed: list[Answer] = company.call(company.board, accounts.listing, company=company.id)
+    return next(one for one in listed if one["name"] == name)
 
 
 @pytest.mark.requirement("FX-10")
@@ -154,7 +155,7 @@ def test_at_most_one_run_tries_a_closed_account_however_many_workers_want_to(
             *(
                 company.app.gate(
                     as_system(),
-                    claiming.claim,
+                    run_queue.claim,
                     agent=member.id,
                     run=company.app.ids.new(),
                     workspace="/nowhere",
@@ -169,7 +170,7 @@ def test_at_most_one_run_tries_a_closed_account_however_many_workers_want_to(
     begun = [one for one in answers if isinstance(one, dict)]
     assert len(begun) == 1
     assert begun[0]["probe"]
-    assert {one.reason for one in answers if isinstance(one, Conflict)} == {accounts.HELD}
+    assert {one.reason for one in answers if isinstance(one, Conflict)} == {admission.HELD}
 
 
 @pytest.mark.requirement("FX-10")
@@ -222,7 +223,7 @@ def test_a_clock_that_is_set_back_keeps_no_account_closed(
     fails(small, claim(small, one), Fault.RATE, clock.now() + 5 * HOUR)
     start_all(small)
     clock.advance(-40 * DAY)
-    small.call(as_system(), claiming.redate, agent=one.id)
+    small.call(as_system(), run_queue.redate, agent=one.id)
     assert ready(small) == [one.id]
 
 
@@ -323,12 +324,12 @@ def test_only_who_may_configure_has_an_account_tried_and_agents_see_none(
     with pytest.raises(Conflict):
         small.call(small.board, accounts.retry, account="claude:key", **here)
     for_remit: list[tuple[Any, dict[str, Any]]] = [
-        (accounts.answered, {"run": "x"}),
-        (accounts.to_check, {"worker": "w"}),
-        (accounts.checked, {"account": "x", "usable": True}),
-        (accounts.wait, {"agent": "one", "worker": "w"}),
-        (mending.to_check, {}),
-        (mending.checked, {"agent": "one", "usable": True}),
+        (account_faults.answered, {"run": "x"}),
+        (account_faults.to_check, {"worker": "w"}),
+        (account_faults.checked, {"account": "x", "usable": True}),
+        (admission.wait, {"agent": "one", "worker": "w"}),
+        (error_recovery.to_check, {}),
+        (error_recovery.checked, {"agent": "one", "usable": True}),
     ]
     for verb, given in for_remit:
         with pytest.raises(NotFound):
@@ -364,20 +365,20 @@ def test_a_set_up_is_closed_on_one_worker_until_its_check_passes(
     run = claim(company, one, worker="sound")
     end(company, run)
     # Here it is looked at, later and later.
-    assert company.call(as_system(), accounts.to_check, worker="broken") == []
+    assert company.call(as_system(), account_faults.to_check, worker="broken") == []
     clock.advance(PROBES[0])
-    (setup,) = company.call(as_system(), accounts.to_check, worker="broken")
-    assert (setup["adapter_type"], setup["config"]) == ("claude", {"secretRef": "key"})
-    assert company.call(as_system(), accounts.to_check, worker="sound") == []
-    answer: dict[str, Any] = {"account": setup["id"], "cause": "It is not installed."}
-    company.call(as_system(), accounts.checked, **answer, usable=False)
+    (setup,) = company.call(as_system(), account_faults.to_check, worker="broken")
+    assert (setup.adapter_type, setup.config) == ("claude", {"secretRef": "key"})
+    assert company.call(as_system(), account_faults.to_check, worker="sound") == []
+    answer: dict[str, Any] = {"account": setup.id, "cause": "It is not installed."}
+    company.call(as_system(), account_faults.checked, **answer, usable=False)
     clock.advance(PROBES[0])
-    assert company.call(as_system(), accounts.to_check, worker="broken") == []
+    assert company.call(as_system(), account_faults.to_check, worker="broken") == []
     clock.advance(PROBES[1])
-    company.call(as_system(), accounts.checked, **answer, usable=True)
+    company.call(as_system(), account_faults.checked, **answer, usable=True)
     assert ready(company, "broken") == [two.id]
     with pytest.raises(Conflict):
-        company.call(as_system(), accounts.checked, **answer, usable=True)
+        company.call(as_system(), account_faults.checked, **answer, usable=True)
     assert told(company) == ["setup:claude@broken cannot be used: setup"]
 
 
@@ -390,10 +391,10 @@ def test_a_set_up_whose_check_passes_and_that_does_not_work_is_tried_less_and_le
     for _ in range(4):
         fails(small, claim(small, one), Fault.SETUP)
         began = clock.now()
-        while not (found := small.call(as_system(), accounts.to_check, worker="w")):
+        while not (found := small.call(as_system(), account_faults.to_check, worker="w")):
             clock.advance(SECOND)
         pauses.append(clock.now() - began)
-        small.call(as_system(), accounts.checked, account=found[0]["id"], usable=True)
+        small.call(as_system(), account_faults.checked, account=found[0].id, usable=True)
     assert pauses == list(PROBES[:4])
     assert len(told(small)) == 1
 
@@ -405,8 +406,8 @@ def test_a_set_up_that_nobody_needs_any_more_is_forgiven(
     fails(small, claim(small, one), Fault.SETUP)
     small.call(small.board, agents.terminate, agent="one")
     clock.advance(PROBES[0])
-    (found,) = small.call(as_system(), accounts.to_check, worker="w")
-    assert found["config"] is None
+    (found,) = small.call(as_system(), account_faults.to_check, worker="w")
+    assert found.config is None
 
 
 @pytest.mark.requirement("FX-10")
@@ -479,7 +480,7 @@ class Provider:
                     until=self.opens,
                 )
             if claimed.probe:
-                await app.gate(as_system(), accounts.answered, run=claimed.run_id)
+                await app.gate(as_system(), account_faults.answered, run=claimed.run_id)
             self.answered.append(claimed.agent_id)
             return RunResult(True, "Done.")
         finally:
@@ -517,17 +518,17 @@ def test_200_agents_on_an_account_that_is_closed_for_five_hours(
             first = provider.refused
             for _ in range(5):
                 clock.advance(HOUR - SECOND)
-                worker.kick()
+                worker.wake()
                 await asyncio.sleep(0.02)
             assert clock.now() < opens
             assert provider.refused == first  # the time that it named was believed
             clock.advance(opens - clock.now())
-            worker.kick()
+            worker.wake()
             await until(lambda: provider.answered and count(waiting_ones) == 0)
             assert clock.now() <= opens + 10 * SECOND  # all are eligible
             assert len(provider.answered) <= 2  # not at once
             clock.advance(10 * SECOND)
-            worker.kick()
+            worker.wake()
             await until(lambda: len(set(provider.answered)) == 200 and not worker.busy, 60)
         finally:
             await worker.stop()

@@ -24,9 +24,9 @@ from pydantic import BaseModel, Field
 from remit.adapters import registry
 from remit.adapters.contract import Check, adopt
 from remit.adapters.running import RunContext, RunResult, Usage
-from remit.runtime import processes
-from remit.runtime.processes import ChildProcess
-from remit.services import runs
+from remit.runtime.runs import processes
+from remit.runtime.runs.processes import ChildProcess
+from remit.services.execution import runs
 from tests.agent_stage import Answer, Stage, stage, until
 from tests.agents import ClientMissing, program
 from tests.agents.fake_anthropic import FakeAnthropic

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from remit.adapters import answers, claude_cli, codex_cli, faults
+from remit.adapters import faults, program_answer
+from remit.adapters.claude import claude_cli
+from remit.adapters.codex import codex_cli
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso
-from remit.model.fault import Fault, fault_of
-from remit.runtime.processes import LONGEST_LINE, ChildProcess
+from remit.model.execution.fault import Fault, fault_of
+from remit.runtime.runs.processes import LONGEST_LINE, ChildProcess
 from tests.company import Company
 from tests.mailing import look, send
 from tests.working import at_work, listed, over, program
@@ -322,7 +324,7 @@ def test_a_line_of_three_megabytes_comes_whole(tmp_path: Path) -> None:
 
 def test_a_program_and_an_agent_elsewhere_name_the_fault_themselves() -> None:
     def said(**more: Any) -> tuple[str | None, Micros | None]:
-        found = answers.result_of({"ok": False, **more})
+        found = program_answer.result_of({"ok": False, **more})
         return found.fault, found.until
 
     assert said(fault="rate", until="2026-03-02T10:00:00Z") == ("rate", NOW)
@@ -330,7 +332,7 @@ def test_a_program_and_an_agent_elsewhere_name_the_fault_themselves() -> None:
     assert said(fault="overload", until="soon") == ("overload", None)
     assert said(fault="nonsense", until=5) == (None, None)
     assert said(fault=5) == said(until=5) == (None, None)
-    assert answers.result_of({"ok": True, "fault": "rate"}).fault is None
+    assert program_answer.result_of({"ok": True, "fault": "rate"}).fault is None
 
 
 @pytest.mark.requirement("FX-08", "FX-09")

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from remit.adapters import answers, claude_cli, codex_cli, registry
-from remit.adapters.looking import login_file, path_with
+from remit.adapters import program_answer, registry
+from remit.adapters.claude import claude_cli
+from remit.adapters.codex import codex_cli
+from remit.adapters.pace import Pace
 from remit.adapters.running import Child, RunContext, RunResult, Usage
+from remit.adapters.setup.detect import login_file, path_with
 from remit.errors import Unsupported
 
 
@@ -48,6 +51,7 @@ class Paper(RunContext):
         self.home.mkdir()
         self.instructions, self.turn, self.session = "be good", "do it", None
         self.credentials: Mapping[str, str] = {}
+        self.beside, self.pace = {}, Pace()
         self.started: list[dict[str, Any]] = []
         self.printed: list[str] = []
         self.code = 0
@@ -242,10 +246,10 @@ def test_what_codex_complains_about_has_a_name(complaint: str, reason: str) -> N
     ],
 )
 def test_answers_are_taken_as_far_as_they_make_sense(said: str, usage: Usage, ok: bool) -> None:
-    result = answers.result_of(answers.parse(said))
+    result = program_answer.result_of(program_answer.parse(said))
     assert (result.usage, result.ok) == (usage, ok)
     assert result.session is None
-    assert answers.result_of(answers.parse(said), failure="it fell").ok is False
+    assert program_answer.result_of(program_answer.parse(said), failure="it fell").ok is False
 
 
 def test_a_login_is_found_by_name_and_never_read(tmp_path: Path) -> None:

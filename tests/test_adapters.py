@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
-from remit.adapters import reflection, registry
+from remit.adapters import hiring_docs, registry
 from remit.adapters.contract import Adapter, Check, adopt, looked
 from remit.adapters.documentation import configuration_doc
 from remit.adapters.running import RunContext, RunResult
@@ -246,7 +246,7 @@ def test_the_documentation_gives_every_key_with_default_and_description(type_: s
 
 @pytest.mark.requirement("PC-57", "PC-59", "PC-63")
 def test_the_index_names_adapters_addresses_and_the_hire() -> None:
-    text = reflection.index_text()
+    text = hiring_docs.index_text()
     for adapter in registry.all():
         assert f"- {adapter.type}: {adapter.summary}" in text
         assert f"GET /llms/agent-configuration/{adapter.type}.txt" in text
@@ -266,12 +266,12 @@ def test_the_index_names_adapters_addresses_and_the_hire() -> None:
 @pytest.mark.requirement("PC-58", "PC-63")
 @pytest.mark.parametrize("type_", TYPES)
 def test_the_text_of_an_adapter_is_its_own(type_: str) -> None:
-    assert reflection.adapter_text(type_) == registry.get(type_).agent_configuration_doc()
+    assert hiring_docs.adapter_text(type_) == registry.get(type_).agent_configuration_doc()
 
 
 def test_there_is_no_text_for_what_is_not_installed() -> None:
     with pytest.raises(NotFound):
-        reflection.adapter_text("nothing")
+        hiring_docs.adapter_text("nothing")
 
 
 def test_a_model_without_descriptions_is_documented_too() -> None:
@@ -366,7 +366,7 @@ def test_an_address_is_called() -> None:
 
 
 def test_a_model_of_ones_own_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.adapters.llm.version", lambda name: "2.0")
+    monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
     assert not registry.check("llm", {}, {}).usable
     assert registry.check("llm", {}, {"GROQ_API_KEY": SECRET}).facts["credential"] == "GROQ_API_KEY"
     assert not registry.check("llm", {"provider": "openai"}, {"GROQ_API_KEY": SECRET}).usable
@@ -467,12 +467,12 @@ import json, sys
 from remit.adapters import registry
 assert "pydantic" not in sys.modules
 types = registry.types()
-from remit.adapters import reflection
+from remit.adapters import hiring_docs
 print(json.dumps({
     "types": types,
     "problems": registry.problems(),
-    "index": reflection.index_text(),
-    "text": reflection.adapter_text("pigeon"),
+    "index": hiring_docs.index_text(),
+    "text": hiring_docs.adapter_text("pigeon"),
     "valid": registry.validate("pigeon", {"coop": "roof"}),
     "usable": registry.check("pigeon", {"coop": "roof"}, {}).usable,
     "ours": registry.validate("human", {}),

@@ -10,23 +10,18 @@ import pytest
 
 from remit.clock import DAY, to_iso
 from remit.errors import BadInput, Conflict, RemitError
-from remit.services import (
-    agents,
-    applying,
-    bindings,
-    companies,
-    configuration,
-    events,
-    grants,
-    mcp_servers,
-    overview,
-    policies,
-    repos,
-    runs,
-    schedules,
-    secrets,
-)
+from remit.services.connections import bindings, folders, mcp_servers, repos, secrets
+from remit.services.declared import declared_company
+from remit.services.execution import runs
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import schedules
+from remit.services.organisation import agents, policies
+from remit.services.people import companies
+from remit.services.record import events
+from remit.services.redaction import REMOVED
+from remit.services.rights import grants
+from remit.services.screens import overview
 from tests.channel_stage import arrive
 from tests.company import Answer, Company, keyed
 
@@ -41,6 +36,8 @@ def setup(company: Company) -> dict[str, Any]:
             "messaging": "team",
             "requireBoardApprovalForNewAgents": False,
             "chatLLMProvider": "anthropic",
+            "commitCommitter": "Widgets <bot@widgets.example>",
+            "commitCoAuthors": "",
         },
         "permission_policy": {
             "privileged": {"allow": ["instance.configure"]},
@@ -70,6 +67,10 @@ def setup(company: Company) -> dict[str, Any]:
             },
         ],
         "repos": [{"name": "site", "url": "https://example.com/site.git", "ref": "main"}],
+        "checks": [
+            {"repo": "site", "name": "test", "command": "make test", "required": True},
+            {"repo": "site", "name": "lint", "command": "make lint", "protected": []},
+        ],
         "grants": [
             {"agent": "writer", "resource": "repo:site", "level": "use", "mode": "ask"},
             {"agent": "editor", "resource": "message:agent:writer", "level": "use"},
@@ -107,6 +108,8 @@ def setup(company: Company) -> dict[str, Any]:
                 },
             }
         ],
+        "folders": [{"agent": "writer", "repo": "site", "megabytes": 100}],
+        "mounts": [{"path": "/opt/go", "programs": ["bin"], "variables": ["GOROOT=/opt/go"]}],
         "schedules": [
             {
                 "agent": "editor",
@@ -122,20 +125,20 @@ def setup(company: Company) -> dict[str, Any]:
 
 def apply(company: Company, document: Any, caller: Caller | None = None) -> Answer:
     return company.call(
-        caller or company.board, applying.apply, company=company.id, document=document
+        caller or company.board, declared_company.apply, company=company.id, document=document
     )
 
 
 def preview(company: Company, document: Any, caller: Caller | None = None) -> Answer:
     return company.call(
-        caller or company.board, applying.preview, company=company.id, document=document
+        caller or company.board, declared_company.preview, company=company.id, document=document
     )
 
 
 def everything(company: Company) -> dict[str, Any]:
     tables = (
         *("companies", "agents", "grants", "repos", "schedules", "config_revisions", "events"),
-        *("secrets", "mcp_servers", "agent_bindings"),
+        *("secrets", "mcp_servers", "agent_bindings", "folders"),
     )
     return {
         name: company.sql(f"SELECT * FROM {name} ORDER BY id")  # noqa: S608  our tables
@@ -162,14 +165,14 @@ def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company)
     before = everything(company)
     planned = preview(company, document)
     assert everything(company) == before, "a preview changes nothing"
-    assert (planned["created"], planned["changed"], planned["dry_run"]) == (12, 3, True)
+    assert (planned["created"], planned["changed"], planned["dry_run"]) == (16, 3, True)
     done = apply(company, document)
     assert done["plan"] == planned["plan"]
     assert {"agents[0]", "agents[1]", "grants[2]", "schedules[0]"} <= {
         entry["path"] for entry in done["plan"] if entry["action"] == "create"
     }
     again = apply(company, copy.deepcopy(document))
-    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 15)
+    assert (again["created"], again["changed"], again["unchanged"]) == (0, 0, 19)
 
     found = company.call(company.board, companies.show, company=company.id)
     assert (found["name"], found["messaging"]) == ("Widgets", "team")
@@ -187,7 +190,16 @@ def test_a_file_is_applied_as_a_whole_and_again_without_effect(company: Company)
     }
     (planned_mail,) = company.call(company.board, schedules.listing, company=company.id)
     assert planned_mail["to"] == f"agent:{writer['id']}"
-    assert [one["name"] for one in company.call(company.board, repos.listing)] == ["site"]
+    (site,) = company.call(company.board, repos.listing)
+    assert [(one["name"], one["required"]) for one in site["checks"]] == [
+        ("lint", False),
+        ("test", True),
+    ]
+    shown = company.call(company.board, folders.listing, company=company.id)
+    assert {(one["title"], one["agent_name"]) for one in shown} == {
+        ("repo:site", "writer"),
+        ("/opt/go", None),
+    }
     known = company.call(company.board, secrets.listing, company=company.id)
     assert [(one.name, one.source) for one in known] == [
         ("forge-key", "env"),
@@ -286,9 +298,13 @@ def test_what_changed_in_the_file_changes_and_is_shown_without_secrets(company: 
     document["agents"][1]["permissions"] = {"canCreateAgents": False}
     document["grants"][0]["mode"] = "allow"
     document["repos"][0]["ref"] = "next"
+    document["checks"][1]["seconds"] = 60
+    document["folders"][0]["megabytes"] = 200
+    document["mounts"][0]["programs"] = ["bin", "tools"]
+    (copied,) = company.sql("SELECT id FROM folders WHERE kind = 'work'")
     document["schedules"][0]["cron"] = "0 9 * * 2"
     done = apply(company, document)
-    assert (done["created"], done["changed"], done["unchanged"]) == (0, 6, 9)
+    assert (done["created"], done["changed"], done["unchanged"]) == (0, 9, 10)
     said = json.dumps(done)
     assert SECRET not in said
     assert SECRET[::-1] not in said
@@ -298,6 +314,10 @@ def test_what_changed_in_the_file_changes_and_is_shown_without_secrets(company: 
     assert paths["writer"] == ["title", "adapterConfig.env.API_KEY", "reportsTo"]
     assert paths["editor"] == ["permissions.canCreateAgents"]
     assert paths["site"] == ["ref"]
+    assert (paths["site lint"], paths["/opt/go"]) == (["seconds"], ["programs"])
+    assert company.sql(
+        "SELECT id, most_megabytes FROM folders WHERE kind = 'work' AND removed_at IS NULL"
+    ) == [(*copied, 200)], "the copy and what is in it stay"
     writer = company.call(company.board, overview.agent, agent="writer")
     assert (writer["title"], writer["reports_to"]) == ("Writes more", company.ceo.id)
     stored = company.sql("SELECT adapter_config FROM agents WHERE id = ?", writer["id"])
@@ -321,6 +341,25 @@ def test_what_the_file_does_not_mention_is_left_alone(company: Company) -> None:
 
 
 @pytest.mark.requirement("HB-39")
+def test_a_grant_on_a_repository_can_be_limited_in_a_file(company: Company) -> None:
+    document = setup(company)
+    apply(company, document)
+    limits = {"level": "propose", "paths": ["docs/**"], "branches": ["main"]}
+    document["grants"][0] |= limits
+    assert apply(company, document)["changed"] == 1
+    assert apply(company, document)["changed"] == 0
+    held = company.call(company.board, grants.listing, company=company.id, agent="writer")
+    assert limits in [{key: one.get(key) for key in limits} for one in held]
+
+
+def test_another_folder_of_an_agent_takes_the_place_of_one_by_hand_alone(company: Company) -> None:
+    """What is in a copy would go with it."""
+    apply(company, setup(company))
+    moved = {"folders": [{"agent": "writer", "path": "/srv/handbook"}]}
+    assert problem(company, moved) == "folders[0]: writer works in repo:site."
+    assert apply(company, {"folders": [{"agent": "writer"}]})["unchanged"] == 1
+
+
 def test_applying_clears_nothing_of_the_record(company: Company) -> None:
     apply(company, setup(company))
     writer = company.call(company.board, agents.show, agent="writer")
@@ -362,11 +401,24 @@ def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company)
     assert said("agents", 1, permissionLevel="king").startswith("agents[1].permissionLevel must")
     assert said("agents", 1, permissions={"x": 1}).startswith("agents[1].permissions.x: is not")
     assert said("grants", 0, agent="nobody").startswith("grants[0]: There is no agent")
-    assert said("grants", 0, level="write").startswith("grants[0].level must be use")
+    assert said("grants", 0, level="write").startswith(
+        "grants[0].level must be read, propose, merge"
+    )
     assert said("grants", 1, resource="nothing:x").startswith("grants[1]: 'nothing'")
     assert said("grants", 2, expiresAt="2001-01-01").startswith("grants[2]: The expiry lies")
     assert said("grants", 2, expiresAt=7).startswith("grants[2]")
     assert said("repos", 0, url="ext::sh").startswith("repos[0]: 'ext::sh' is not an address")
+    assert said("checks", 0, repo="none").startswith("checks[0]: There is no repository 'none'")
+    assert said("checks", 0, name="a b").startswith("checks[0]: check must be letters")
+    assert said("checks", 1, name="test") == "checks[1]: is the same as checks[0]."
+    assert said("checks", 0, seconds=0) == "checks[0].seconds: must be 1 to 7200."
+    assert said("checks", 0, required=1) == "checks[0].required: must be true or false."
+    assert said("checks", 0, protected="x") == "checks[0].protected: must be a list of text."
+    assert said("checks", 0, command=f"x {REMOVED}").startswith("checks[0].command: something was")
+    assert said("folders", 0, repo=None).startswith("folders[0]: Give either a repository")
+    assert said("folders", 0, megabytes=1).startswith("folders[0].megabytes: must be 10 to")
+    assert said("mounts", 0, path="/etc/x").startswith("mounts[0]: /etc/x is the system's own")
+    assert said("mounts", 0, variables=["PATH=x"]).startswith("mounts[0]: PATH is set by Remit")
     assert said("schedules", 0, cron="never").startswith("schedules[0]: 'never' is not a schedule")
     assert said("schedules", 0, at="2030-01-01") == "schedules[0].at: is not known."
     assert said("schedules", 0, to="agent:nobody").startswith("schedules[0]: ")
@@ -401,7 +453,7 @@ def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company)
         ({"agents": [{}]}, "agents[0].name: must be text."),
         ({"company": []}, "company: must be an object with named values."),
         ({"company": {"x": 1}}, "company.x: is not known."),
-        ({"company": {"messaging": "shout"}}, "company.messaging must be chain, team, subtree"),
+        ({"company": {"messaging": "shout"}}, "company.messaging must be one of chain, team"),
         ({"company": {"requireApprovalForConfigChanges": 1.5}}, "company.requireApproval"),
         ({"permission_policy": []}, "permission_policy: must be an object"),
         ({"permission_policy": {"king": {}}}, "permission_policy.king: is not known."),
@@ -471,12 +523,14 @@ def test_agents_that_swap_places_are_moved_together(company: Company) -> None:
 def test_two_who_apply_at_once_do_not_do_it_twice(company: Company) -> None:
     document = setup(company)
     work = [
-        company.app.gate(company.board, applying.apply, company=company.id, document=document)
+        company.app.gate(
+            company.board, declared_company.apply, company=company.id, document=document
+        )
         for _ in range(4)
     ]
     answers = company.together(work)
     assert all(isinstance(answer, dict) for answer in answers), answers
-    assert sorted(answer["created"] for answer in answers) == [0, 0, 0, 12]  # type: ignore[index]
+    assert sorted(answer["created"] for answer in answers) == [0, 0, 0, 16]  # type: ignore[index]
 
 
 def test_a_grant_that_came_by_another_way_is_not_the_files_to_change(company: Company) -> None:

@@ -13,36 +13,27 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY, to_iso
-from remit.entrypoints.cli.commands import archive as unpacking
+from remit.entrypoints.cli.commands.company import archive as unpacking
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
 from remit.ids import is_id
-from remit.services import (
-    agents,
-    approvals,
-    capability_requests,
-    companies,
-    configuration,
-    delegation,
-    events,
-    files,
-    grants,
-    hiring,
-    idleness,
-    inbox,
-    needs_you,
-    outcomes,
-    permissions,
-    policies,
-    questions,
-    reorganise,
-    schedules,
-    submitting,
-    waiting,
-)
 from remit.services.archive import checking, folder, reading, tar
 from remit.services.archive.text import dump, load, split_prose, with_prose
-from remit.services.identity import Caller
+from remit.services.chat import receivers
+from remit.services.connections import bindings, folders, repo_checks, repos, secrets
+from remit.services.declared import declared_company
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
+from remit.services.identity import Caller, as_system
+from remit.services.knowledge import files
+from remit.services.messaging import inbox, questions, schedules
+from remit.services.messaging import pending_items as waiting
+from remit.services.organisation import agents, idleness, permissions, policies, reorganise
+from remit.services.people import companies
+from remit.services.record import events
 from remit.services.redaction import REMOVED, without_secrets
+from remit.services.rights import capability_requests, grants
+from remit.services.screens import needs_you, overview
+from remit.services.work import delegation, outcomes, submitting
 from remit.settings import load as load_settings
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
@@ -67,6 +58,7 @@ CANARIES = {
     "api": "sk-ant-canaryapi0123456789abcdef",
     "seat": "canary-seat",
     "layer": "canary-layer",
+    "hook": "canary-hook",
 }
 CONFIG = {
     "command": ["run", "--api-key", CANARIES["flag"], f"--token={CANARIES['flag']}", "--fast"],
@@ -80,8 +72,8 @@ CONFIG = {
 }
 
 
-async def exported(company: Company, caller: Caller | None = None) -> bytes:
-    outline = await company.app.archive.export(caller or company.board, company.id)
+async def exported(company: Company, caller: Caller | None = None, which: str = "") -> bytes:
+    outline = await company.app.archive.export(caller or company.board, which or company.id)
     found = [piece async for piece in company.app.archive.stream(outline)]
     assert sum(map(len, found)) == outline.size
     return b"".join(found)
@@ -138,6 +130,9 @@ def build(company: Company) -> Built:
         companies.change,
         company=company.id,
         require_board_approval_for_new_agents=False,
+        commit_committer="Acme <bot@acme.example>",
+        commit_co_authors="A <a@b>, B <b@b>",
+        commit_signing="my-key",
     )
     engineer = company.agent(
         "engineer",
@@ -159,6 +154,9 @@ def build(company: Company) -> Built:
         ceo, outcomes.change, outcome=shipped, version=1, description="+++\nNew\r\n+++ prose"
     )
     waiting = _outcome(company, ceo, 'Tell "them" # now', "", blocked_by=[shipped])
+    hook = f"https://chat.example.org/{CANARIES['hook']}"
+    bound: Any = {"agent": writer.id, "kind": "webhook", "config": {"url": hook}}
+    company.call(company.board, bindings.add, company=company.id, **bound)
     later = _outcome(company, ceo, "Later", "x", urgent=True, deferred_until="2030-01-01T00:00:00Z")
     _outcome(company, ceo, "Part", "p", parent=later, blocked_by=[waiting], important=True)
     company.give(company.board, company.ceo, made, "write")
@@ -611,7 +609,7 @@ def test_a_company_survives_the_way_there_and_back(
     assert other.call(other.board, events.why, event=last["id"])["authorised_by"] == "user:board"
     for token in built.tokens[1:]:
         with pytest.raises(RemitError):
-            other.call(Caller(token), agents.me)
+            other.call(Caller(token), overview.me)
 
 
 def _export_of(company: Company, company_id: str) -> bytes:
@@ -832,14 +830,15 @@ def test_an_export_from_before_there_was_mail_is_imported(other: Company, tmp_pa
 
 def _before_governance(archive: Folder) -> None:
     """As an export was before there were approvals."""
-    del archive["approvals.jsonl"], archive["configurations.jsonl"]
+    for name in ("approvals", "configurations", "bindings"):
+        del archive[f"{name}.jsonl"]
     older = re.compile(
         rb"^(require_\w+|chat_\w+|permission_level|config_revision|can_create_agents) = .*\n", re.M
     )
     for path, content in archive.items():
         if path.startswith("agents/") or path == "company.toml":
             archive[path] = older.sub(b"", content)
-    archive["company.toml"] = archive["company.toml"].replace(b"format = 3", b"format = 2")
+    archive["company.toml"] = archive["company.toml"].replace(b"format = 4", b"format = 2")
 
 
 def test_an_export_from_before_there_were_approvals_is_imported(
@@ -855,6 +854,88 @@ def test_an_export_from_before_there_were_approvals_is_imported(
     assert shown["require_board_approval_for_new_agents"] is True
     (first,) = other.call(other.board, configuration.revisions, agent=lead.id)
     assert (first["number"], first["configuration"]["prompt"]) == (1, "Lead.")
+
+
+@pytest.mark.requirement("FX-24")
+def test_an_imported_binding_waits_until_somebody_here_says_its_secret(
+    other: Company, tmp_path: Path
+) -> None:
+    home = tmp_path / "first"
+    rooms = {"rooms": ["C0123456789"]}
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        place = {"name": "slack", "source": "env", "place": "SLACK"}
+        company.call(company.board, secrets.put, company=company.id, **place)
+        for kind, config in (
+            ("slack", {"secretRef": "slack", **rooms}),
+            ("webhook", {"url": "https://chat.example.org/key"}),
+        ):
+            about: Any = {"agent": company.ceo.id, "kind": kind, "config": config}
+            company.call(company.board, bindings.add, company=company.id, **about)
+        archive = export(company)
+    company_id = import_(other, archive)["id"]
+    here: Any = {"company": company_id}
+    # Whoever made the archive may have named a server of theirs, and a secret that is there.
+    other.call(other.board, secrets.put, **here, **place)
+    held = other.call(other.board, bindings.listing, **here)
+    assert [one["state"] for one in held] == ["held", "held"]
+    assert other.call(as_system(), receivers.ready) == []
+    ceo = Caller(other.call(other.board, agents.create_key, agent=company.ceo.id)["token"])
+    with pytest.raises(Refused, match="not bound"):
+        send_to(other, company_id, ceo, "channel:slack:D1", "Hello")
+    anew: Any = {**here, "agent": company.ceo.id}
+    with pytest.raises(NotFound, match="no secret 'other'"):
+        other.call(other.board, bindings.add, **anew, kind="slack", config={"secretRef": "other"})
+    with pytest.raises(BadInput, match="url: left out"):
+        other.call(other.board, bindings.add, **anew, kind="webhook")
+    made = other.call(other.board, bindings.add, **anew, kind="slack")
+    assert made["adapter_config"] == {"secretRef": "slack", **rooms}
+    assert other.call(as_system(), receivers.ready) == [made["id"]]
+    send_to(other, company_id, ceo, "channel:slack:D1", "Hello")
+
+
+@pytest.mark.requirement("FX-32")
+def test_repositories_checks_and_copies_wait_in_an_export_until_they_are_applied(
+    other: Company, tmp_path: Path
+) -> None:
+    home, elsewhere = tmp_path / "first", "https://example.org/a/site.git"
+    with opened(f"sqlite:///{home}/remit.db", home) as company:
+        here: Any = {"company": company.id}
+        board = company.board
+        forge: Any = {"forge": "github", "api_secret": "forge-key", "people": "ann"}
+        company.call(board, repos.add, **here, name="site", url=elsewhere, **forge)
+        company.call(board, repos.add, **here, name="near", url="/srv/near.git")
+        for name, command in (("test", "make test"), ("call", f"curl -H {CANARIES['jwt']} x")):
+            asked: Any = {"repo": "site", "check": name, "command": command, "protected": []}
+            company.call(board, repo_checks.set_check, **here, **asked)
+        company.agent("writer")
+        company.call(board, folders.bind, **here, agent=company.ceo.id, repo="site", megabytes=50)
+        company.call(board, folders.bind, **here, agent="writer", path="/srv/handbook")
+        company.call(board, folders.mount, **here, path="/opt/go", programs=["bin"])
+        archive = export(company)
+    written = unpacked(archive)["setup.toml"]
+    assert not re.search(rb"/srv|/opt|canary", written), written
+    assert CANARIES["jwt"].encode() not in written
+    made = import_(other, archive)
+    there: Any = {"company": made["id"]}
+    assert made["setup"] == 5
+    assert other.call(other.board, repos.listing, **there) == []
+    assert other.call(other.board, folders.listing, **there) == []
+    document = load("", written)
+    assert document["folders"] == [{"agent": "ceo", "repo": "site", "megabytes": 50}]
+    with pytest.raises(BadInput, match=r"repos\[0\].*url"):
+        other.call(other.board, declared_company.apply, **there, document=document)
+    document["repos"][0]["url"] = "/srv/here.git"
+    with pytest.raises(BadInput, match="command: something was taken out"):
+        other.call(other.board, declared_company.apply, **there, document=document)
+    document["checks"][0]["command"] = "true"
+    done = other.call(other.board, declared_company.apply, **there, document=document)
+    assert (done["created"], done["changed"]) == (5, 0)
+    site = other.call(other.board, repos.listing, **there)[1]
+    assert (site["url"], site["api_secret"], site["people"]) == (elsewhere, "forge-key", ["ann"])
+    assert [one["protected"] for one in site["checks"]] == [[], []]
+    again = load("", unpacked(other.wait(exported(other, which=made["id"])))["setup.toml"])
+    del document["repos"][0]["url"]
+    assert again == document
 
 
 def test_what_awaits_a_decision_travels_and_is_decided_there(sample: bytes, other: Company) -> None:
@@ -1026,7 +1107,7 @@ def _derived(rows: list[dict[str, Any]]) -> dict[str, Any]:
 DAMAGES: dict[str, tuple[Change, str]] = {
     "no company": (drop("company.toml"), "company.toml: is missing"),
     "no grants": (drop("grants.jsonl"), "grants.jsonl: is missing"),
-    "another format": (swap("company", "format = 3", "format = 4"), "format must be"),
+    "another format": (swap("company", "format = 4", "format = 5"), "format must be"),
     "company id": (swap("company", 'id = "[^"]+"', 'id = "../x"'), "id must be an id"),
     "company name": (swap("company", 'name = "[^"]+"', 'name = "a\\\\u0007b"'), "name is refused"),
     "not toml": (swap("company", "format", "= ="), "company.toml: is not TOML"),
@@ -1218,12 +1299,21 @@ DAMAGES: dict[str, tuple[Change, str]] = {
         swap("agents/engineer.md", "can_create_agents = true", "can_create_agents = 1"),
         "must be true or false",
     ),
+    "no bindings": (drop("bindings.jsonl"), "bindings.jsonl: is missing"),
+    "setup": (lambda folder: folder.update({"setup.toml": b"= ="}), "setup.toml: is not TOML"),
+    "binding twice": (
+        _lines("bindings.jsonl", lambda rows: rows.append(rows[0])),
+        "has the id of",
+    ),
+    "binding of nobody": (_first("bindings.jsonl", agent=_uuid("0")), "agent,.*is not here"),
+    "binding to nothing": (_first("bindings.jsonl", kind="Web Hook"), "kind is refused"),
+    "binding without settings": (_first("bindings.jsonl", config="x"), "config is refused"),
     "no mail": (drop("mail.jsonl"), "mail.jsonl: is missing"),
     "no questions": (drop("questions.jsonl"), "questions.jsonl: is missing"),
     "no schedules": (drop("schedules.jsonl"), "schedules.jsonl: is missing"),
     "messaging": (swap("company", '"subtree"', '"all"'), "messaging must be one of"),
     "mail in an older export": (
-        swap("company", "format = 3", "format = 1"),
+        swap("company", "format = 4", "format = 1"),
         "mail.jsonl: is not part",
     ),
     "letter twice": (_lines("mail.jsonl", lambda rows: rows.append(rows[0])), "has the id of"),
@@ -1642,6 +1732,8 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
     refused(again, 4, "is not empty")
     (folder / ".git").mkdir()
     (folder / ".git" / "config").write_text("x")
+    assert (folder / "setup.toml").read_text() == "\n"
+    (folder / "setup.toml").write_text('[[repos]]\nname = "site"\n')
     refused(remit("company", "import", str(folder)), 4, company["id"])
 
     elsewhere = Home(tmp_path / "home")
@@ -1652,6 +1744,7 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
         made = elsewhere("company", "import", str(folder), "--name", "Acme again")
         assert made.code == 0, made.err
         assert "give again what was taken out: env.KEY" in made.err
+        assert f"`remit apply {folder / 'setup.toml'} --dry-run`" in made.err
         assert {one["name"] for one in elsewhere.json("company", "list")} >= {"Acme again"}
         back = tmp_path / "back"
         answer = elsewhere.json("--company", "Acme again", "company", "export", str(back))

@@ -14,18 +14,15 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from remit.clock import HOUR, to_iso
-from remit.errors import AwaitsApproval, Conflict, Refused
-from remit.model.approval import ApprovalType
-from remit.services import (
-    approvals,
-    configuration,
-    creation,
-    delegation,
-    events,
-    files,
-    grants,
-    needs_you,
-)
+from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
+from remit.model.organisation.approval import ApprovalType
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, helper_creation
+from remit.services.knowledge import files
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.screens import needs_you
+from remit.services.work import delegation, outcomes
 from tests.company import Answer, Company, Member
 from tests.governance import (
     approve,
@@ -283,6 +280,9 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
             permissions = None if may is None else {"canCreateAgents": may}
             made = hire(small, ceo.caller, name, permissions=permissions, **arguments)
         agent, approval = made["agent"]["id"], made["approval"]["id"]
+        purpose = config["title"] or f"Act as {config['role']}"
+        if outcome is not None:
+            ((purpose,),) = small.sql("SELECT title FROM outcomes WHERE id = ?", outcome)
 
         def as_asked() -> Answer:
             return {
@@ -293,6 +293,8 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
                 "title": config["title"],
                 "reportsTo": ceo.id,
                 "outcomeId": outcome,
+                "purpose": purpose,
+                "perpetual": outcome is None,
                 "permissions": {} if may is None else {"canCreateAgents": may},
                 "grants": [{**wish, "scope": agent} for wish in wishes],
                 "requestedConfigurationSnapshot": config,
@@ -337,8 +339,11 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
         assert held(small, agent) == sorted(expected, key=repr)
         set_aside = small.sql("SELECT kind, amount FROM reservations WHERE agent_id = ?", agent)
         assert set_aside == ([("tokens", asked["aside"])] if aside else [])
-        ((owner,),) = small.sql("SELECT owner_id FROM outcomes WHERE id = ?", agent)
+        ((owner, title, perpetual),) = small.sql(
+            "SELECT owner_id, title, perpetual FROM outcomes WHERE id = ?", agent
+        )
         assert (owner, outcome or agent) == (agent, agent)
+        assert (title, bool(perpetual)) == (purpose, outcome is None)
 
     plain: Answer = {**dict.fromkeys(HIRE_PARTS), "config": SCRIPTED, "wishes": []}
     always = [{**plain, "level": level, "wishes": [(0, "read", "ask", None)]} for level in BUNDLES]
@@ -348,6 +353,58 @@ def test_who_is_hired_is_who_was_approved_with_what_was_approved(
         {**plain, "again": {"prompt": "b", "role": "qa"}, "other_wishes": [(2, "write", None, 3)]},
     ]
     examples_of(examples, HIRES, check, always)
+
+
+@pytest.mark.requirement("BX-10")
+def test_an_agent_is_hired_for_the_purpose_that_was_approved(small: Company) -> None:
+    ceo = small.ceo.caller
+
+    def rename(outcome: str, title: str) -> None:
+        ((version,),) = small.sql("SELECT version FROM outcomes WHERE id = ?", outcome)
+        small.call(small.board, outcomes.change, outcome=outcome, version=version, title=title)
+
+    made = hire(small, ceo, "designer", purpose="Draw the logo", perpetual=False)
+    agent, approval = made["agent"]["id"], made["approval"]
+    before = stored(small, approval["id"])
+    assert (before["purpose"], before["perpetual"]) == ("Draw the logo", False)
+    rename(agent, "Empty the till")
+    with pytest.raises(Conflict, match="'Draw the logo', which is 'Empty the till' by now"):
+        approve(small, approval)
+    # It can be asked for anew, as it is called now or as it is to be called.
+    send_back(small, approval)
+    resubmit(small, ceo, approval, purpose="Draw the sign")
+    assert stored(small, approval["id"]) == {**before, "purpose": "Draw the sign"}
+    approve(small, approval)
+    assert small.sql("SELECT title, perpetual FROM outcomes WHERE id = ?", agent) == [
+        ("Draw the sign", 0)
+    ]
+    # What somebody is hired for stays the owner's to name.
+    outcome = work(small, ceo, small.ceo.id)
+    given = small.call(ceo, delegation.delegate, outcome=outcome, hire={"name": "printer"})
+    send_back(small, given["approval"])
+    with pytest.raises(BadInput, match="that of the outcome"):
+        resubmit(small, ceo, given["approval"], purpose="Print")
+    resubmit(small, ceo, given["approval"])
+    rename(outcome, "Print")
+    with pytest.raises(Conflict, match="by now"):
+        approve(small, given["approval"])
+
+
+@pytest.mark.tampers
+@pytest.mark.requirement("BX-10")
+def test_a_hire_of_a_version_that_did_not_say_what_for_can_be_decided(small: Company) -> None:
+    made = hire(small, small.ceo.caller, "designer", purpose="Draw")
+    payload = stored(small, made["approval"]["id"])
+    older = {key: payload[key] for key in payload if key not in ("purpose", "perpetual")}
+    for table, column in (("approvals", "id"), ("approval_revisions", "approval_id")):
+        small.sql(
+            f"UPDATE {table} SET payload = ?, digest = ? WHERE {column} = ?",  # noqa: S608
+            json.dumps(older),
+            digest(older),
+            made["approval"]["id"],
+        )
+    approve(small, made["approval"])
+    assert small.sql("SELECT status FROM agents WHERE id = ?", made["agent"]["id"]) == [("idle",)]
 
 
 @pytest.mark.tampers
@@ -570,7 +627,7 @@ def test_the_content_that_is_written_is_the_one_that_was_approved(small: Company
 @pytest.mark.requirement("BX-10")
 def test_the_helper_that_is_created_is_the_one_that_was_approved(small: Company) -> None:
     asked = {"name": "helper", "role": "reads aloud", "auto_reply": False, "next_agent": "ceo"}
-    waiting = parked(lambda: small.call(small.ceo.caller, creation.create_agent, **asked))
+    waiting = parked(lambda: small.call(small.ceo.caller, helper_creation.create_agent, **asked))
     arguments = stored(small, waiting["id"])["arguments"]
     assert arguments == asked
     done = approve(small, waiting)

@@ -18,8 +18,9 @@ import pytest
 
 from remit.adapters.http import HttpConfig, _post
 from remit.adapters.validation import validate
+from remit.clock import HOUR, SystemClock, to_iso
 from remit.errors import BadInput
-from remit.runtime.runs import begin, finish
+from remit.runtime.runs.lifecycle import begin, finish
 from tests.attack_stage import Estate, Stage, estate, staged
 from tests.http_client import Client
 from tests.test_attacks_ids import bodies, operations
@@ -95,11 +96,16 @@ def test_an_observer_changes_nothing_by_any_route(stage: Stage) -> None:
     seen = estate(stage.site, stage.operator, "Seen", "seen")
     here = f"/api/companies/{seen.company}"
     stage.operator.must("POST", f"{here}/users", {"name": "watcher", "role": "observer"})
-    token = stage.operator.must("POST", f"{here}/users/watcher/tokens")["token"]
-    # How they are told outside is their own affair.
+    limit = {"expiresAt": to_iso(SystemClock().now() + HOUR)}
+    token = stage.operator.must("POST", f"{here}/users/watcher/tokens", limit)
+    # How they sign in, as long as they may, and how they are told outside, is their own affair.
     notify = "/api/companies/{companyId}/notify"
-    own = {"POST /api/login-links", f"PATCH {notify}", f"POST {notify}/test"}
-    check_powerless(stage, seen, Client(stage.site.url, token), own)
+    own = {"POST /api/login-links", "POST /api/me/tokens"}
+    own |= {f"PATCH {notify}", f"PATCH {notify}/rules", f"POST {notify}/test"}
+    watcher = Client(stage.site.url, token["token"])
+    check_powerless(stage, seen, watcher, own)
+    ends = [one["expiresAt"] for one in watcher.must("GET", "/api/me/tokens")]
+    assert ends == [token["expiresAt"]] * 2
 
 
 def test_an_agent_without_rights_changes_nothing_of_others_by_any_route(stage: Stage) -> None:
@@ -243,7 +249,7 @@ def test_a_model_that_redirects_leads_nowhere() -> None:
 
 
 def check_stays(provider: str, status: int) -> None:
-    from remit.adapters import llm_loop
+    from remit.adapters.llm import llm_loop
 
     with ExitStack() as stack:
         inner = stack.enter_context(Elsewhere(200, {}))

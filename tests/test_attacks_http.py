@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from remit.entrypoints.http.connections import LARGEST_HEAD, Impatient
+from remit.entrypoints.http.server.protocol import LARGEST_HEAD, Impatient
 from remit.testing import ScriptedAgent
 from tests.attack_stage import Stage, staged
 from tests.http_client import Client, server_sent

@@ -16,9 +16,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from remit.entrypoints.cli.commands.apply import read as read_setup
+from remit.entrypoints.cli.commands.company.apply import read as read_setup
 from remit.entrypoints.cli.main import cli
-from remit.entrypoints.http.logs import Redacting, keep_logs
+from remit.entrypoints.http.server.logs import Redacting, keep_logs
 from remit.errors import BadInput
 from remit.testing import ScriptedAgent, scenario
 from tests.attack_stage import Stage, ended_run, estate, staged

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from remit.entrypoints.http.caller import COOKIE
+from remit.entrypoints.http.wire.caller import COOKIE
 from tests.attack_stage import Estate, Stage, ended_run, estate, staged
 from tests.http_client import Answer
 from tests.web_attacks import FORM, Pages, address, web_routes
@@ -153,6 +153,43 @@ def test_every_page_is_framed_by_nobody_and_runs_only_our_scripts(
             assert "Access-Control-Allow-Origin" not in answer.headers
             seen += 1
     assert seen >= 75
+
+
+#: What is recorded before it is shown: a letter or a file that is read, or tried out and undone.
+RECORDED = {
+    *("/agents/{agent}/update", "/agents/{agent}/terminate", "/inbox/{message}"),
+    *("/files/{file}", "/files/{file}/edit", "/inbox/{message}/take-back"),
+}
+#: What is fetched from a repository between: who looks, what to fetch, and the page around it.
+FETCHED = "/changes/{change}"
+
+
+def test_a_page_is_one_snapshot(
+    stage: Stage, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a page shows is true at the same moment, and who looks is found out once."""
+    database, reads = stage.site.app.gate.database, [0]
+    submit_read = database.submit_read
+
+    def counted(work: Any) -> Any:
+        reads[0] += 1
+        return submit_read(work)
+
+    monkeypatch.setattr(database, "submit_read", counted)
+    tabs = [f"/agents/{{agent}}?tab={tab}" for tab in TABS]
+    routes = [path for method, path in web_routes(stage.site.app) if method == "GET"]
+    elsewhere = ("/live", "/login", "/static/{name}", "/runs/{run}/log", "/{path:path}")
+    seen = 0
+    for path in [*routes, *tabs, "/outcomes?view=graph"]:
+        if path.startswith(elsewhere):
+            continue
+        reads[0] = 0
+        answer = pages.get(address(path, stage.ours))
+        most = 2 if path in RECORDED or answer.status >= 400 else 1
+        most = 3 if path == FETCHED else most
+        assert 1 <= reads[0] <= most, f"{path}: {reads[0]} read transactions, not {most}"
+        seen += 1
+    assert seen >= 40
 
 
 def test_no_answer_may_be_read_or_framed_by_another_site(stage: Stage) -> None:

@@ -19,11 +19,11 @@ import pytest
 from remit.authority import Action, Facts, Wish, attenuate, covers, decide, excessive, holding
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId
-from remit.model.agent import AgentStatus
-from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level, Mode, Resource, ResourceKind, kb_file
-from remit.model.principal import SYSTEM, ActorKind, Principal
-from remit.model.user import Membership, UserRole
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.grant import Grant, Level, Mode, Resource, ResourceKind, kb_file
+from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.model.organisation.user import Membership, UserRole
 
 NOW = 1_000
 COMPANY = CompanyId("company")
@@ -91,9 +91,10 @@ def about_a_file(asked: Question) -> tuple[str, bool]:
 LOOKING = {
     "company.read", "user.read", "agent.read", "key.read", "file.see", "file.read", "file.audit",
     "grant.read", "event.read", "event.verify", "outcome.read", "message.read", "approval.read",
-    "config.read", "repo.read", "binding.read", "policy.read",
+    "config.read", "repo.read", "binding.read", "policy.read", "change.read",
 }  # fmt: skip
 WHOLE_COMPANY = {
+    "folder.change",
     "company.change",
     "company.export",
     "policy.read",
@@ -112,7 +113,7 @@ WHOLE_COMPANY = {
     "repo.sync",
     "agent.purge",
 }
-OPERATING = {"secret.change", "mcp_server.change"}
+OPERATING = {"folder.change", "secret.change", "mcp_server.change"}
 
 
 def for_a_person(
@@ -123,13 +124,13 @@ def for_a_person(
     listed: bool,
 ) -> tuple[str, bool]:
     """A board member does all, an observer looks; a scope bounds both to one subtree."""
-    if action.value == "company.create":
+    if action.value in ("company.create", "instance.operate"):
         return ("allow" if operator else "deny"), False
     if membership is None:
         return "deny", True
     if action.value in OPERATING and not operator:
         return "deny", False
-    if action.value == "mcp_server.call":
+    if action.value in ("mcp_server.call", "change.propose"):
         return "deny", False
     if membership.role.value == "observer" and action.value not in LOOKING:
         return "deny", False
@@ -421,6 +422,8 @@ def test_an_agent_grants_only_to_direct_reports_in_every_tree() -> None:
 
 
 BY_CAPABILITY = {"file.see", "file.read", "file.audit", "file.write"}
+#: Of one's own, of somebody below, or by a grant on the repository: test_changes.py.
+BY_REPO = {"change.read", "change.comment"}
 FOR_EVERY_AGENT = {"company.read", "agent.read", "file.create"}
 # How agents stand to outcomes is checked in test_authority_outcomes.py, to each other's mail in
 # test_mail_authority.py, to approvals and configurations in test_authority_governance.py.
@@ -441,7 +444,7 @@ OWN = {
 def test_what_is_not_for_agents_is_refused_to_every_agent(
     action: Action, status: AgentStatus
 ) -> None:
-    if action.value in BY_CAPABILITY | BY_RELATION:
+    if action.value in BY_CAPABILITY | BY_RELATION | BY_REPO:
         return
     alive = status.value in ("idle", "running", "paused", "error")
     for whose in ((AGENTS[0],), (AGENTS[1],), (AGENTS[1], AGENTS[2]), ()):

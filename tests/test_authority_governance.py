@@ -7,8 +7,8 @@ import pytest
 
 from remit.authority import Action, Facts, decide
 from remit.ids import AgentId, CompanyId, GrantId
-from remit.model.agent import AgentStatus
-from remit.model.grant import (
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.grant import (
     AGENT_CREATE,
     APPROVAL_DECIDE,
     Grant,
@@ -17,8 +17,8 @@ from remit.model.grant import (
     Resource,
     ResourceKind,
 )
-from remit.model.permission import Reach
-from remit.model.principal import ActorKind, Principal
+from remit.model.organisation.permission import Reach
+from remit.model.organisation.principal import ActorKind, Principal
 
 NOW = 1_000
 COMPANY = CompanyId("company")

@@ -23,8 +23,12 @@ from hypothesis.stateful import (
 
 from remit.clock import HOUR, Micros, from_iso, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
-from remit.services import agents, events, files, grants, outcomes
 from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
 from tests.selection import histories

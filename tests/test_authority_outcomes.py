@@ -19,11 +19,11 @@ import pytest
 from remit.authority import Action, Facts, Relation, decide
 from remit.authority import outcome as rules
 from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId
-from remit.model.agent import AgentStatus
-from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level, Mode, Resource, ResourceKind
-from remit.model.principal import ActorKind, Principal
-from remit.model.user import Membership, UserRole
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.grant import Grant, Level, Mode, Resource, ResourceKind
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.user import Membership, UserRole
 
 NOW = 1_000
 COMPANY = CompanyId("company")

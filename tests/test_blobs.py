@@ -4,7 +4,6 @@ import errno
 import hashlib
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from obstore.store import S3Store
 from remit.clock import DAY, HOUR, Micros, SystemClock
 from remit.errors import BadInput, RemitError, StorageFull, TooLarge, Unavailable, Unsupported
 from remit.ids import Ids, random_name
-from remit.store.blobs import (
+from remit.store.blob_store.blobs import (
     MAX_LINKS,
     BlobStore,
     Content,
@@ -29,6 +28,7 @@ from remit.store.blobs import (
     SweepReport,
     open_blobs,
 )
+from tests import cli_forks
 from tests.s3_server import S3Server, s3_server
 
 MIB = 1024 * 1024
@@ -248,7 +248,7 @@ def test_a_place_of_an_unknown_kind_is_refused(url: str, tmp_path: Path) -> None
 def test_a_bucket_without_its_library_is_unsupported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "remit.store.s3", raising=False)
+    monkeypatch.delitem(sys.modules, "remit.store.blob_store.s3", raising=False)
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(Unsupported):
         open_blobs("s3://bucket/prefix", tmp_path)
@@ -335,7 +335,7 @@ def test_the_file_is_synced_before_it_is_named_and_the_folder_after(
 
     monkeypatch.setattr(os, "fsync", recording_fsync)
     monkeypatch.setattr(os, "rename", recording_rename)
-    monkeypatch.setattr("remit.store.spool.random_name", lambda: "temporary")
+    monkeypatch.setattr("remit.store.blob_store.spool.random_name", lambda: "temporary")
     put(local.blobs)
     assert calls == ["fsync .incoming/temporary", "rename", f"fsync {FILE}", "fsync ."]
     calls.clear()
@@ -353,7 +353,7 @@ def test_blobs_are_private_to_their_user(local: Place) -> None:
 WRITER = """
 import random, sys
 from pathlib import Path
-from remit.store.blobs import open_blobs
+from remit.store.blob_store.blobs import open_blobs
 url, spools, file_id = sys.argv[1:]
 blobs = open_blobs(url, Path(spools))
 print("ready", flush=True)
@@ -367,15 +367,15 @@ while True:
 @pytest.mark.slow
 def test_a_killed_writer_leaves_no_half_blob(place: Place) -> None:
     stored = set()
-    command = [sys.executable, "-c", WRITER, place.url, str(place.incoming), FILE]
-    environment = {**os.environ, **place.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+    given = [place.url, str(place.incoming), FILE]
+    environment = {**os.environ, **place.environment}
     for _ in range(8):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
+        with cli_forks.instances().open(given, environment, errors=False, script=WRITER) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"ready\n"
             with pytest.raises(subprocess.TimeoutExpired):
-                writer.wait(timeout=random.uniform(0, 0.15))
-            writer.send_signal(signal.SIGKILL)
+                writer.wait(random.uniform(0, 0.15))
+            writer.kill()
             # The last line may be cut; whole lines are promises.
             stored |= set(writer.stdout.read().split(b"\n")[:-1])
     found = {k: v for k, v in place.contents().items() if not k.startswith(".incoming")}

@@ -18,15 +18,19 @@ import pytest
 from starlette.requests import Request
 
 from benchmarks.door import bodies as costly
-from benchmarks.wire import EARLIER, LATER
+from benchmarks.wire import EARLIER, LATER, tool_call
 from remit.entrypoints import bodies
 from remit.entrypoints.bodies import Room
-from remit.entrypoints.http import guard, paging
-from remit.entrypoints.http.connections import LONGEST_ADDRESS, Impatient
+from remit.entrypoints.http.server import guard
+from remit.entrypoints.http.server.protocol import LONGEST_ADDRESS, Impatient
+from remit.entrypoints.http.wire import json_document, paging
 from remit.entrypoints.mcp import endpoint
+from remit.entrypoints.mcp.tools import kb_tools
+from remit.entrypoints.web.site import Site, Visit
 from remit.errors import BadInput, Unavailable
 from tests.attack_stage import Stage, staged
 from tests.test_attacks_ids import operations
+from tests.web_attacks import Pages
 from tests.working import eventually
 
 SECONDS = 20
@@ -409,6 +413,98 @@ def test_a_long_list_is_written_piece_by_piece() -> None:
     assert whole[0].keys() == {"id", "longText"}
     assert max(map(len, pieces)) < 2 * paging.PIECE
     assert others > 20  # had their turn in between
+
+
+@pytest.mark.requirement("FX-23")
+def test_a_large_answer_is_written_while_others_have_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part: dict[str, Any] = {"id": "x", "long_title": "t", **{f"field_{n}": n for n in range(20)}}
+    view = {"children": [{**part, "children": []} for _ in range(20_000)]}
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def answered() -> None:
+        holds = Holds(monkeypatch)
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        await json_document.reply(view)(scope, receive, send)
+        await asyncio.sleep(0)
+        assert holds.longest < MOST_HELD
+
+    asyncio.run(answered())
+    whole = json.loads(b"".join(message["body"] for message in sent[1:]))
+    assert len(whole["children"]) == 20_000
+    assert whole["children"][-1].keys() >= {"longTitle", "children"}
+    assert json_document.reply({"few": [1]}).body == b'{"few":[1]}'  # not worth a thread
+
+
+@pytest.mark.requirement("FX-23")
+def test_a_page_that_takes_long_to_draw_and_to_look_up_holds_nobody_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages, slow = Pages.of(stage.operator), []
+
+    def slowed(work: Any) -> Any:
+        def late(*args: Any, **given: Any) -> Any:
+            end = time.thread_time() + 3 * MOST_HELD
+            while time.thread_time() < end:
+                pass
+            slow.append(work.__name__)
+            return work(*args, **given)
+
+        return late
+
+    assert pages.get("/org").status == 200
+    for owner, name in ((Visit, "show"), (Site, "render")):
+        monkeypatch.setattr(owner, name, slowed(getattr(owner, name)))
+    holds = Holds(monkeypatch)
+    assert pages.get("/org").status == 200
+    assert slow == ["show", "render"]
+    assert 0 < holds.longest < MOST_HELD
+
+
+@pytest.mark.requirement("FX-23")
+def test_the_largest_answer_of_a_tool_holds_nobody_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = stage.operator.as_(stage.ours.boss_key)
+    long = {"description": "Long", "content": '"\x01' * (kb_tools.MOST_INLINE // 2)}
+    here = f"/api/companies/{stage.ours.company}/files"
+    long_one = client.must("POST", here, long)["id"]
+    no_text = client.must("POST", here, {"description": "None", "content": "\x01" * 9 + "a"})["id"]
+
+    def read(protocol: str, file: str = long_one) -> bytes:
+        request = tool_call(protocol, stage.ours.boss_key, "kb_read", id=file)
+        head, _, body = request.partition(b"\r\n\r\n")
+        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+        return client("POST", "/mcp", body=body, headers=headers).body
+
+    for protocol in (EARLIER, LATER):
+        read(protocol)
+        longest = []
+        for _ in range(3):  # on a crowded processor a step may take twice what it takes
+            with monkeypatch.context() as patch:
+                holds = Holds(patch)
+                assert len(read(protocol)) > 8 * kb_tools.MOST_INLINE
+                longest.append(holds.longest)
+        assert min(longest) < MOST_HELD
+    assert json.loads(read(EARLIER, no_text))["result"]["structuredContent"]["encoding"] == "base64"
+
+
+@pytest.mark.campaign("fills a company of a thousand agents, and looks at all of it")
+@pytest.mark.requirement("FX-23")
+def test_nobody_waits_for_who_looks_at_the_most_of_a_large_company(tmp_path: Path) -> None:
+    from benchmarks import held
+    from benchmarks.harness import Plan
+
+    rows = list(held.measure(Plan(tmp_path, quick=False)))
+    assert len(rows) > 50
+    assert [row for row in rows if not row.ok] == []
 
 
 @pytest.mark.campaign("sends hundreds of megabytes to an instance of its own")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from remit.runtime import bubblewrap
-from remit.runtime.bubblewrap import Bubblewrap
-from remit.runtime.programs import Parts
+from remit.runtime.sandbox import bubblewrap
+from remit.runtime.sandbox.bubblewrap import Bubblewrap
+from remit.runtime.sandbox.mounts import Given
+from remit.runtime.sandbox.programs import Parts
 
 
 def wrapped(tmp_path: Path) -> list[str]:
@@ -19,12 +20,8 @@ def wrapped(tmp_path: Path) -> list[str]:
     program = Bubblewrap("/usr/bin/bwrap", ("--unshare-user", "--disable-userns"), "/filter")
     return program.wrap(
         ["/usr/bin/true"],
-        shown=Parts(places={tmp_path}),
-        workspace=place["workspace"],
-        home=place["home"],
-        cwd=place["workspace"],
-        hidden=[place["hidden"]],
-        lent={},
+        Parts(places={tmp_path}),
+        Given((place["workspace"], place["home"]), place["workspace"], [place["hidden"]]),
     )
 
 

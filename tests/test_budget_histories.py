@@ -10,8 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from remit.clock import DAY, next_month
 from remit.errors import RemitError
-from remit.model.budget import CENT
-from remit.services import agents, configuration, delegation, outcomes, reorganise
+from remit.model.execution.budget import CENT
+from remit.services.hiring import configuration
+from remit.services.organisation import agents, reorganise
+from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.budgeting import Books, set_budget, work_off
 from tests.company import Company, Member

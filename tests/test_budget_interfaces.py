@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from remit.clock import SystemClock
-from remit.services import approvals, configuration, idleness, run_reports, runs
+from remit.services.execution import run_reports, runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration
 from remit.services.identity import as_system
+from remit.services.organisation import idleness
 from remit.testing import ToolRefused
 from tests.budgeting import set_budget
 from tests.company import Company, Member

@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 
 from remit.clock import day_of
-from remit.services import agents, budgets, companies, configuration, idleness, needs_you
+from remit.services.hiring import configuration
+from remit.services.organisation import agents, idleness
+from remit.services.people import companies
+from remit.services.screens import needs_you
+from remit.services.spending import budgets
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents.fake_anthropic import FakeAnthropic, Step, Use
 from tests.http_client import Child
@@ -160,7 +164,8 @@ def test_a_model_that_repeats_itself_is_ended_after_ten_calls(kind: str, tmp_pat
                 await at.send("What colour is grass?")
                 (first,) = await at.over()
                 asked = len(fake.requests)
-                fake.delay_seconds = 0.1
+                # A turn's tokens are read beside it, and took longer than 0.1 s once.
+                fake.delay_seconds = 0.3
                 await at.send("Please do it.")
                 run = (await at.over(2))[1]
                 assert (run["status"], run["exit_reason"]) == ("failed", "repetition"), run["error"]
@@ -247,7 +252,8 @@ def test_what_a_run_took_is_known_after_kill_9(tmp_path: Path) -> None:
     """The whole instance is killed in the middle of a run, and started again."""
     script: list[Step] = [
         Use("Bash", {"command": "true", "description": "x"}),
-        Use("Bash", {"command": "sleep 60", "description": "x"}),
+        # Claude Code refuses to wait by `sleep`.
+        Use("Bash", {"command": "tail -f /dev/null", "description": "x"}),
     ]
     more = {"tools": None, "permissionMode": "bypassPermissions"}
     with FakeAnthropic(script) as fake:

@@ -8,25 +8,18 @@ import pytest
 
 from remit.clock import DAY, from_iso, month_of, next_month, to_iso
 from remit.errors import BadInput, Conflict, RemitError
-from remit.model.budget import CENT, Kind, shown
-from remit.services import (
-    agents,
-    approvals,
-    budgets,
-    claiming,
-    companies,
-    configuration,
-    delegation,
-    events,
-    hiring,
-    inbox,
-    needs_you,
-    outcomes,
-    permissions,
-    reorganise,
-    runs,
-)
+from remit.model.execution.budget import CENT, Kind, shown
+from remit.services.execution import run_queue, runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
 from remit.services.identity import as_system
+from remit.services.messaging import inbox
+from remit.services.organisation import agents, permissions, reorganise
+from remit.services.people import companies
+from remit.services.record import events
+from remit.services.screens import needs_you
+from remit.services.spending import budgets
+from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.budgeting import Books, budget_of, left, set_budget, spend, work_off
 from tests.company import Answer, Company, Member, opened
@@ -478,7 +471,7 @@ def test_who_has_nothing_left_stands_still_until_the_month_is_over(
     error = refused(
         company,
         as_system(),
-        claiming.claim,
+        run_queue.claim,
         agent=lead.id,
         run=company.app.ids.new(),
         workspace="/nowhere",
@@ -490,7 +483,7 @@ def test_who_has_nothing_left_stands_still_until_the_month_is_over(
     assert letters(company, company.ceo) == []
     let_sleep(company, company.ceo)
     # The clock brings the next month.
-    following = company.call(as_system(), claiming.next_ready)["ready"]
+    following = company.call(as_system(), run_queue.next_ready).ready
     assert following == next_month(company.clock.now())
     company.clock.advance(following - company.clock.now())  # type: ignore[attr-defined]
     assert ready(company) == [lead.id]

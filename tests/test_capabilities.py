@@ -6,9 +6,13 @@ import pytest
 
 from remit.clock import DAY, HOUR, from_iso, to_iso
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
-from remit.model.grant import ACTIONS, ResourceKind
-from remit.services import agents, capability_requests, events, files, grants, outcomes
+from remit.model.organisation.grant import ACTIONS, ResourceKind
 from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.rights import capability_requests, grants
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member
 from tests.mailing import look, unread
@@ -138,7 +142,7 @@ def test_a_capability_can_be_about_every_kind_of_resource(
     ("resource", "level"),
     [
         ("kb_file:nonsense", "read"),
-        ("repo:main", "read"),
+        ("repo:main", "write"),
         ("repo:../../etc", "use"),
         ("repo:", "use"),
         ("action:agent.create", "use"),
@@ -171,7 +175,7 @@ def test_a_new_agent_can_be_given_its_capabilities_in_the_same_call(company: Com
     made = company.agent("writer", given=wishes)
     assert {(g["resource"], g["level"]) for g in held(company, made)} == {
         (resource, "read"),
-        ("repo:site", "use"),
+        ("repo:site", "read"),
     }
     assert level(company, made, file) == "read"
     assert {grant["scope"] for grant in held(company, made)} == {made.id}

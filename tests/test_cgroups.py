@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from remit.ids import Ids
-from remit.runtime import cgroups
+from remit.runtime.sandbox import cgroups
 from tests.working import processes_with
 
 # ── on the real tree ────────────────────────────────────────────────────────────────────────────

@@ -19,8 +19,8 @@ from remit.adapters.contract import Check
 from remit.channels import registry
 from remit.channels.contract import Parcel, Undelivered, adopt
 from remit.clock import HOUR
-from remit.entrypoints.http.channels import LARGEST_BODY
-from remit.services import bindings
+from remit.entrypoints.http.routes.channels import LARGEST_BODY
+from remit.services.connections import bindings
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import Got, Receiver, arrive, bind, deliver, receiving
 from tests.company import Company, opened
@@ -59,7 +59,7 @@ def test_a_binding_over_http_and_a_message_through_it(running: Running) -> None:
     board = running.board
     here = first_company(board)
     agent, agent_client = agent_of(board, here)
-    [kind] = board.must("GET", f"{here}/channels")
+    kind, *_ = board.must("GET", f"{here}/channels")
     assert kind["type"] == "webhook"
     assert "secretRef" in kind["text"]
     wanted = {"agent": agent, "adapterType": "webhook", "adapterConfig": {"url": "https://x.org/a"}}
@@ -201,7 +201,7 @@ def test_bindings_on_the_command_line(only: Home) -> None:
     refused(only("bind", "remove", "boss", "webhook"), 3, "is not bound")
 
 
-def test_mail_through_channels_travels_with_a_company_and_bindings_do_not(
+def test_mail_through_channels_travels_with_a_company_and_no_binding_speaks_there(
     tmp_path: Path, outside: Receiver
 ) -> None:
     clock = VirtualClock()
@@ -217,7 +217,8 @@ def test_mail_through_channels_travels_with_a_company_and_bindings_do_not(
         again = elsewhere.wait(export(elsewhere, there))
         assert mail_of(again) == mail_of(tar)
         assert [one.get("channel") for one in mail_of(tar)] == [ROOM, None]
-        assert elsewhere.call(elsewhere.board, bindings.listing, company=there) == []
+        [held] = elsewhere.call(elsewhere.board, bindings.listing, company=there)
+        assert held["state"] == "held"
         clock.advance(HOUR)
         assert deliver(elsewhere) == 0
     assert outside.got == []
@@ -288,7 +289,7 @@ def test_a_channel_of_a_plugin_is_used_and_broken_ones_do_no_harm(
     ]
     monkeypatch.setattr(plugins, "entry_points", lambda **_: entries)
     monkeypatch.setattr(registry, "installed", registry.Registry())
-    assert registry.types() == ["webhook", "pigeon"]
+    assert registry.installed.types() == [*registry.BUILT_IN, "pigeon"]
     assert set(registry.installed.problems()) == {"mute", "gone"}
     assert registry.installed.check("pigeon", {"loft": "roof"}) == Check(True, "It can be used.")
     assert "Where it lives." in registry.get("pigeon").configuration_doc()
@@ -303,7 +304,11 @@ def test_a_channel_of_a_plugin_is_used_and_broken_ones_do_no_harm(
         told = company.sql("SELECT address, status, ended_why FROM channel_deliveries ORDER BY 1")
         assert [tuple(row) for row in told] == [
             ("channel:pigeon:home", "done", "delivered"),
-            ("channel:pigeon:lost", "queued", "the channel failed (ValueError)"),
+            (
+                "channel:pigeon:lost",
+                "queued",
+                "the channel failed (ValueError); the outside may have it",
+            ),
             ("channel:pigeon:shot", "dead", "it was shot"),
         ]
         assert look(company, company.ceo) == []

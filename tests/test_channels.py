@@ -1,7 +1,6 @@
 """Channels: what agents say goes out, what is said to them comes in, and nobody else is let in."""
 
 import asyncio
-import functools
 import json
 import ssl
 from collections.abc import Iterator
@@ -11,37 +10,27 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from remit.adapters import outward
+from remit.adapters import guarded_http
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import BadInput, Conflict, RemitError, Unauthenticated
 from remit.ids import token_digest
-from remit.model.mail import MOST_HOPS
-from remit.services import (
-    agents,
-    bindings,
-    channels,
-    dead_letters,
-    events,
-    grants,
-    inbox,
-    needs_you,
-    outbox,
-    purging,
-    runs,
-    schedules,
-    secrets,
-    threads,
-    users,
-    waiting,
-)
+from remit.model.messaging.mail import MOST_HOPS
+from remit.services.connections import bindings, channels, outbox, secrets
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import dead_letters, inbox, pending_items, schedules, threads
+from remit.services.organisation import agents, purging
+from remit.services.people import users
+from remit.services.queues import DELIVERY_LEASE
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import Receiver, arrive, bind, deliver, receiving
 from tests.channel_stage import outbox as another_outbox
@@ -131,6 +120,46 @@ def test_a_token_of_a_channel_has_one_binding(company: Company) -> None:
     assert look(company, other) == []
 
 
+@pytest.mark.requirement("HB-53")
+def test_two_agents_do_not_share_a_bot_or_an_address(company: Company) -> None:
+    for name in ("bot", "another"):
+        place = {"source": "env", "place": "A_BOT"}
+        company.call(company.board, secrets.put, company=company.id, name=name, **place)
+    others = [company.agent(f"other-{number}") for number in range(4)]
+
+    def add(member: Member, kind: str, replace: bool = False, **config: Any) -> Answer:
+        about: Any = {"company": company.id, "agent": member.id, "kind": kind, "config": config}
+        return company.call(company.board, bindings.add, **about, replace=replace)
+
+    add(company.ceo, "telegram", secretRef="bot")
+    with pytest.raises(Conflict, match="ceo is bound to that telegram already"):
+        add(others[0], "telegram", secretRef="bot")
+    add(company.ceo, "telegram", replace=True, secretRef="bot")
+    add(others[0], "slack", secretRef="bot")
+    about: Any = {"company": company.id, "config": {"secretRef": "another"}, "kind": "telegram"}
+    answers = company.together(
+        [
+            company.app.gate(company.board, bindings.add, **about, agent=one.id)
+            for one in others[1:3]
+        ]
+    )
+    assert sorted(isinstance(one, Conflict) for one in answers) == [False, True]
+    # In one mailbox, each has an address.
+    mailbox: Any = {
+        "secretRef": "bot",
+        "imapHost": "mail.example.org",
+        "smtpHost": "mail.example.org",
+    }
+    mailbox |= {"username": "a@example.org", "authservId": "mail.example.org"}
+    add(others[2], "email", **mailbox, address="a+two@example.org")
+    add(others[3], "email", **mailbox, address="a+three@example.org")
+    with pytest.raises(Conflict, match="is bound to that email already"):
+        add(company.ceo, "email", **mailbox, address="A+Two@example.org")
+    # What ended takes nobody's place.
+    company.call(company.board, agents.terminate, agent=others[3].id)
+    add(company.ceo, "email", **mailbox, address="a+three@example.org")
+
+
 @pytest.mark.requirement("HB-54")
 def test_an_agent_has_one_binding_of_a_kind(company: Company) -> None:
     first = bind(company, company.ceo)
@@ -196,7 +225,7 @@ def test_only_the_board_binds_and_unbinds(company: Company) -> None:
 NO_BINDINGS: list[tuple[Any, Any, str]] = [
     ("pigeon", {}, "There is no channel 'pigeon' here"),
     ("Webhook", {}, "A kind of channel is"),
-    (7, {}, "A kind of channel is"),
+    (7, {}, "adapterType must be text"),
     ("webhook", {"url": "ftp://example.org"}, "adapterConfig.url"),
     ("webhook", {"url": "file:///etc/passwd"}, "adapterConfig.url"),
     ("webhook", {"url": "https://me:pw@example.org"}, "credentials"),
@@ -329,7 +358,7 @@ def test_what_is_not_taken_is_tried_three_times_and_then_awaits_a_person(
     assert ("dead_letter", sent["id"], "Ready") in needs(company)
     (row,) = company.call(company.board, needs_you.listing)
     assert row["cause"] == f"It did not get to {ROOM}: it was answered with 404."
-    ends = company.call(company.ceo.caller, waiting.loose_ends)["loose_ends"]
+    ends = company.call(company.ceo.caller, pending_items.loose_ends)["loose_ends"]
     assert [one["id"] for one in ends if one["kind"] == "dead_letter"] == [sent["id"]]
     assert refusal(company, company.ceo.caller, dead_letters.revive, message=sent["id"]) != ""
     company.call(company.board, dead_letters.revive, message=sent["id"])
@@ -376,7 +405,7 @@ def test_messages_to_one_place_go_out_in_order_and_hold_up_no_other(
     assert order == ["first", "first", "second"]
     # What waits for its time can be taken back.
     assert status(company, held)[0] == "queued"
-    company.call(company.ceo.caller, waiting.cancel_message, message=held["id"])
+    company.call(company.ceo.caller, pending_items.cancel_message, message=held["id"])
     clock.advance(2 * HOUR)
     assert deliver(company) == 0
     assert "held" not in outside.bodies
@@ -392,7 +421,7 @@ def test_what_somebody_set_out_to_deliver_and_did_not_end_is_delivered_by_anothe
     assert held is not None
     assert company.call(as_system(), outbox.claim, **claim) is None
     assert deliver(company) == 0
-    clock.advance(outbox.LEASE_TIME)
+    clock.advance(DELIVERY_LEASE)
     assert deliver(company) == 1
     late: dict[str, Any] = {"message": sent["id"], "epoch": held["epoch"]}
     for verb, more in (
@@ -504,8 +533,8 @@ def test_what_is_no_message_for_a_channel_is_refused(small: Company) -> None:
 )
 def test_which_addresses_are_called(address: str, outside_ok: bool, private_ok: bool) -> None:
     found = ip_address(address)
-    assert (outward.refusal(found, private=False) is None) == outside_ok
-    assert (outward.refusal(found, private=True) is None) == private_ok
+    assert (guarded_http.refusal(found, private=False) is None) == outside_ok
+    assert (guarded_http.refusal(found, private=True) is None) == private_ok
 
 
 def test_private_networks_are_the_operators_to_allow(small: Company, outside: Receiver) -> None:
@@ -545,7 +574,7 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_called(
     port = int(outside.url.split(":")[2].partition("/")[0])
     asked: list[str] = []
 
-    async def ask() -> outward.Answer:
+    async def ask() -> guarded_http.Answer:
         loop = asyncio.get_running_loop()
 
         async def rebound(host: str, *_: Any, **__: Any) -> list[Any]:
@@ -554,7 +583,7 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_called(
             return [(2, 1, 6, "", (address, port))]
 
         monkeypatch.setattr(loop, "getaddrinfo", rebound)
-        return await outward.post(
+        return await guarded_http.post(
             f"http://rebound.test:{port}/hook",
             content=b"{}",
             headers={},
@@ -576,11 +605,11 @@ def test_a_name_with_one_address_that_may_not_be_called_is_not_called(
             return [(2, 1, 6, "", (address, 80)) for address in found]
 
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", several)
-        return await outward.addresses("several.test", 80, private=False)
+        return await guarded_http.addresses("several.test", 80, private=False)
 
     assert asyncio.run(ask("1.1.1.1", "8.8.8.8")) == ["1.1.1.1", "8.8.8.8"]
     for found in (("1.1.1.1", "10.0.0.1"), ("169.254.169.254", "1.1.1.1")):
-        with pytest.raises(outward.NotAllowed):
+        with pytest.raises(guarded_http.NotAllowed):
             asyncio.run(ask(*found))
 
 
@@ -613,17 +642,12 @@ def certificate(folder: Path, name: str) -> ssl.SSLContext:
     return context
 
 
-def test_a_certificate_has_to_be_of_the_name_that_was_configured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_certificate_has_to_be_of_the_name_that_was_configured(tmp_path: Path) -> None:
     trusting = ssl.create_default_context()
-    monkeypatch.setattr(
-        httpx2, "AsyncClient", functools.partial(httpx2.AsyncClient, verify=trusting)
-    )
 
-    def post(url: str) -> outward.Answer:
+    def post(url: str) -> guarded_http.Answer:
         given: dict[str, Any] = {"content": b"{}", "headers": {}, "seconds": 10, "largest": 1000}
-        return asyncio.run(outward.post(url, private=True, **given))
+        return asyncio.run(guarded_http.post(url, private=True, trusts=trusting, **given))
 
     with receiving(certificate(tmp_path, "localhost")) as outside:
         url = outside.url.replace("127.0.0.1", "localhost")
@@ -652,7 +676,7 @@ def test_what_comes_from_outside_is_mail_that_nobody_takes_for_the_board(
         subject="From the board",
     )
     run = company.run(company.ceo)
-    turn = company.call(run.caller, inbox.turn)["text"]
+    turn = company.call(run.caller, inbox.turn).text
     head = turn.partition("body:")[0]
     assert f"from: {ROOM}\n" in head
     assert "sender: webhook:room-7 (outside)\n" in head

@@ -121,6 +121,13 @@ def test_a_company_that_does_not_ask_hires_at_once(firm: Firm) -> None:
     assert "2, 8 hours" in board("company", "set", "--review-hours", "2,8").out
     refused(board("company", "set", "--review-hours", "soon"), 1, "reviewHours")
     refused(board("company", "set"), 2, "Nothing")
+    said = board(
+        "company", "set", "--committer", "Acme <a@b.c>", "--co-authors", "A <a@b>,B <b@b>"
+    ).out
+    assert "Acme <a@b.c>" in said
+    assert "A <a@b>, B <b@b>" in said
+    assert "not signed" in board("company", "signing-key").out
+    refused(board("company", "signing-key", "--new"), 1, "operator")
     refused(board("company", "set", "--approve-hires", "perhaps"), 2, "perhaps")
 
 

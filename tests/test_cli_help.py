@@ -1,18 +1,23 @@
 """Every command explains itself, is in the reference, and takes the shared options."""
 
+import json
 import re
 import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
-from remit.entrypoints.cli import output
-from remit.entrypoints.cli.commands.login import keep
+from remit.entrypoints.cli import declared
+from remit.entrypoints.cli.commands.instance.login import keep
+from remit.entrypoints.cli.declared import TABLE
+from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.main import ADVICE, ALIASES, COMMANDS, cli
+from remit.entrypoints.cli.options import Session
 from tests.test_cli import Home, refused
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -29,6 +34,12 @@ def commands(command: click.Command, name: str = "remit") -> Iterator[tuple[str,
 
 
 ALL = dict(commands(cli))
+#: Those are in docs/reference.md, which is made from the declarations.
+DECLARED = {
+    f"remit {group} {entry['name']}"
+    for group, entries in json.loads(TABLE.read_text()).items()
+    for entry in entries
+}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -41,17 +52,34 @@ def test_a_command_explains_itself(name: str) -> None:
             assert described, f"{name} does not explain {parameter.opts[0]}"
 
 
+@pytest.mark.parametrize("kind", declared._REFERENCES)
+def test_what_a_declared_command_is_given_can_be_found(kind: str) -> None:
+    place, _, name = declared._REFERENCES[kind][1].rpartition(".")
+    if place == "options.Session":
+        assert callable(getattr(Session, name))
+    else:
+        assert callable(getattr(import_module(f"remit.entrypoints.cli.{place}"), name))
+
+
+def test_a_declared_list_is_drawn_by_its_group() -> None:
+    groups = {name.split()[-1]: one for name, one in ALL.items() if isinstance(one, click.Group)}
+    for group, entries in json.loads(TABLE.read_text()).items():
+        drawn = {entry["name"] for entry in entries if entry["is_list"]}
+        assert getattr(groups.get(group), "tables", {}).keys() == drawn, group
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_a_command_takes_the_shared_options(name: str) -> None:
-    options = {option for parameter in ALL[name].params for option in parameter.opts}
-    assert {"--json", "--company", "--url", "--token"} <= options
+    options = [option for parameter in ALL[name].params for option in parameter.opts]
+    assert {"--json", "--company", "--url", "--token"} <= set(options)
+    assert len(options) == len(set(options)), "one of its own is called like a shared one"
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "remit"])
 def test_the_reference_has_every_command(name: str) -> None:
     command = ALL[name]
     text = REFERENCE.read_text()
-    if isinstance(command, click.Group):
+    if isinstance(command, click.Group) or name in DECLARED:
         return
     assert f"`{name}" in text, f"docs/cli.md does not mention {name}"
     for parameter in command.params:

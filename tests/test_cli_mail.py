@@ -12,7 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 from remit.clock import DAY, HOUR, MINUTE, SystemClock, to_iso
-from remit.entrypoints.cli import letters, process
+from remit.entrypoints.cli import process
+from remit.entrypoints.cli.drawing import letters
 from remit.settings import load
 from remit.testing import ScriptedAgent
 from tests.test_cli import Home, only, refused, remit

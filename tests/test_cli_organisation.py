@@ -15,7 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 from remit.clock import SystemClock, to_iso
-from remit.entrypoints.cli import reorganisation, trees
+from remit.entrypoints.cli.drawing import reorganisation, trees
 from tests.company import run_sql
 from tests.test_cli import Home, only, refused, remit
 

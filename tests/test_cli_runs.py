@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from remit.runtime import sandbox
+from remit.runtime.sandbox import sandbox_policy
 from tests import postgres
 from tests.test_cli import Home, only, refused, remit
 
@@ -25,8 +25,10 @@ __all__ = ["only", "remit"]  # fixtures
 T = TypeVar("T")
 SECONDS = 30.0
 
-if not sandbox.look().usable:  # pragma: no cover  says it where people look
-    pytest.skip(f"no program can be started: {sandbox.look().reason}", allow_module_level=True)
+if not sandbox_policy.look().usable:  # pragma: no cover  says it where people look
+    pytest.skip(
+        f"no program can be started: {sandbox_policy.look().reason}", allow_module_level=True
+    )
 
 #: Agents are really started here.
 SLOTS = 4

@@ -57,7 +57,8 @@ def test_a_repository_is_added_synced_listed_and_removed(
     assert (made["name"], made["ref"], made["secret"]) == ("site", "main", None)
     refused(operator("repo", "add", "site", remote.url), 4, "already")
     refused(operator("repo", "add", "x", "ext::sh"), 1, "is not an address")
-    assert operator("repo", "list").out.splitlines()[0].split() == ["NAME", "REF", "SECRET", "URL"]
+    head = operator("repo", "list").out.splitlines()[0].split()
+    assert head == ["NAME", "REF", "SECRET", "FORGE", "URL"]
     (synced,) = operator.json("repo", "sync")
     assert (synced["head"], synced["branches"]) == ("main", 1)
     remote.path.rename(tmp_path / "away")

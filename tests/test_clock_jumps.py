@@ -13,10 +13,11 @@ from remit.adapters import registry
 from remit.adapters.contract import adopt
 from remit.adapters.running import RunContext, RunResult
 from remit.clock import HOUR, SECOND, Micros, SystemClock, to_iso
-from remit.runtime import worker as worker_module
-from remit.runtime.outbox import Outbox
-from remit.runtime.worker import Worker
-from remit.services import claiming, outbox
+from remit.runtime.delivery.outbox import Outbox
+from remit.runtime.runs import worker as worker_module
+from remit.runtime.runs.worker import Worker
+from remit.services.connections import outbox
+from remit.services.execution import run_queue
 from remit.services.identity import as_system
 from tests import background
 from tests.company import Company, Member
@@ -150,7 +151,7 @@ def test_a_dead_worker_is_noticed_whatever_the_clock_says(
     run = company.app.ids.new()
     folder = str(company.app.settings.workspaces / run)
     company.call(
-        as_system(), claiming.claim, agent=dev.id, run=run, workspace=folder, worker="dead"
+        as_system(), run_queue.claim, agent=dev.id, run=run, workspace=folder, worker="dead"
     )
     clock.off_by += jump
     at_work(company, over(company, dev, 2), lease=SECOND)
@@ -233,9 +234,12 @@ def test_mail_to_a_channel_that_is_on_its_way_is_not_sent_again_for_the_clock() 
                 asked.append(str(more["message"]))
             return []
 
+    async def no_secret(_: str, name: str) -> str:
+        raise AssertionError(name)
+
     async def story() -> None:
-        sending = Outbox(Gate(), None)  # type: ignore[arg-type]
-        sending._under_way["ours"] = asyncio.create_task(asyncio.sleep(0))
+        sending = Outbox(Gate(), no_secret)  # type: ignore[arg-type]
+        sending._begin(("ours", 1), None, asyncio.sleep(0))
         await sending._dispatch()
 
     asyncio.run(story())

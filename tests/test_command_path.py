@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,24 +13,28 @@ import pytest
 
 from remit.authority import Action
 from remit.clock import DAY
-from remit.errors import BadInput, Conflict, KeyReused, NotFound, Refused, RemitError
-from remit.services import (
-    agents,
-    bootstrap,
-    companies,
-    events,
-    files,
-    grants,
-    maintenance,
-    outcomes,
+from remit.errors import (
+    BadInput,
+    Conflict,
+    KeyReused,
+    NotFound,
+    Refused,
+    RemitError,
+    Unauthenticated,
 )
-from remit.services.command import Answer, Context, command
+from remit.services.command import Answer, Ask, Context, command
 from remit.services.identity import Caller, as_system
-from remit.store import people
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.people import bootstrap, companies
+from remit.services.record import events, maintenance
+from remit.services.rights import grants
+from remit.services.work import outcomes
+from remit.store.engine.database import Transaction
+from remit.store.organisation import people
 from remit.testing.clock import VirtualClock
+from tests import cli_forks
 from tests.company import Company, keyed, opened
-
-ROOT = Path(__file__).parent.parent
 
 
 def recorded(company: Company) -> int:
@@ -162,7 +164,7 @@ CRASH = textwrap.dedent(
     import asyncio, os, signal, sys
     from pathlib import Path
     from remit.app import App
-    from remit.services import agents
+    from remit.services.organisation import agents
     from remit.services.identity import Caller
     from tests.company import settings
 
@@ -189,25 +191,16 @@ def test_a_process_killed_between_commit_and_reply_has_done_it_once(
     home = tmp_path / "home"
     with opened(database_url, home) as company:
         before = recorded(company)
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
 
-    def attempt(how: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", CRASH, database_url, str(home), how],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-            timeout=60,
-        )
+    def attempt(how: str) -> tuple[int, bytes, bytes]:
+        return cli_forks.instances().run([database_url, str(home), how], os.environ, script=CRASH)
 
-    killed = attempt("die")
-    assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
+    assert attempt("die")[:2] == (-signal.SIGKILL, b"")
     repeated = [attempt("live"), attempt("live")]
-    assert [answer.returncode for answer in repeated] == [0, 0], repeated
+    assert [code for code, _, _ in repeated] == [0, 0], repeated
     with opened(database_url, home) as company:
         made = company.call(company.board, agents.show, agent="phoenix")
-        assert [answer.stdout.strip() for answer in repeated] == [made["id"]] * 2
+        assert [said.decode().strip() for _, said, _ in repeated] == [made["id"]] * 2
         # The agent and its mandate; and the builder makes a key whenever it opens the company.
         assert recorded(company) == before + 3 + 1
 
@@ -269,28 +262,73 @@ def test_what_is_hidden_from_somebody_is_recorded_all_the_same(company: Company)
     assert (event["allowed"], event["resource"]) == (False, f"kb_file:{file['id']}")
 
 
+# ── several queries at once ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("BX-03")
+def test_queries_together_see_one_moment_and_are_refused_one_by_one(company: Company) -> None:
+    worker = company.agent("worker")
+
+    def look(ask: Ask) -> tuple[str, str]:
+        before = ask(companies.show, company=company.id)["name"]
+        with pytest.raises(Refused):
+            ask(events.listing, company=company.id)
+        company.app.gate.database.submit_write(
+            lambda tx: _rename(tx, company.id, "meanwhile")
+        ).result()
+        return before, ask(companies.show, company=company.id)["name"]
+
+    known = recorded(company)
+    before, after = company.wait(company.app.gate.together(worker.caller, look))
+    assert before == after != name_of(company)
+    event = company.call(company.board, events.listing, company=company.id, limit=1)[0]
+    assert (event["action"], event["actor"]) == ("event.read", f"agent:{worker.id}")
+    assert recorded(company) == known + 1
+
+
+def test_a_refusal_that_ends_queries_together_is_recorded(company: Company) -> None:
+    worker, known = company.agent("worker"), recorded(company)
+    with pytest.raises(Refused):
+        company.wait(
+            company.app.gate.together(
+                worker.caller, lambda ask: ask(events.listing, company=company.id)
+            )
+        )
+    assert recorded(company) == known + 1
+
+
+def test_only_queries_of_a_good_token_run_together(company: Company) -> None:
+    for caller, error in ((Caller("x" * 43), Unauthenticated), (company.board, AssertionError)):
+        with pytest.raises(error):
+            company.wait(
+                company.app.gate.together(
+                    caller, lambda ask: ask(companies.change, company=company.id, name="x")
+                )
+            )
+
+
 # ── what cannot happen ──────────────────────────────────────────────────────────────────────────
 
 
-def _rename(ctx: Context, company: str, name: str) -> None:
-    found = ctx.tx.one(people.COMPANY, company=company)
+def _rename(tx: Transaction, company: str, name: str) -> None:
+    found = tx.one(people.COMPANY, company=company)
     assert found is not None
     values = companies.new_values(replace(found, name=name))
-    ctx.tx.run(people.CHANGE_COMPANY, **values, new_key=name)
+    tx.run(people.CHANGE_COMPANY, **values, new_key=name)
 
 
 @command("test_command_path.quietly_rename")
 def quietly_rename(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     ctx.require(Action.COMPANY_CHANGE)
-    _rename(ctx, company, "quiet")
+    _rename(ctx.tx, company, "quiet")
     return {}
 
 
 @command("test_command_path.rename_undecided")
 def rename_undecided(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
-    _rename(ctx, company, "rash")
+    _rename(ctx.tx, company, "rash")
     ctx.record("company.change", f"company:{company}")
     return {}
 
@@ -299,7 +337,7 @@ def rename_undecided(ctx: Context, *, company: str) -> Answer:
 def rename_then_ask(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     ctx.require(Action.COMPANY_READ)
-    _rename(ctx, company, "early")
+    _rename(ctx.tx, company, "early")
     ctx.record("company.change", f"company:{company}")
     ctx.require(Action.COMPANY_CHANGE)
     return {}
@@ -309,7 +347,7 @@ def rename_then_ask(ctx: Context, *, company: str) -> Answer:
 def rename_then_fail(ctx: Context, *, company: str) -> Answer:
     ctx.enter(company)
     ctx.require(Action.COMPANY_READ)
-    _rename(ctx, company, "failed")
+    _rename(ctx.tx, company, "failed")
     ctx.record("company.change", f"company:{company}")
     raise Conflict("Something else was wrong.")
 

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, Conflict
-from remit.services import agents, approvals, companies, configuration, events, reorganise
+from remit.services.governance import approvals
+from remit.services.hiring import configuration
+from remit.services.organisation import agents, reorganise
+from remit.services.people import companies
+from remit.services.record import events
 from remit.services.redaction import REMOVED
 from tests.company import Answer, Company, Member
 from tests.governance import approve, letters, propose, reject, resubmit, seen, send_back

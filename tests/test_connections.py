@@ -145,6 +145,11 @@ def test_a_secret_and_a_server_from_the_command_line(remit: Home, only: Home) ->
     refused(only("mcp", "add", "up", "--command", "true"), 1, "Only an operator")
     made = mine.json("secret", "set", "key", stdin=SECRET.encode() + b"\n")
     assert Path(made["place"]).read_text() == SECRET
+    key = mine("company", "signing-key", "--new").out
+    assert key.startswith("ssh-ed25519 ")
+    assert mine("company", "signing-key").out == key
+    mine("company", "set", "--signing", "")
+    mine.json("secret", "remove", "commit-signing")
     mine.json("secret", "set", "other", "--env", "NO_SUCH_VARIABLE")
     mine.json("secret", "set", "third", "--command", "/bin/echo 'a long value'")
     listed = mine("secret", "list").out

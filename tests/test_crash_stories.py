@@ -10,10 +10,11 @@ import pytest
 from remit.app import App
 from remit.clock import DAY, SystemClock
 from remit.errors import RemitError
-from remit.runtime import runs as live_runs
-from remit.runtime.secrets import Vault
-from remit.services import agents, bootstrap, companies, sessions
+from remit.runtime.runs import lifecycle as live_runs
+from remit.runtime.secrets.values import Vault
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents
+from remit.services.people import bootstrap, companies, sessions
 from tests.company import Company, keyed, opened, settings
 
 

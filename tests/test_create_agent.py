@@ -6,16 +6,11 @@ import pytest
 
 from remit.clock import DAY
 from remit.errors import AlreadyExists, AwaitsApproval, BadInput, Conflict, Refused
-from remit.services import (
-    agents,
-    approvals,
-    companies,
-    configuration,
-    creation,
-    hiring,
-    permissions,
-)
-from remit.services.creation import LONGEST_ROLE, clean_role, prompt_for
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, helper_creation, hiring
+from remit.services.hiring.helper_creation import LONGEST_ROLE, clean_role, prompt_for
+from remit.services.organisation import agents, permissions
+from remit.services.people import companies
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, keyed
 from tests.governance import approve, count, empower, letters, reject, seen
@@ -23,7 +18,7 @@ from tests.organisation import dump, refusal
 
 
 def create(company: Company, **given: Any) -> Answer:
-    return company.call(company.ceo.caller, creation.create_agent, **given)
+    return company.call(company.ceo.caller, helper_creation.create_agent, **given)
 
 
 def asked(company: Company, **given: Any) -> Answer:
@@ -197,10 +192,10 @@ def test_what_was_created_is_told_once_and_created_once(company: Company) -> Non
 def test_one_key_creates_one_agent(company: Company) -> None:
     caller = keyed(company.ceo.caller, "scout-1")
     with pytest.raises(AwaitsApproval) as waits:
-        company.call(caller, creation.create_agent, name="scout")
+        company.call(caller, helper_creation.create_agent, name="scout")
     made = approve(company, {"id": waits.value.details["approval_id"]})["result"]
     for _ in range(3):
-        assert company.call(caller, creation.create_agent, name="scout") == made
+        assert company.call(caller, helper_creation.create_agent, name="scout") == made
     assert count(company, "agents", "name = 'scout'") == 1
 
 
@@ -253,7 +248,7 @@ WRONG: tuple[dict[str, Any], ...] = (
 def test_wrong_arguments_ask_nobody(company: Company) -> None:
     before = dump(company)
     for wrong in WRONG:
-        reason = refusal(company, company.ceo.caller, creation.create_agent, **wrong)
+        reason = refusal(company, company.ceo.caller, helper_creation.create_agent, **wrong)
         assert reason == "invalid", wrong
     assert dump(company) == before
 
@@ -280,8 +275,11 @@ def test_whom_the_board_denies_it_is_refused_without_asking(company: Company) ->
     empower(company, company.ceo, "agent.create", mode="deny")
     before = count(company, "approvals")
     for denied in (lead, company.ceo):
-        assert refusal(company, denied.caller, creation.create_agent, name="x") == "denied_by_grant"
-    assert refusal(company, company.board, creation.create_agent, name="x") == "invalid"
+        assert (
+            refusal(company, denied.caller, helper_creation.create_agent, name="x")
+            == "denied_by_grant"
+        )
+    assert refusal(company, company.board, helper_creation.create_agent, name="x") == "invalid"
     assert count(company, "approvals") == before
 
 
@@ -299,7 +297,7 @@ def test_who_may_not_create_agents_asks_and_waits_with_at_most_three(
         waiting = [asked_by(company, member, f"{member.name}-{number}") for number in range(3)]
         before = dump(company)
         with pytest.raises(Conflict, match="at most 3 wait at once") as refused:
-            company.call(member.caller, creation.create_agent, name="one-more")
+            company.call(member.caller, helper_creation.create_agent, name="one-more")
         assert refused.value.reason == "too_many_undecided"
         assert dump(company) == before
         # To ask for the same again is not to ask for more.
@@ -309,7 +307,7 @@ def test_who_may_not_create_agents_asks_and_waits_with_at_most_three(
         reject(company, waiting[1])
         asked_by(company, member, f"{member.name}-3")
         asked_by(company, member, f"{member.name}-4")
-        assert refusal(company, member.caller, creation.create_agent, name="y") == (
+        assert refusal(company, member.caller, helper_creation.create_agent, name="y") == (
             "too_many_undecided"
         )
     # What timed out waits no more, and who may create agents asks as often as need be.
@@ -329,7 +327,7 @@ def recorded(company: Company, agent: str) -> list[str]:
 
 def asked_by(company: Company, member: Member, name: str) -> Answer:
     with pytest.raises(AwaitsApproval) as waits:
-        company.call(member.caller, creation.create_agent, name=name)
+        company.call(member.caller, helper_creation.create_agent, name=name)
     return seen(company, waits.value.details["approval_id"])
 
 
@@ -348,7 +346,7 @@ def test_somebody_above_who_may_decide_says_yes_too(company: Company) -> None:
     lead = company.agent("lead", permissions={"canCreateAgents": True})
     empower(company, company.ceo)
     with pytest.raises(AwaitsApproval) as waits:
-        company.call(lead.caller, creation.create_agent, name="scout")
+        company.call(lead.caller, helper_creation.create_agent, name="scout")
     approval = {"id": waits.value.details["approval_id"]}
     assert (
         refusal(company, lead.caller, approvals.approve, approval=approval["id"]) == "own_request"

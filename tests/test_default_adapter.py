@@ -7,19 +7,14 @@ from typing import Any
 import pytest
 
 from remit.errors import BadInput
-from remit.model.run import FAILURES_TOLD
-from remit.services import (
-    agents,
-    configuration,
-    grants,
-    hiring,
-    idleness,
-    needs_you,
-    outcomes,
-    reorganise,
-    users,
-)
+from remit.model.execution.run import FAILURES_TOLD
+from remit.services.hiring import configuration, hiring
 from remit.services.identity import Caller
+from remit.services.organisation import agents, idleness, reorganise
+from remit.services.people import users
+from remit.services.rights import grants
+from remit.services.screens import needs_you
+from remit.services.work import outcomes
 from tests.company import Answer, Company, Member, opened
 from tests.governance import approve, hire
 from tests.mailing import look, send, unread

@@ -7,8 +7,13 @@ import pytest
 
 from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, NotFound, Refused, RemitError, Unauthenticated
-from remit.services import agents, delegation, events, files, grants, graph, outcomes, users
 from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.people import users
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import delegation, outcome_walks, outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
 from tests.organisation import (
@@ -174,7 +179,7 @@ def test_who_reads_and_writes_what_after_a_delegation(company: Company) -> None:
         company.call(world.lead.caller, outcomes.show, outcome=outcome)
     for outcome in (company.ceo.id, world.goal, world.plan, world.part, world.inner):
         company.call(world.dev.caller, outcomes.show, outcome=outcome)
-    chains = company.call(world.dev.caller, graph.ancestors, outcome=world.inner)["chains"]
+    chains = company.call(world.dev.caller, outcome_walks.ancestors, outcome=world.inner)["chains"]
     assert chains == [[world.inner, world.part, world.plan, world.goal, company.ceo.id]]
     # The child writes what it makes, below what it can only read.
     change(company, world.dev.caller, world.inner, title="Mine")
@@ -292,8 +297,8 @@ def test_nobody_hands_over_more_than_they_hold(company: Company) -> None:
 
 OPERATIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "view": (outcomes.show, {}),
-    "ancestors": (graph.ancestors, {}),
-    "subtree": (graph.subtree, {}),
+    "ancestors": (outcome_walks.ancestors, {}),
+    "subtree": (outcome_walks.subtree, {}),
     "create": (outcomes.create, {"title": "Reaching in"}),
     "change": (outcomes.change, {"version": 1, "title": "Reaching in"}),
     "describe": (outcomes.change, {"version": 1, "description": "Reaching in"}),
@@ -385,7 +390,7 @@ def test_everything_beyond_the_boundary_is_refused_with_its_reason(company: Comp
 def test_a_boss_reads_all_and_changes_and_judges_what_it_delegated(company: Company) -> None:
     world = build(company)
     for outcome in (world.goal, world.plan, world.part, world.inner):
-        for verb in (outcomes.show, graph.ancestors, graph.subtree):
+        for verb in (outcomes.show, outcome_walks.ancestors, outcome_walks.subtree):
             assert company.call(world.ceo.caller, verb, outcome=outcome)
     change(company, world.ceo.caller, world.goal, title="Sharper", description="As agreed.")
     change(company, world.ceo.caller, world.goal, blocked_by=[world.peer.id])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from remit.errors import BadInput
+from remit.testing import story
 from tests import cli_forks
 
 LONGEST_SECONDS = 30
@@ -86,9 +89,9 @@ def test_the_story_is_there_as_json_too(tmp_path: Path) -> None:
 
 def test_the_story_is_the_same_on_a_machine_without_a_sandbox(tmp_path: Path) -> None:
     missing = """
-from remit.runtime import sandbox
-nothing = sandbox.Found(None, "bubblewrap (bwrap) is not installed")
-sandbox.look = lambda: nothing
+from remit.runtime.sandbox import sandbox_policy
+nothing = sandbox_policy.Found(None, "bubblewrap (bwrap) is not installed")
+sandbox_policy.look = lambda: nothing
 """
     demo = Demo(tmp_path, "--speed", "fast", sabotage=missing)
     assert (demo.code, demo.err) == (0, "")
@@ -97,61 +100,80 @@ sandbox.look = lambda: nothing
     assert demo.left_nothing()
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("story: {a: b}", "story: must be a list"),
+        ("- a", "story: must be a list"),
+        ("story: [{say: Nothing is done.}]", "story[0]: must have one thing that is done"),
+        ("story: [{title: One, begin: {}}]", "story[0]: must have one thing that is done"),
+        ("story: [", "is not YAML"),
+    ],
+)
+def test_a_story_that_cannot_be_told_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "story.yaml").write_text(text)
+    with pytest.raises(BadInput, match=re.escape(sentence)):
+        story.read(tmp_path / "story.yaml")
+
+
 # ── a demonstration that cannot fail shows nothing ──────────────────────────────────────────────
 
 SABOTAGE = {
     "everything is allowed": """
 from importlib import import_module
-from remit.model.decision import Decision, Effect
+from remit.model.organisation.decision import Decision, Effect
 yes = Decision(Effect.ALLOW, "sabotage", "Anything goes.", "rule:sabotage")
 import_module("remit.authority.decide").holding = lambda *_: yes
 """,
     "updates are lost": """
-from remit.services import files
+from remit.services.knowledge import files
 files._check_seen = lambda *_: None
 """,
     "the record does not hold": """
-from remit.services import events
+from remit.services import verbs
+from remit.services.record import events
 from remit.services.command import Kind, Verb
 broken = lambda ctx, *, company: {"ok": False, "events": 1}
-events.verify = Verb("events.verify", Kind.QUERY, broken)
+verbs._VERBS["events.verify"] = Verb("events.verify", Kind.QUERY, broken)
 """,
     "hires need nobody": """
-from remit.services import companies
+from remit.services import verbs
+from remit.services.people import companies
 made = companies.create.body
 def careless(ctx, **given):
     answer = made(ctx, **given)
     ctx.tx.execute("UPDATE companies SET require_board_approval_for_new_agents = 0", {})
     return answer
-companies.create = type(companies.create)("companies.create", companies.create.kind, careless)
+create = type(companies.create)("companies.create", companies.create.kind, careless)
+verbs._VERBS["companies.create"] = create
 """,
     "mail is lost": """
-from remit.services import inbox
+from remit.services.messaging import inbox
 inbox.deliver = lambda *_, **__: None
 """,
     "what is attached cannot be read": """
-from remit.services import grants
+from remit.services.rights import grants
 grants.share = lambda *_, **__: None
 """,
     "mail comes again after it was acknowledged": """
-from remit.services import inbox
+from remit.services.messaging import inbox
 inbox._end = lambda *_, **__: None
 """,
     "an answer goes nowhere": """
-from remit.services import answering
+from remit.services.messaging import answering
 answering.close = lambda ctx, found, *_: found
 """,
     "nobody is started": """
-from remit.services import waking
+from remit.services.execution import waking
 waking.wake = lambda *_, **__: False
-from remit.services import claiming, runs
+from remit.services.execution import run_queue, runs
 from remit.services.command import Kind, Verb
-claiming.ready = Verb("claiming.ready", Kind.QUERY, lambda ctx, **_: [])
-from remit.entrypoints.cli import demo_worker
-demo_worker._PATIENCE_SECONDS = 0.5  # later nobody would come either
+run_queue.ready = Verb("claiming.ready", Kind.QUERY, lambda ctx, **_: [])
+from remit.testing import story
+story.PATIENCE_SECONDS = 0.5  # later nobody would come either
 """,
     "a run's token outlives it": """
-from remit.services import runs
+from remit.services.execution import runs
 from remit.services.command import Kind, Verb
 runs.end = Verb("runs.end", Kind.QUERY, lambda ctx, *, run, status: {})
 """,

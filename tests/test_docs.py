@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from remit.entrypoints.cli.main import cli
-from remit.entrypoints.http import connections
+from remit.entrypoints.http.server import protocol
 from remit.ids import TokenKind, new_token
-from remit.model.mail import MOST_HOPS
-from remit.services import channels
+from remit.model.messaging.mail import MOST_HOPS
+from remit.services.connections import channels
 from tests import full_disk, test_crash_matrix, test_linearizability, test_runtime_kills
 from tests.crashing.situations import SITUATIONS, verb_of
 from tests.marks import all_tests
@@ -107,9 +107,9 @@ def test_the_figures_of_the_security_model_are_those_of_the_code() -> None:
     bits = 6 * len(new_token(TokenKind.RUN).split("_", 2)[2])
     assert 256 <= bits < 264
     for wanted in (
-        f"{connections.HEAD_SECONDS:.0f} seconds for a head of",
-        f"a head of {connections.LARGEST_HEAD // 1024} KiB, ",
-        f"{connections.SILENT_SECONDS:.0f} between pieces of a body",
+        f"{protocol.HEAD_SECONDS:.0f} seconds for a head of",
+        f"a head of {protocol.LARGEST_HEAD // 1024} KiB, ",
+        f"{protocol.SILENT_SECONDS:.0f} between pieces of a body",
         f"an inbox takes {channels.MOST_WAITING:,}",
         "digests of 256-bit tokens",
     ):

@@ -7,21 +7,16 @@ import pytest
 
 from remit.clock import DAY, HOUR, SECOND, to_iso
 from remit.errors import BadInput
-from remit.model.outcome import Look, Outcome, OutcomeKind, OutcomeStatus, Standing, standing
-from remit.model.run import NUDGES
-from remit.services import (
-    agents,
-    claiming,
-    companies,
-    idleness,
-    outcomes,
-    questions,
-    runs,
-    schedules,
-    searching,
-)
+from remit.model.execution.run import NUDGES
+from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus, Standing, standing
+from remit.services.execution import run_queue, runs
 from remit.services.identity import as_system
-from remit.store import due
+from remit.services.messaging import questions, schedules
+from remit.services.organisation import agents, idleness
+from remit.services.people import companies
+from remit.services.record import search
+from remit.services.work import outcomes
+from remit.store.execution import due
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, Run
 from tests.mailing import look, send, take
@@ -31,7 +26,7 @@ from tests.working import REVIEWS, claim, end, ready, why_idle
 
 def sweep(company: Company) -> None:
     """The clock brings back what it is time for."""
-    company.call(as_system(), claiming.sweep, company=company.id)
+    company.call(as_system(), run_queue.sweep, company=company.id)
 
 
 def dev_below(company: Company, boss: str = "ceo", name: str = "dev", **more: Any) -> Member:
@@ -389,15 +384,16 @@ def test_a_company_says_when_what_does_not_move_is_looked_at_again(
     assert dev.id not in ready(company)
     (found,) = company.call(company.board, outcomes.listing, company=company.id, stale=True)
     assert found["id"] == dev.id
-    (found,) = company.call(company.board, searching.outcomes, company=company.id, stale=True)
+    (found,) = company.call(company.board, search.outcomes, company=company.id, stale=True)
     assert found["id"] == dev.id
 
 
 @pytest.mark.requirement("FX-06")
 @pytest.mark.parametrize("hours", ["0", "721", "-1", "1.5", "x", "1 " * 7, "٣", 4])
 def test_hours_that_cannot_be_are_refused_with_an_example(small: Company, hours: object) -> None:
+    asked = {"review_hours": hours}
     with pytest.raises(BadInput, match="reviewHours"):
-        small.call(small.board, companies.change, company=small.id, review_hours=hours)
+        small.call(small.board, companies.change, company=small.id, **asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("FX-15")

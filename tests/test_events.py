@@ -11,9 +11,11 @@ import pytest
 from remit.clock import SystemClock
 from remit.errors import NotFound, Refused
 from remit.model.event import GENESIS, Event, event_hash
-from remit.services import agents, events, grants
 from remit.services.identity import Caller
-from remit.store.migrate import is_sqlite
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.store.engine.migrate import is_sqlite
 from tests.company import Company
 
 

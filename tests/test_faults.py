@@ -7,7 +7,7 @@ import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND
 from remit.errors import Conflict
-from remit.model.fault import (
+from remit.model.execution.fault import (
     _BY_REASON,
     CONSEQUENCES,
     CUT_SHORT,
@@ -18,21 +18,14 @@ from remit.model.fault import (
     Tells,
     fault_of,
 )
-from remit.model.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER
-from remit.services import (
-    agents,
-    claiming,
-    configuration,
-    dead_letters,
-    idleness,
-    inbox,
-    mending,
-    needs_you,
-    outcomes,
-    run_reports,
-    runs,
-)
+from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER
+from remit.services.execution import error_recovery, run_queue, run_reports, run_start, runs
+from remit.services.hiring import configuration
 from remit.services.identity import as_system
+from remit.services.messaging import dead_letters, inbox
+from remit.services.organisation import agents, idleness
+from remit.services.screens import needs_you
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
 from tests.mailing import bodies, look, send, take
@@ -267,7 +260,7 @@ def test_a_run_cut_short_gives_its_mail_back_and_goes_on_at_once_if_it_got_on(
     assert (found["attempt"], found["may_have_been_handled"]) == (1, True)
     assert held(small, dev).failures == 0
     again = claim(small, dev)
-    text = small.call(again.caller, inbox.turn)["text"]
+    text = small.call(again.caller, inbox.turn).text
     assert "begun: yes (an earlier run may have handled this)" in text
 
 
@@ -377,21 +370,23 @@ def test_what_a_person_must_mend_ends_in_error_and_ends_by_itself(
     sentence = company.call(company.board, idleness.why_idle, agent="dev")["sentence"]
     assert "remit adapter test scripted" in sentence
     assert "remit agent resume dev" in sentence
-    assert company.call(as_system(), mending.to_check) == []
+    assert company.call(as_system(), error_recovery.to_check) == []
     clock.advance(MINUTE)
-    (found,) = company.call(as_system(), mending.to_check)
-    assert (found["id"], found["adapter_type"]) == (dev.id, "scripted")
-    company.call(as_system(), mending.checked, agent=dev.id, usable=False, cause="Still not.")
-    assert company.call(as_system(), mending.to_check) == []
+    (found,) = company.call(as_system(), error_recovery.to_check)
+    assert (found.id, found.adapter_type) == (dev.id, "scripted")
+    company.call(
+        as_system(), error_recovery.checked, agent=dev.id, usable=False, cause="Still not."
+    )
+    assert company.call(as_system(), error_recovery.to_check) == []
     clock.advance(MINUTE)
-    company.call(as_system(), mending.checked, agent=dev.id, usable=True)
+    company.call(as_system(), error_recovery.checked, agent=dev.id, usable=True)
     assert in_error(company) == []
     run = claim(company, dev)
     assert bodies(take(company, run)) == ["text"]
     end(company, run)
     assert held(company, dev).failures == 0
     with pytest.raises(Exception, match="not in error"):
-        company.call(as_system(), mending.checked, agent=dev.id, usable=True)
+        company.call(as_system(), error_recovery.checked, agent=dev.id, usable=True)
 
 
 def test_an_agent_of_which_everything_fails_for_a_day_is_for_a_person(
@@ -410,7 +405,7 @@ def test_an_agent_of_which_everything_fails_for_a_day_is_for_a_person(
     # The check passes; if it fails again, it is for a person again, and if not, all is well.
     for status, after in (("failed", "error"), ("completed", "idle")):
         clock.advance(HOUR)
-        small.call(as_system(), mending.checked, agent=dev.id, usable=True)
+        small.call(as_system(), error_recovery.checked, agent=dev.id, usable=True)
         end(small, claim(small, dev), status, error="It crashed.")
         assert small.call(small.board, agents.show, agent="dev")["status"] == after
 
@@ -427,9 +422,10 @@ def test_what_a_run_had_made_when_it_was_lost_is_gone_on_with(
         company.call(run.caller, outcomes.create, parent=part, title=f"Part {number}")
     end(company, run, "lost", exit_reason="lost", error="the instance stopped")
     clock.advance(HOUR)
-    company.call(as_system(), claiming.sweep, company=company.id)
+    company.call(as_system(), run_queue.sweep, company=company.id)
     again = claim(company, dev)
-    assert "Part 0" in company.call(as_system(), claiming.briefing, run=again.id)["situation"]
+    given = {"run": again.id, "token": again.caller.token}
+    assert "Part 0" in company.call(as_system(), run_start.briefing, **given).situation
 
 
 @pytest.mark.requirement("FX-06")
@@ -456,8 +452,8 @@ def test_other_settings_end_the_error(small: Company, clock: VirtualClock) -> No
     end(small, claim(small, dev), "failed", exit_reason="no_adapter", error="There is none.")
     changes = {"adapterConfig": {"timeoutSeconds": 30}}
     small.call(small.board, configuration.change, agent="dev", changes=changes)
-    ready = small.call(as_system(), claiming.ready)
-    assert dev.id in [one["agent_id"] for one in ready]
+    ready = small.call(as_system(), run_queue.ready)
+    assert dev.id in [one.agent_id for one in ready]
 
 
 def test_a_boss_hears_of_faults_of_agents_and_not_of_those_of_the_world(

@@ -13,10 +13,13 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import Conflict, Refused
-from remit.runtime import processes
-from remit.runtime.worker import Worker
-from remit.services import agents, delegation, runs, users
+from remit.runtime.runs import processes
+from remit.runtime.runs.worker import Worker
 from remit.services.command import Verb
+from remit.services.execution import runs
+from remit.services.organisation import agents
+from remit.services.people import users
+from remit.services.work import delegation
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems

@@ -10,19 +10,15 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import AwaitsApproval, Conflict
-from remit.services import (
-    agents,
-    approvals,
-    configuration,
-    creation,
-    delegation,
-    events,
-    files,
-    grants,
-    outcomes,
-)
-from remit.store.postgres import PostgresTransaction
-from remit.store.sqlite import SqliteTransaction
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, helper_creation
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import delegation, outcomes
+from remit.store.engine.postgres import PostgresTransaction
+from remit.store.engine.sqlite import SqliteTransaction
 from tests import decision_stage, runtime_stage
 from tests.company import Answer, Company, opened
 from tests.decision_stage import Decision, decide_and_die
@@ -159,7 +155,7 @@ def test_create_agent_at_once_is_one_agent(company: Company) -> None:
     def create_at_once() -> list[Any]:
         return company.together(
             [
-                company.app.gate(company.ceo.caller, creation.create_agent, name="scout")
+                company.app.gate(company.ceo.caller, helper_creation.create_agent, name="scout")
                 for _ in range(6)
             ]
         )
@@ -301,7 +297,7 @@ def test_everything_undecided_survives_a_restart(database_url: str, tmp_path: Pa
         proposed = propose(company, company.ceo.caller, lead.id, title="Chief")
         asked = ask(company, company.ceo.caller)
         with pytest.raises(AwaitsApproval) as waits:
-            company.call(company.ceo.caller, creation.create_agent, name="scout")
+            company.call(company.ceo.caller, helper_creation.create_agent, name="scout")
         parked = {"id": waits.value.details["approval_id"]}
         send_back(company, asked)
         views = [seen(company, one) for one in (hired, proposed, asked, parked)]

@@ -26,21 +26,16 @@ from hypothesis.stateful import (
 
 from remit.clock import DAY, SECOND, Micros, to_iso
 from remit.errors import RemitError
-from remit.services import (
-    agents,
-    approvals,
-    configuration,
-    delegation,
-    events,
-    grants,
-    hiring,
-    mail,
-    outcomes,
-    permissions,
-    runs,
-)
+from remit.services.execution import runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
 from remit.services.identity import Caller, as_system
-from remit.store.migrate import is_sqlite, sqlite_path
+from remit.services.messaging import mail
+from remit.services.organisation import agents, permissions
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import delegation, outcomes
+from remit.store.engine.migrate import is_sqlite, sqlite_path
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
 from tests.governance import empower

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from remit.services import approvals, job_work
+from remit.services.execution import job_queue
+from remit.services.governance import approvals
 from remit.services.identity import as_system
-from remit.store import governance, jobs, leases, people
-from remit.store.statement import Statement
+from remit.store.engine.statement import Statement
+from remit.store.execution import jobs, leases
+from remit.store.organisation import governance, people
 from tests import background
 from tests.company import Company
 from tests.governance import ask
@@ -32,17 +34,17 @@ def test_a_lease_is_changed_by_who_holds_it_alone(small: Company) -> None:
     now, epoch = small.clock.now(), held(small, agent).epoch
     again = {"agent": agent.id, "now": now, "until": now + 1, "new_worker": "another"}
     small.sql("UPDATE agent_leases SET wake_seq = done_seq + 1 WHERE agent_id = ?", agent.id)
-    assert changes(small, leases.CLAIM, **again) == 0
+    assert changes(small, leases.QUEUE.claim, **again) == 0
     for other in (epoch - 1, epoch + 1):
-        assert changes(small, leases.RENEW, agent=agent.id, epoch=other, until=now) == 0
+        assert changes(small, leases.QUEUE.renew, agent=agent.id, epoch=other, until=now) == 0
         assert changes(small, leases.RELEASE, **_over(agent.id, other)) == 0
         silent = {"agent": agent.id, "epoch": other, "until": held(small, agent).lease_until}
-        assert changes(small, leases.STILL_SILENT, **silent) == 0
-    assert changes(small, leases.RENEW, agent=agent.id, epoch=epoch, until=now + 5) == 1
+        assert changes(small, leases.QUEUE.seize, **silent) == 0
+    assert changes(small, leases.QUEUE.renew, agent=agent.id, epoch=epoch, until=now + 5) == 1
     late = {"agent": agent.id, "epoch": epoch, "until": now + 4}
-    assert changes(small, leases.STILL_SILENT, **late) == 0
+    assert changes(small, leases.QUEUE.seize, **late) == 0
     assert changes(small, leases.RELEASE, **_over(agent.id, epoch)) == 1
-    assert changes(small, leases.RENEW, agent=agent.id, epoch=epoch, until=now) == 0
+    assert changes(small, leases.QUEUE.renew, agent=agent.id, epoch=epoch, until=now) == 0
 
 
 def _over(agent: str, epoch: int) -> dict[str, Any]:
@@ -55,18 +57,19 @@ def _over(agent: str, epoch: int) -> dict[str, Any]:
 def test_a_job_is_changed_by_who_holds_it_alone(small: Company) -> None:
     asked = background.ask(small, small.agent("agent", adapter_type="scripted"))
     ((job,),) = small.sql("SELECT id FROM jobs WHERE message_id = ?", asked["id"])
-    took = small.call(as_system(), job_work.claim, job=job, worker="one")
+    took = small.call(as_system(), job_queue.claim, job=job, worker="one")
     now, epoch = small.clock.now(), took["epoch"]
     for other in (epoch - 1, epoch + 1):
-        assert changes(small, jobs.RENEW, job=job, epoch=other, until=now) == 0
-        assert changes(small, jobs.PUT_BACK, job=job, epoch=other, closed=None) == 0
-        assert changes(small, jobs.GIVE_BACK, job=job, epoch=other) == 0
+        assert small.call(as_system(), job_queue.lost, held=[(job, other)]) == [(job, other)]
+        assert changes(small, jobs.QUEUE.renew, job=job, epoch=other, until=now) == 0
+        assert changes(small, jobs.QUEUE.put_back, job=job, epoch=other) == 0
+        assert changes(small, jobs.QUEUE.retry, job=job, epoch=other, due=now, why=None) == 0
     again = {"job": job, "now": now, "until": now + 1, "new_worker": "another", "probed": None}
-    assert changes(small, jobs.CLAIM, **again) == 0
-    assert changes(small, jobs.RENEW, job=job, epoch=epoch, until=now + 5) == 1
-    assert changes(small, jobs.STILL_SILENT, job=job, epoch=epoch, until=now + 4) == 0
-    assert changes(small, jobs.GIVE_BACK, job=job, epoch=epoch) == 1
-    assert changes(small, jobs.RENEW, job=job, epoch=epoch, until=now) == 0
+    assert changes(small, jobs.QUEUE.claim, **again) == 0
+    assert changes(small, jobs.QUEUE.renew, job=job, epoch=epoch, until=now + 5) == 1
+    assert changes(small, jobs.QUEUE.seize, job=job, epoch=epoch, until=now + 4) == 0
+    assert changes(small, jobs.QUEUE.retry, job=job, epoch=epoch, due=now, why=None) == 1
+    assert changes(small, jobs.QUEUE.renew, job=job, epoch=epoch, until=now) == 0
 
 
 @pytest.mark.tampers
@@ -77,7 +80,7 @@ def test_an_approval_moves_once_and_is_used_once(small: Company) -> None:
         "was": "pending",
         "seen_revision": 1,
         "new_status": "approved",
-        **dict.fromkeys(("new_note", "new_user", "new_agent")),
+        **dict.fromkeys(("new_decision_note", "new_decided_by_user_id", "new_decided_by_agent_id")),
         "new_decided_at": 1,
         "now": 1,
     }

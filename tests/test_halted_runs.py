@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from remit.clock import SystemClock
-from remit.runtime import processes
-from remit.runtime.jobs import Jobs
-from remit.runtime.worker import Worker
-from remit.services import halts
+from remit.runtime.jobs.executor import Jobs
+from remit.runtime.runs import processes
+from remit.runtime.runs.worker import Worker
+from remit.services.organisation import halts
 from tests import background
 from tests.company import Company, Member
 from tests.mailing import send
@@ -124,6 +124,7 @@ def test_a_job_under_way_ends_and_is_done_after_the_go(small: Company, tmp_path:
         halt = await small.app.gate(small.board, halts.stop, agent=dev.id)
         assert halt["jobs_put_back"] == 1
         assert await until(lambda: not processes_with(mark)) < PROMPT
+        await until(lambda: carrier.busy == 0)
         await looked_again(carrier)
         assert carrier.busy == 0
         assert background.statuses(small) == ["queued"]

@@ -9,25 +9,19 @@ import pytest
 
 from remit.clock import HOUR
 from remit.errors import RemitError
-from remit.services import (
-    agents,
-    claiming,
-    events,
-    glance,
-    halts,
-    idleness,
-    job_work,
-    needs_you,
-    outbox,
-    reorganise,
-    runs,
-    schedules,
-)
+from remit.services.changes import checking, errands, reviews
+from remit.services.connections import outbox, repo_checks
+from remit.services.execution import job_queue, run_queue, runs
 from remit.services.identity import Caller, as_system
-from remit.store import leases
-from remit.store.migrate import sqlite_path
-from remit.store.statement import SQLITE
+from remit.services.messaging import schedules
+from remit.services.organisation import agents, halts, idleness, reorganise
+from remit.services.record import events
+from remit.services.screens import company_dashboard, needs_you, overview
+from remit.store.engine.migrate import sqlite_path
+from remit.store.engine.statement import SQLITE
+from remit.store.execution import leases
 from tests import background
+from tests.change_stage import add_repo, claimed, give, propose
 from tests.channel_stage import bind
 from tests.company import Answer, Company, Member, keyed, opened
 from tests.mailing import look, send, take, tick
@@ -91,7 +85,7 @@ def test_nobody_of_a_stopped_company_is_ready_and_all_are_when_it_goes_on(
     )
     assert names(company, team) == set()
     for name in ("lead", "dev", "ops"):
-        assert refused(company, as_system(), claiming.claim, **_claiming(company, team[name])) == (
+        assert refused(company, as_system(), run_queue.claim, **_claiming(company, team[name])) == (
             "stopped"
         )
     go(company)
@@ -116,7 +110,7 @@ def test_a_subtree_stands_still_and_the_others_go_on(
 def test_another_company_is_not_touched(company: Company, team: dict[str, Member]) -> None:
     other = company.second_company()
     stop(company)
-    company.call(other.agent.caller, agents.me)
+    company.call(other.agent.caller, overview.me)
     assert company.call(other.board, halts.listing, company=other.id) == []
     assert refused(company, other.board, halts.stop, company=company.id) == "not_found"
     assert refused(company, other.board, halts.go, company=company.id) == "not_found"
@@ -173,7 +167,7 @@ def test_live_runs_end_as_stopped_and_lose_nothing(
     assert halt["runs_ended"] == 1
     ended = shown(company, run)
     assert (ended["status"], ended["exit_reason"]) == ("lost", "stopped")
-    assert refused(company, run.caller, agents.me) == "unauthenticated"
+    assert refused(company, run.caller, overview.me) == "unauthenticated"
     after = held(company, dev)
     assert (after.failures, after.idle_runs, after.lease_until) == (
         before.failures,
@@ -188,7 +182,10 @@ def test_live_runs_end_as_stopped_and_lose_nothing(
     # Neither its boss nor the board is told of a failure.
     assert look(company, team["lead"]) == []
     assert company.call(company.board, needs_you.listing) == []
-    assert company.call(company.board, glance.newest_runs, company=company.id, failed=True) == []
+    assert (
+        company.call(company.board, company_dashboard.newest_runs, company=company.id, failed=True)
+        == []
+    )
 
 
 def test_a_run_cannot_be_stopped_into_a_dead_letter(
@@ -208,9 +205,9 @@ def test_the_end_that_a_worker_reports_later_changes_nothing(
 ) -> None:
     run = claim(company, team["dev"])
     stop(company)
-    assert company.call(as_system(), claiming.over, runs=[run.id]) == [run.id]
+    assert company.call(as_system(), run_queue.over, runs=[run.id]) == [run.id]
     piece = {"number": 1, "at": 1, "stream": "stdout", "text": "last words"}
-    company.call(as_system(), claiming.append_log, run=run.id, pieces=[piece])
+    company.call(as_system(), run_queue.append_log, run=run.id, pieces=[piece])
     assert refused(company, as_system(), runs.end, run=run.id) == "conflict"
     assert shown(company, run)["exit_reason"] == "stopped"
 
@@ -226,11 +223,11 @@ def test_the_tokens_of_agents_are_held_and_those_of_people_are_not(
 ) -> None:
     stop(company, team["lead"], note="Wait for me")
     with pytest.raises(RemitError) as caught:
-        company.call(team["dev"].caller, agents.me)
+        company.call(team["dev"].caller, overview.me)
     assert (caught.value.reason, caught.value.status) == ("stopped", 403)
     assert "Wait for me" in caught.value.sentence
     assert "started again" in caught.value.step
-    company.call(team["ops"].caller, agents.me)
+    company.call(team["ops"].caller, overview.me)
     company.call(company.board, agents.show, agent=team["dev"].id)
     send(company, company.board, "agent:dev", "For later.")
     go(company, team["lead"])
@@ -239,17 +236,17 @@ def test_the_tokens_of_agents_are_held_and_those_of_people_are_not(
 
 def test_jobs_go_back_in_line_and_wait(company: Company, team: dict[str, Member]) -> None:
     background.ask(company, team["dev"])
-    (job,) = company.call(as_system(), job_work.ready)
-    company.call(as_system(), job_work.claim, job=job, worker="w")
+    (job,) = company.call(as_system(), job_queue.ready)
+    company.call(as_system(), job_queue.claim, job=job, worker="w")
     halt = stop(company, team["lead"])
     assert halt["jobs_put_back"] == 1
     assert company.sql("SELECT status, attempts FROM jobs") == [("queued", 0)]
-    assert company.call(as_system(), job_work.lost, held=[(job, 1)]) == [(job, 1)]
-    assert company.call(as_system(), job_work.ready) == []
-    assert refused(company, as_system(), job_work.claim, job=job, worker="w") == "stopped"
+    assert company.call(as_system(), job_queue.lost, held=[(job, 1)]) == [(job, 1)]
+    assert company.call(as_system(), job_queue.ready) == []
+    assert refused(company, as_system(), job_queue.claim, job=job, worker="w") == "stopped"
     go(company, team["lead"])
-    assert company.call(as_system(), job_work.ready) == [job]
-    assert company.call(as_system(), job_work.claim, job=job, worker="w")["epoch"] == 2
+    assert company.call(as_system(), job_queue.ready) == [job]
+    assert company.call(as_system(), job_queue.claim, job=job, worker="w")["epoch"] == 2
 
 
 def test_mail_to_a_channel_waits(company: Company, team: dict[str, Member]) -> None:
@@ -260,6 +257,39 @@ def test_mail_to_a_channel_waits(company: Company, team: dict[str, Member]) -> N
     assert company.call(as_system(), outbox.claim, message=sent["id"], worker="w") is None
     go(company)
     assert [one for one, _ in company.call(as_system(), outbox.ready)] == [sent["id"]]
+
+
+def test_checks_go_back_in_line_and_merges_wait(company: Company, team: dict[str, Member]) -> None:
+    add_repo(company)
+    give(company, team["dev"])
+    asked: dict[str, Any] = {"repo": "site", "check": "test", "command": "true"}
+    company.call(company.board, repo_checks.set_check, company=company.id, **asked)
+    made = propose(company, company.run(team["dev"]))
+    published = claimed(company)
+    done = {"errand": published["errand"], "epoch": published["epoch"]}
+    company.call(as_system(), errands.delivered, **done)
+    ((check, _),) = company.call(as_system(), checking.ready)
+    company.call(as_system(), checking.claim, check=check, worker="w")
+    seen = {"change": made["change"], "head": made["commit"], "base": made["base"]}
+    company.call(company.board, reviews.merge, **seen)
+    ((errand, _),) = company.call(as_system(), reviews.ready)
+    company.call(as_system(), errands.claim, errand=errand, worker="w")
+    stop(company, team["lead"])
+    # Whoever runs the check is told that it is not wanted, and whoever merges does not push.
+    assert company.call(as_system(), checking.renew, held=[(check, 1)]) == [(check, 1)]
+    assert company.sql("SELECT status, attempt FROM change_checks") == [("queued", 0)]
+    held_ = {"errand": errand, "epoch": 1}
+    assert refused(company, as_system(), reviews.intend, **held_, commit="d" * 40) == "stopped"
+    company.call(as_system(), errands.put_back, **held_)
+    for ready_, begin, one in (
+        (checking.ready, checking.claim, {"check": check}),
+        (reviews.ready, errands.claim, {"errand": errand}),
+    ):
+        assert company.call(as_system(), ready_) == []
+        assert company.call(as_system(), begin, **one, worker="w") is None
+    go(company, team["lead"])
+    assert [one for one, _ in company.call(as_system(), checking.ready)] == [check]
+    assert [one for one, _ in company.call(as_system(), reviews.ready)] == [errand]
 
 
 def test_schedules_that_fell_due_are_sent_once(company: Company, team: dict[str, Member]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from remit.clock import MINUTE
-from remit.model.mail import MOST_HOPS
-from remit.services import events
+from remit.model.messaging.mail import MOST_HOPS
+from remit.services.record import events
 from tests.company import Answer, Company, Member
 from tests.mailing import look, send, take, unread
 from tests.working import claim, end

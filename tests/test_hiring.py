@@ -1,26 +1,21 @@
 """Taking agents on: with and without being asked, for posts and for outcomes; and refusing them."""
 
+import sys
 from typing import Any
 
 import pytest
 
 from remit.clock import DAY, to_iso
 from remit.errors import AlreadyExists, BadInput, Conflict
-from remit.services import (
-    agents,
-    approvals,
-    companies,
-    configuration,
-    delegation,
-    events,
-    files,
-    grants,
-    hiring,
-    outcomes,
-    reorganise,
-    users,
-)
-from remit.store.migrate import is_sqlite
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
+from remit.services.knowledge import files
+from remit.services.organisation import agents, reorganise
+from remit.services.people import companies, users
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import delegation, outcomes
+from remit.store.engine.migrate import is_sqlite
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company
 from tests.governance import (
@@ -36,6 +31,7 @@ from tests.governance import (
     send_back,
 )
 from tests.organisation import dump, member, refusal, shown, work
+from tests.walking import Walk, re_entries
 
 
 @pytest.fixture
@@ -87,7 +83,7 @@ def test_a_new_company_wants_to_be_asked_until_it_says_otherwise(company: Compan
                 company.board,
                 companies.change,
                 company=made["id"],
-                require_board_approval_for_new_agents=wrong,
+                require_board_approval_for_new_agents=wrong,  # type: ignore[arg-type]
             )
     changed = company.call(
         company.board,
@@ -123,6 +119,31 @@ def test_where_the_company_asks_a_hire_waits_for_the_board(company: Company) -> 
     log = company.call(company.board, events.listing, company=company.id, limit=30)
     about = [one["action"] for one in reversed(log) if one["action"][:6] in ("agent.", "approv")]
     assert about[-4:] == ["agent.create", "approval.request", "approval.approve", "agent.hire"]
+
+
+def test_a_hire_goes_back_to_a_service_that_it_left_at_most_three_times(
+    small: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is made of follows one another, so that it can be read from beginning to end."""
+    walk, boss, answer = Walk(), hiring._boss, hiring.answer
+
+    def beginning(*given: Any) -> Any:
+        sys.setprofile(walk)
+        return boss(*given)
+
+    def ending(hired: hiring.Hired) -> Any:
+        found = answer(hired)
+        sys.setprofile(None)
+        return found
+
+    monkeypatch.setattr(hiring, "_boss", beginning)
+    monkeypatch.setattr(hiring, "answer", ending)
+    walk.recording = True
+    hire(small, small.ceo.caller, "worker")
+    walk.recording = False
+    assert walk.services[0] == "hiring/hiring"
+    assert "governance/approval_engine" in walk.services
+    assert re_entries(walk.services) <= 3, walk.services
 
 
 def test_whoever_approves_reads_what_the_agent_is_needed_for(company: Company) -> None:
@@ -362,6 +383,10 @@ def test_responsibility_moves_when_the_hire_takes_effect(company: Company) -> No
     # Until then, the owner goes on as before.
     later = work(company, ceo.caller, goal, "Another part")
     company.call(ceo.caller, outcomes.change, outcome=goal, version=1, title="Better goal")
+    with pytest.raises(Conflict, match="by now"):  # the board has read the other title
+        approve(company, made["approval"])
+    send_back(company, made["approval"])
+    resubmit(company, ceo.caller, made["approval"])
     approve(company, made["approval"])
     for outcome in (goal, part, later):
         assert shown(company, outcome)["owner_id"] == goal

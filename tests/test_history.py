@@ -6,7 +6,10 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, to_iso
 from remit.errors import BadInput, NotFound
-from remit.services import agents, delegation, grants, history, outcomes, reorganise
+from remit.services.organisation import agents, reorganise
+from remit.services.record import history
+from remit.services.rights import grants
+from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
 from tests.organisation import change, hire, refusal, work

@@ -600,7 +600,9 @@ def test_reflection_is_plain_text_behind_the_same_gate(world: World) -> None:
         one = reader.client("GET", "/llms/agent-configuration/process.txt")
         assert (one.status, one.headers["Content-Type"][:10]) == (200, "text/plain")
         assert "command" in one.body.decode()
-    for path in (index, "/llms/agent-configuration/process.txt"):
+        for path, found in ((index, answer), ("/llms/agent-configuration/process.txt", one)):
+            assert reader.client("GET", f"/api{path}").body == found.body
+    for path in (index, f"/api{index}", "/llms/agent-configuration/process.txt"):
         refused = world.worker.client("GET", path)
         assert (refused.status, refused.code) == (403, "no_configurations")
         assert world.running.client()("GET", path).status == 401

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from remit.clock import SystemClock, to_iso
-from remit.entrypoints.http.org import nested
+from remit.entrypoints.http.routes.org import nested
 from remit.ids import Ids
-from remit.services import agents
 from remit.services.identity import Caller
+from remit.services.organisation import agents
 from tests.company import run_sql
 from tests.http_client import Client, Running, serving
 

@@ -14,8 +14,8 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.ids import Ids
-from remit.runtime.runs import LiveRun, begin, finish
-from remit.services import claiming
+from remit.runtime.runs.lifecycle import LiveRun, begin, finish
+from remit.services.execution import run_queue
 from remit.services.identity import as_system
 from tests.http_client import Client, Running, server_sent, serving
 
@@ -68,7 +68,7 @@ class World:
             for number in numbers
         ]
         gate = self.running.app.gate
-        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+        self.do(gate(as_system(), run_queue.append_log, run=run.id, pieces=pieces))
 
     def tell(self, run: LiveRun, *texts: str, first: int = 1) -> None:
         pieces = [
@@ -76,7 +76,7 @@ class World:
             for number, text in enumerate(texts, first)
         ]
         gate = self.running.app.gate
-        self.do(gate(as_system(), claiming.append_log, run=run.id, pieces=pieces))
+        self.do(gate(as_system(), run_queue.append_log, run=run.id, pieces=pieces))
 
     def follow(self, path: str) -> Iterator[Any]:
         reader = self.running.client(self.board.token)

@@ -24,8 +24,8 @@ from click.testing import CliRunner
 
 from remit.clock import SystemClock, to_iso
 from remit.entrypoints.cli.main import cli
-from remit.entrypoints.http.logs import keep_logs
-from remit.services import approvals
+from remit.entrypoints.http.server.logs import keep_logs
+from remit.services.governance import approvals
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.attack_stage import Estate, ended_run, estate
 from tests.http_client import Client, server_sent
@@ -199,7 +199,10 @@ def test_no_answer_over_http_has_a_secret(planted: Planted) -> None:
     for name, client in planted.clients.items():
         for operation, path in paths:
             answer = client("GET", path)
-            assert answer.status < 500
+            if operation in ELSEWHERE and answer.status == 503:
+                answered.add(operation)
+            else:
+                assert answer.status < 500
             if name == "board" and answer.status < 300:
                 answered.add(operation)
             search(f"{name} GET {path}", answer.body)
@@ -208,10 +211,14 @@ def test_no_answer_over_http_has_a_secret(planted: Planted) -> None:
     assert search.looked_at > 600
     assert search.found == []
     # Whoever may see everything saw something at every route.
-    assert {operation for operation, _ in paths} - answered == FOR_AGENTS
+    assert {operation for operation, _ in paths} - answered == FOR_AGENTS | NEVER_MADE
     assert site.call(site.board, approvals.listing, company=planted.company)
 
 
+#: What is fetched from the remote of a repository, which is nowhere here.
+ELSEWHERE = {"/api/changes/{id}/diff"}
+#: A backup, of which there is none here; it is everything, and for operators alone.
+NEVER_MADE = {"/api/instance/backups/{name}"}
 #: What only an agent is answered.
 FOR_AGENTS = {"/api/agents/me"}
 
@@ -428,7 +435,10 @@ def arguments_of(words: str, planted: Planted, folder: Path) -> list[list[str]]:
     }.get(noun, ["direct"])
     if words.split(" ")[-1] in ("create", "hire", "add"):
         named = [words.replace(" ", "-")]
+    if words == "grant refuse":
+        about = [ids["message"]]
     fitting = {
+        "id": named if noun == "agent" else about,
         "id_": about,
         "name": named,
         "agent": ["direct"],
@@ -440,7 +450,6 @@ def arguments_of(words: str, planted: Planted, folder: Path) -> list[list[str]]:
         "file": [str(setup)],
         "folder": [str(folder / "export")],
         "level": ["read" if noun == "grant" else "standard"],
-        "request": [ids["message"]],
         "resource": [f"kb_file:{ids['file']}"],
         "source": [str(setup)],
         "to": ["agent:direct"],

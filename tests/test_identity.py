@@ -12,20 +12,18 @@ import pytest
 from remit.clock import DAY, HOUR, MINUTE
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, Unauthenticated
 from remit.ids import TokenKind, new_token, token_digest
-from remit.services import (
-    agents,
-    claiming,
-    companies,
-    events,
-    files,
-    grants,
-    outcomes,
-    runs,
-    sessions,
-    users,
-)
+from remit.model.organisation.agent_spec import FIELDS
 from remit.services.command import Kind, Verb
+from remit.services.execution import run_queue, runs
+from remit.services.hiring import hiring
 from remit.services.identity import Caller, as_system
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.people import companies, sessions, users
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.screens import overview
+from remit.services.work import outcomes
 from remit.store.tables import metadata
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed
@@ -37,7 +35,7 @@ def fails(company: Company, token: str) -> str:
     caller = Caller(token)
     for attempt in (
         lambda: company.call(caller, users.me),
-        lambda: company.call(caller, agents.me),
+        lambda: company.call(caller, overview.me),
         lambda: company.file(caller),
         lambda: company.call(caller, files.browse, company=None),
         lambda: company.call(keyed(caller, "key"), agents.create, company=None, name="x"),
@@ -127,10 +125,10 @@ def test_a_token_is_shown_once_and_a_repeat_of_the_request_does_not_show_it_agai
 @pytest.mark.requirement("AG-58")
 def test_a_revoked_key_opens_nothing_and_the_others_still_do(company: Company) -> None:
     key = company.call(company.board, agents.create_key, agent="ceo")
-    assert company.call(Caller(key["token"]), agents.me)["id"] == company.ceo.id
+    assert company.call(Caller(key["token"]), overview.me)["id"] == company.ceo.id
     company.call(company.board, agents.revoke_key, agent="ceo", key=key["id"])
     assert fails(company, key["token"]) == "The token was revoked."
-    assert company.call(company.ceo.caller, agents.me)["id"] == company.ceo.id
+    assert company.call(company.ceo.caller, overview.me)["id"] == company.ceo.id
 
 
 @pytest.mark.requirement("AG-58")
@@ -138,7 +136,7 @@ def test_a_token_ends_at_its_expiry(company: Company, clock: VirtualClock) -> No
     ends = clock.now() + HOUR
     key = company.call(company.board, agents.create_key, agent="ceo", expires_at=ends)
     clock.advance(HOUR - 1)
-    assert company.call(Caller(key["token"]), agents.me)["id"] == company.ceo.id
+    assert company.call(Caller(key["token"]), overview.me)["id"] == company.ceo.id
     clock.advance(1)
     assert fails(company, key["token"]) == "The token has expired."
     with pytest.raises(BadInput):
@@ -173,7 +171,7 @@ def test_what_is_not_exactly_a_token_opens_nothing(company: Company) -> None:
 @pytest.mark.requirement("AG-43", "AG-58")
 def test_a_runs_token_is_bound_to_agent_and_run_and_dies_with_the_run(company: Company) -> None:
     run = company.run(company.ceo)
-    me = company.call(run.caller, agents.me)
+    me = company.call(run.caller, overview.me)
     assert (me["id"], me["run_id"]) == (company.ceo.id, run.id)
     company.call(as_system(), runs.end, run=run.id)
     assert fails(company, run.caller.token) == "The token was revoked."
@@ -333,7 +331,7 @@ def test_an_agent_has_a_name_a_token_and_the_id_of_its_mandate(company: Company)
     mandate = company.call(company.board, outcomes.show, outcome=lead.id)
     assert (mandate["id"], mandate["owner_id"]) == (lead.id, lead.id)
     assert mandate["title"] == "Ship the product"
-    assert company.call(lead.caller, agents.me)["name"] == "lead"
+    assert company.call(lead.caller, overview.me)["name"] == "lead"
     for name in ("lead", "LEAD", "agent:lead", lead.id, lead.id[:23]):
         assert company.call(company.board, agents.show, agent=name)["id"] == lead.id
     rows = company.sql("SELECT a.id FROM agents a JOIN outcomes o ON o.id = a.id")
@@ -393,7 +391,7 @@ def test_reserved_names_are_refused(company: Company, name: str) -> None:
 
 VERBS = [
     verb
-    for module in (agents, companies, events, files, grants, outcomes, runs, users)
+    for module in (agents, companies, events, files, grants, hiring, outcomes, runs, users)
     for verb in vars(module).values()
     if isinstance(verb, Verb)
 ]
@@ -409,8 +407,19 @@ def test_no_verb_takes_an_argument_that_says_who_is_calling() -> None:
     assert len(VERBS) >= 30
     for verb in VERBS:
         parameters = inspect.signature(verb.body).parameters
-        assert not set(parameters) & set(PRETENCES), verb.name
-        assert all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        assert not {*parameters, *verb.parameters} & set(PRETENCES), verb.name
+        if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+            assert set(verb.described) == set(FIELDS), verb.name
+
+
+@pytest.mark.requirement("BX-14")
+@pytest.mark.parametrize("verb", [agents.create, hiring.hire])
+def test_a_verb_that_takes_a_description_takes_its_fields_and_nothing_else(
+    small: Company, verb: Verb[..., Any]
+) -> None:
+    for pretence in set(PRETENCES) - {"caller"}:  # which is whom the test calls as
+        with pytest.raises(BadInput, match=f"unknown field '{pretence}'"):
+            small.call(small.board, verb, company=None, name="one", **{pretence: small.ceo.id})
 
 
 @pytest.mark.requirement("BX-14", "HB-11")
@@ -480,10 +489,10 @@ def test_a_run_cannot_end_or_start_runs(company: Company) -> None:
     with pytest.raises(Refused):
         company.call(run.caller, runs.end, run=run.id)
     with pytest.raises(NotFound):
-        company.call(run.caller, claiming.live)
+        company.call(run.caller, run_queue.live)
     with pytest.raises(NotFound):
-        company.call(company.board, claiming.live)
-    assert [r["id"] for r in company.call(as_system(), claiming.live)] == [run.id]
+        company.call(company.board, run_queue.live)
+    assert [r.id for r in company.call(as_system(), run_queue.live)] == [run.id]
 
 
 def test_a_board_member_cannot_make_a_token_for_an_operator(company: Company) -> None:

@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
-from remit.runtime import sandbox
-from remit.runtime.jobs import Jobs
-from remit.services import agents, grants, inbox, jobs
+from remit.runtime.jobs.executor import Jobs
+from remit.runtime.sandbox import sandbox_policy
+from remit.services.execution import jobs
 from remit.services.identity import Caller
+from remit.services.messaging import inbox
+from remit.services.organisation import agents
+from remit.services.rights import grants
 from tests.agent_stage import Answer, Stage, stage
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
 from tests.real_programs import KEY, KINDS, command, config, model, prompt_of, said_to
@@ -28,8 +31,8 @@ OURS = ("REMIT", "Remit", "rmt_", "mcp__remit", "outcome_", "kb_read", "log_subm
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not sandbox.look().usable:
-        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox.look().reason}")
+    if not sandbox_policy.look().usable:
+        pytest.skip(f"REAL AGENTS ARE NOT TESTED: {sandbox_policy.look().reason}")
     monkeypatch.setenv("HOME", "/nonexistent")
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, KEY)

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from remit.errors import NotFound
-from remit.services import agents, companies, jobs, threads
+from remit.services.execution import jobs
+from remit.services.messaging import threads
+from remit.services.organisation import agents
+from remit.services.people import companies
 from remit.testing import ScriptedAgent
 from tests.agent_stage import stage
 from tests.background import BACKGROUND, answers, ask, carried_out, over

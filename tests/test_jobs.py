@@ -10,27 +10,18 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND, SystemClock, to_iso
 from remit.errors import BadInput, Conflict, NotFound, RemitError
-from remit.model.job import MOST_UNFINISHED
-from remit.model.mail import MOST_HOPS
-from remit.runtime.jobs import Jobs
-from remit.services import (
-    accounts,
-    agents,
-    approvals,
-    claiming,
-    configuration,
-    grants,
-    idleness,
-    inbox,
-    job_work,
-    jobs,
-    needs_you,
-    runs,
-    schedules,
-    threads,
-    waiting,
-)
+from remit.model.execution.job import MOST_UNFINISHED
+from remit.model.messaging.mail import MOST_HOPS
+from remit.runtime.jobs.executor import Jobs
+from remit.services.execution import admission, job_queue, jobs, run_queue, runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox, schedules, threads
+from remit.services.messaging import pending_items as waiting
+from remit.services.organisation import agents, idleness
+from remit.services.rights import grants
+from remit.services.screens import needs_you
 from remit.settings import load
 from remit.testing.clock import VirtualClock
 from tests.background import (
@@ -79,14 +70,14 @@ def answered(company: Company, member: Member, text: str = "Do it.", **more: Any
 
 def claimed(company: Company, worker: str = "w") -> tuple[str, int]:
     """The next job, held by hand."""
-    (job, *_) = company.call(as_system(), job_work.ready)
-    answer = company.call(as_system(), job_work.claim, job=job, worker=worker)
+    (job, *_) = company.call(as_system(), job_queue.ready)
+    answer = company.call(as_system(), job_queue.claim, job=job, worker=worker)
     return job, answer["epoch"]
 
 
 def end(company: Company, held: tuple[str, int], text: str = "done", **more: Any) -> None:
     given: dict[str, Any] = {"ok": True, "text": text, "usage": {}, **more}
-    company.call(as_system(), job_work.end, job=held[0], epoch=held[1], **given)
+    company.call(as_system(), job_queue.end, job=held[0], epoch=held[1], **given)
 
 
 def forbid(company: Company, member: Member, mode: str) -> None:
@@ -297,7 +288,7 @@ def test_whatever_a_program_says_is_mail(small: Company, script: str, said: str)
     dev = program(small, "dev", script)
     assert answered(small, dev) == said
     run = small.run(dev)
-    turn = small.call(run.caller, inbox.turn)["text"]
+    turn = small.call(run.caller, inbox.turn).text
     assert "from: agent:background\n" in turn
     assert "from-board: yes\n" not in turn.replace("| from-board", "|")
 
@@ -423,8 +414,8 @@ def test_a_job_can_wait_for_its_time_and_be_planned(clocked: Company) -> None:
     at = to_iso(clocked.clock.now() + MINUTE)
     ask(clocked, dev, "Later.", deliver_at=at)
     clocked.call(dev.caller, schedules.add, to=BACKGROUND, body="Planned.", at=at, subject="A plan")
-    assert clocked.call(as_system(), job_work.ready) == []
-    assert clocked.call(as_system(), job_work.next_due) == clocked.clock.now() + MINUTE
+    assert clocked.call(as_system(), job_queue.ready) == []
+    assert clocked.call(as_system(), job_queue.next_due) == clocked.clock.now() + MINUTE
     clocked.clock.advance(MINUTE)  # type: ignore[attr-defined]
     tick(clocked)
     carried_out(clocked, over(clocked, 2))
@@ -505,11 +496,11 @@ def test_who_asked_for_little_does_not_wait_for_who_asked_for_much(company: Comp
     ask(company, little)
     order = [
         company.sql("SELECT agent_id FROM jobs WHERE id = ?", job)[0][0]
-        for job in company.call(as_system(), job_work.ready)
+        for job in company.call(as_system(), job_queue.ready)
     ]
     assert order.index(little.id) == 1
     claimed(company)  # much has one under way, so it is little's turn
-    (first, *_) = company.call(as_system(), job_work.ready)
+    (first, *_) = company.call(as_system(), job_queue.ready)
     assert company.sql("SELECT agent_id FROM jobs WHERE id = ?", first) == [(little.id,)]
 
 
@@ -575,7 +566,7 @@ def test_stopping_an_agent_ends_its_jobs_and_pausing_lets_them_wait(company: Com
     company.call(company.board, agents.stop, agent=stopped.id)
     assert statuses(company, stopped) == ["cancelled"]
     assert only_answer(company, stopped) == "Background job failed: stopped was stopped"
-    assert company.call(as_system(), job_work.ready) == []
+    assert company.call(as_system(), job_queue.ready) == []
     company.call(company.board, agents.resume, agent=paused.id)
     carried_out(company, over(company, 2))
     assert only_answer(company, paused) == "When I am back."
@@ -589,23 +580,22 @@ def test_a_job_of_a_silent_worker_is_done_by_another_and_answered_once(clocked: 
     ask(clocked, dev, "Once.")
     zombie = claimed(clocked, "zombie")
     with pytest.raises(Conflict):
-        clocked.call(as_system(), job_work.take_over, job=zombie[0], epoch=zombie[1])
-    assert clocked.call(as_system(), job_work.expired) == []
+        clocked.call(as_system(), job_queue.take_over, job=zombie[0], epoch=zombie[1])
     # By whatever clock: what counts is that its lease stays as it is.
     clocked.clock.advance(11 * SECOND)  # type: ignore[attr-defined]
-    held = clocked.call(as_system(), job_work.held)
-    assert list(held) == clocked.call(as_system(), job_work.expired) == [zombie]
+    held = clocked.call(as_system(), job_queue.held)
+    assert list(held) == [zombie]
     carried_out(clocked, over(clocked), lease=SECOND // 2)
     for late in (
         lambda: end(clocked, zombie, "from the dead"),
         lambda: clocked.call(
-            as_system(), job_work.put_back, job=zombie[0], epoch=zombie[1], usage={}
+            as_system(), job_queue.put_back, job=zombie[0], epoch=zombie[1], usage={}
         ),
-        lambda: clocked.call(as_system(), job_work.material, job=zombie[0], epoch=zombie[1]),
+        lambda: clocked.call(as_system(), job_queue.material, job=zombie[0], epoch=zombie[1]),
     ):
         with pytest.raises(Conflict):
             late()
-    assert clocked.call(as_system(), job_work.renew, held=[zombie]) == [zombie]
+    assert clocked.call(as_system(), job_queue.renew, held=[zombie]) == [zombie]
     assert bodies(answers(clocked, dev)) == ["Once."]
     assert events(clocked) == ["job.start", "job.lost", "job.start", "job.end"]
 
@@ -615,7 +605,7 @@ def test_a_worker_that_is_heard_of_keeps_its_job(clocked: Company) -> None:
     held = claimed(clocked)
     for _ in range(5):
         clocked.clock.advance(8 * SECOND)  # type: ignore[attr-defined]
-        assert clocked.call(as_system(), job_work.renew, held=[held]) == []
+        assert clocked.call(as_system(), job_queue.renew, held=[held]) == []
     end(clocked, held)
     assert statuses(clocked) == ["completed"]
 
@@ -629,7 +619,7 @@ def test_a_job_that_its_workers_do_not_survive_is_given_up(
     for _ in range(attempts):
         job, epoch = claimed(clocked, "weak")
         clocked.clock.advance(11 * SECOND)  # type: ignore[attr-defined]
-        clocked.call(as_system(), job_work.take_over, job=job, epoch=epoch)
+        clocked.call(as_system(), job_queue.take_over, job=job, epoch=epoch)
     assert statuses(clocked) == ["failed"]
     said = "Background job failed: its worker weak was not heard of any more"
     assert only_answer(clocked, dev) == said
@@ -661,13 +651,13 @@ def test_only_remit_itself_carries_jobs_out(small: Company) -> None:
     job = listed(small)[0]["id"]
     for caller in (small.board, small.ceo.caller):
         with pytest.raises(NotFound):
-            small.call(caller, job_work.ready)
+            small.call(caller, job_queue.ready)
         with pytest.raises(NotFound):
-            small.call(caller, job_work.claim, job=job, worker="me")
+            small.call(caller, job_queue.claim, job=job, worker="me")
         with pytest.raises(NotFound):
-            small.call(caller, job_work.material, job=job, epoch=0)
+            small.call(caller, job_queue.material, job=job, epoch=0)
         with pytest.raises(NotFound):
-            small.call(caller, job_work.end, job=job, epoch=0, ok=True, usage={})
+            small.call(caller, job_queue.end, job=job, epoch=0, ok=True, usage={})
 
 
 # ── closed accounts ─────────────────────────────────────────────────────────────────────────────
@@ -686,12 +676,12 @@ def through_provider(company: Company, held: tuple[str, int], fault: str, **more
 def start_jobs(company: Company, worker: str = "w") -> list[tuple[str, int]]:
     """What a worker does with the jobs that are ready."""
     begun = []
-    for job in company.call(as_system(), job_work.ready, worker=worker):
+    for job in company.call(as_system(), job_queue.ready, worker=worker):
         try:
-            begun.append((job, company.call(as_system(), job_work.claim, job=job, worker=worker)))
+            begun.append((job, company.call(as_system(), job_queue.claim, job=job, worker=worker)))
         except Conflict as refusal:
-            if refusal.reason == accounts.HELD:
-                company.call(as_system(), job_work.wait, job=job, worker=worker)
+            if refusal.reason == admission.HELD:
+                company.call(as_system(), job_queue.wait, job=job, worker=worker)
     return [(job, answer["epoch"]) for job, answer in begun]
 
 
@@ -754,16 +744,16 @@ def test_an_agent_that_waits_finds_out_before_its_jobs_do(clocked: Company) -> N
     until = clock.now() + HOUR
     first = claimed(company)
     through_provider(company, first, "rate", until=until)
-    ready = company.call(as_system(), claiming.ready, worker="w")
-    assert [one["agent_id"] for one in ready] == [dev.id]
+    ready = company.call(as_system(), run_queue.ready, worker="w")
+    assert [one.agent_id for one in ready] == [dev.id]
     with pytest.raises(Conflict):
         claim(company, dev, worker="w")
-    company.call(as_system(), accounts.wait, agent=dev.id, worker="w")
+    company.call(as_system(), admission.wait, agent=dev.id, worker="w")
     clock.advance(HOUR)
     assert start_jobs(company) == []
     with pytest.raises(Conflict) as caught:
-        company.call(as_system(), job_work.claim, job=first[0], worker="w")
-    assert caught.value.reason == accounts.HELD
+        company.call(as_system(), job_queue.claim, job=first[0], worker="w")
+    assert caught.value.reason == admission.HELD
     run = claim(company, dev, worker="w")
     assert start_jobs(company) == []
     company.call(as_system(), runs.end, run=run.id)

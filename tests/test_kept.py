@@ -10,10 +10,10 @@ import pytest
 
 from remit.clock import HOUR
 from remit.errors import BadInput
-from remit.runtime import runs as local_runs
-from remit.runtime.kept import Kept
-from remit.runtime.workspace import move_inside, open_inside
-from remit.services import runs
+from remit.runtime.runs import lifecycle as local_runs
+from remit.runtime.runs.retained_workspaces import RetainedWorkspaces
+from remit.runtime.runs.workspace import move_inside, open_inside
+from remit.services.execution import runs
 from remit.services.identity import as_system
 from remit.settings import load
 from tests.company import Company, Run, opened
@@ -72,7 +72,7 @@ def test_what_went_well_is_not_kept(company: Company, status: str) -> None:
 
 def test_the_oldest_go_when_there_are_too_many_or_too_much(company: Company) -> None:
     app = company.app
-    app.kept = Kept(app.gate, app.clock, app.settings, most=3, most_bytes=50_000)
+    app.kept = RetainedWorkspaces(app.gate, app.clock, app.settings, most=3, most_bytes=50_000)
     made = []
     for number in range(5):
         made.append(gone_wrong(company, f"dev-{number}").id)
@@ -114,7 +114,7 @@ def test_keeping_can_be_switched_off_and_the_setting_is_checked(tmp_path: Path) 
 def test_nothing_is_kept_when_it_is_switched_off(company: Company) -> None:
     app = company.app
     off = load({"REMIT_HOME": str(company.home), "REMIT_KEEP_FAILED_WORKSPACES": "0"})
-    app.kept = Kept(app.gate, app.clock, off)
+    app.kept = RetainedWorkspaces(app.gate, app.clock, off)
     run = gone_wrong(company, "dev")
     assert not run.workspace.exists()
     assert kept(company) == []

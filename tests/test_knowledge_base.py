@@ -12,9 +12,13 @@ import pytest
 
 from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
-from remit.runtime.workspace import open_inside
-from remit.services import agents, events, files, grants, runs
+from remit.runtime.runs.workspace import open_inside
+from remit.services.execution import runs
 from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.rights import grants
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
 from tests.governance import statements_counted

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.runtime import sandbox
-from remit.runtime.bubblewrap import Bubblewrap
-from remit.runtime.bubblewrap import look as look_for_bubblewrap
-from remit.runtime.landlock import kind, rules
-from remit.runtime.processes import descendants
+from remit.runtime.runs.processes import descendants
+from remit.runtime.sandbox import sandbox_policy
+from remit.runtime.sandbox.bubblewrap import Bubblewrap
+from remit.runtime.sandbox.bubblewrap import look as look_for_bubblewrap
+from remit.runtime.sandbox.landlock import backend, rules
 from tests.agent_stage import stage
 
-FOUND = kind.look()
+FOUND = backend.look()
 pytestmark = pytest.mark.skipif(
     isinstance(FOUND, str), reason=f"THE SANDBOX LANDLOCK IS NOT TESTED: {FOUND}"
 )
@@ -39,7 +39,7 @@ class Place:
         self.home.mkdir()
 
     def command(self, *argv: str, lent: Mapping[Path, Path] | None = None) -> list[str]:
-        return sandbox.wrap(
+        return sandbox_policy.wrap(
             argv, env=ENV, workspace=self.workspace, home=self.home, cwd=self.workspace, lent=lent
         )
 
@@ -74,9 +74,9 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    assert isinstance(FOUND, kind.Landlock)
-    found = sandbox.Found(FOUND, "it was asked for")
-    monkeypatch.setattr(sandbox, "look", lambda: found)
+    assert isinstance(FOUND, backend.Landlock)
+    found = sandbox_policy.Found(FOUND, "it was asked for")
+    monkeypatch.setattr(sandbox_policy, "look", lambda: found)
     return Place(tmp_path / "here")
 
 
@@ -249,7 +249,7 @@ def test_a_file_that_is_lent_is_read_and_written_at_its_place(
     assert place.run("cat", str(there)).returncode == 1
     found = look_for_bubblewrap()
     if isinstance(found, Bubblewrap):
-        monkeypatch.setattr(sandbox, "look", lambda: sandbox.Found(found))
+        monkeypatch.setattr(sandbox_policy, "look", lambda: sandbox_policy.Found(found))
         assert place.run("cat", str(there), lent={login: there}).stdout == "new\n"
 
 
@@ -290,7 +290,7 @@ def test_a_worker_without_bubblewrap_runs_a_whole_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(without_bubblewrap(tmp_path / "bin")))
-    sandbox.look.cache_clear()
+    sandbox_policy.look.cache_clear()
     home = tmp_path / "home"
 
     async def story() -> None:
@@ -313,10 +313,10 @@ def test_a_worker_without_bubblewrap_runs_a_whole_story(
             assert before == after, "what it started goes on"
 
     try:
-        assert isinstance(sandbox.look().sandbox, kind.Landlock)
+        assert isinstance(sandbox_policy.look().sandbox, backend.Landlock)
         asyncio.run(story())
     finally:
-        sandbox.look.cache_clear()
+        sandbox_policy.look.cache_clear()
 
 
 def test_doctor_says_who_holds_programs_and_what_not(
@@ -356,7 +356,9 @@ def test_what_steers_a_loader_is_for_the_program_and_not_for_who_holds_it(
     found = look_for_bubblewrap() if sort == "bubblewrap" else FOUND
     if isinstance(found, str):
         pytest.skip(f"THE SANDBOX {sort.upper()} IS NOT TESTED: {found}")
-    monkeypatch.setattr(sandbox, "look", lambda: sandbox.Found(found, "it was asked for"))
+    monkeypatch.setattr(
+        sandbox_policy, "look", lambda: sandbox_policy.Found(found, "it was asked for")
+    )
 
     async def story() -> None:
         async with stage(tmp_path / "home") as at:
@@ -462,7 +464,7 @@ os.kill(os.getpid(), signal.SIGUSR2)
 
 
 def test_programs_that_are_not_held_end_together_too(tmp_path: Path) -> None:
-    together = kind.together()
+    together = backend.together()
     assert together is not None
     starter = "import subprocess, sys; subprocess.run(sys.argv[1:])"
     # As the worker would start it; and the worker is killed.

@@ -25,11 +25,14 @@ CACHES = {
     ".schemathesis",
 }
 
+#: Of one folder, besides its `__init__`.
+MOST_MODULES = 21
+
 LEAVES = {"errors", "extras", "ids", "clock", "threads"}
 NOUNS = LEAVES | {"model"}
 RULES = NOUNS | {"settings", "authority", "store"}
 EVERYTHING = RULES | {
-    *("services", "runtime", "adapters", "channels", "entrypoints", "app", "testing")
+    *("services", "runtime", "adapters", "channels", "forges", "entrypoints", "app", "testing")
 }
 
 # Which parts of the package a part may import, besides itself.
@@ -46,11 +49,13 @@ MAY_IMPORT = {
     "authority": NOUNS,
     "store": NOUNS | {"settings"},
     "services": RULES | {"adapters", "channels"},
-    "runtime": RULES | {"services", "adapters", "channels", "prompts"},
+    "runtime": RULES | {"services", "adapters", "channels", "forges", "prompts"},
     # What a run gives an adapter is its contract; it knows nothing of who carries the run out.
     "adapters": NOUNS,
     # A channel is described and checked as an adapter is, and calls the outside in the same way.
     "channels": NOUNS | {"adapters"},
+    # A forge calls the outside in the same way, too.
+    "forges": NOUNS | {"adapters"},
     "prompts": set(),
     "entrypoints": RULES | {"services", "runtime", "adapters", "channels", "app"},
     "app": EVERYTHING - {"testing"},
@@ -61,10 +66,6 @@ MAY_ALSO_IMPORT = {
     "entrypoints.cli": {"testing"},
     # A scripted agent is one of those that tests play with.
     "adapters.scripted": {"testing"},
-    # An adapter checks its own settings, and says itself how it is configured.
-    "services.posts": {"adapters"},
-    "entrypoints.http.overview": {"adapters"},
-    "entrypoints.mcp.governance_tools": {"adapters"},
 }
 
 DATABASE = {"store"}
@@ -246,6 +247,32 @@ def test_a_module_without_a_docstring_is_caught() -> None:
 )
 def test_what_the_layers_allow_is_not_reported(module: str, statement: str) -> None:
     assert violations(module, f'"""A module."""\n{statement}\n') == []
+
+
+def test_the_contributing_page_lists_every_folder_with_its_purpose() -> None:
+    listed = {
+        line.removeprefix("- ")
+        for line in (REPOSITORY / "CONTRIBUTING.md").read_text().splitlines()
+        if line.startswith("- `") and "`: " in line
+    }
+    there = {
+        f"`{package.parent.relative_to(ROOT)}`: {' '.join(purpose(package).split())}"
+        for package in ROOT.rglob("*/__init__.py")
+    }
+    assert listed == there
+
+
+def purpose(package: Path) -> str:
+    return (ast.get_docstring(ast.parse(package.read_text())) or "").split("\n\n")[0]
+
+
+def test_no_folder_has_more_modules_than_one_can_look_through() -> None:
+    crowded = {
+        str(package.parent.relative_to(ROOT))
+        for package in ROOT.rglob("*/__init__.py")
+        if len(list(package.parent.glob("*.py"))) - 1 > MOST_MODULES
+    }
+    assert crowded == set()
 
 
 def test_no_cache_is_in_the_repository() -> None:

@@ -14,10 +14,10 @@ import pytest
 
 from remit.clock import MINUTE, SystemClock
 from remit.errors import Conflict
-from remit.services import claiming, job_work, jobs
+from remit.services.execution import job_queue, jobs, run_queue
 from remit.services.identity import as_system
-from remit.store import migrate
-from remit.store.database import Transaction, open_database
+from remit.store.engine import migrate
+from remit.store.engine.database import Transaction, open_database
 from tests import background
 from tests.company import Company
 from tests.postgres import Cluster
@@ -56,30 +56,30 @@ def test_who_is_taken_over_from_is_not_told_that_it_holds_its_run(
 ) -> None:
     agent = company.agent("agent", adapter_type="scripted")
     run = claim(company, agent, lease=10 * MINUTE)
-    until = company.call(as_system(), claiming.held)[run.id]
+    until = company.call(as_system(), run_queue.held)[run.id]
     gate = company.app.gate
     asked: Any = {"held": [(agent.id, 1)], "lease": 20 * MINUTE}
     taken, lost = company.wait(
         _meanwhile(
             company,
             monkeypatch,
-            claiming,
-            lambda: gate(as_system(), claiming.renew, **asked),
-            lambda: gate(as_system(), claiming.take_over, run=run.id, until=until),
+            run_queue,
+            lambda: gate(as_system(), run_queue.renew, **asked),
+            lambda: gate(as_system(), run_queue.take_over, run=run.id, until=until),
         )
     )
-    assert (taken["status"], lost) == ("lost", [agent.id])
+    assert (taken["status"], lost) == ("lost", [(agent.id, 1)])
 
 
 def test_who_was_heard_of_again_keeps_its_run(company: Company) -> None:
     agent = company.agent("agent", adapter_type="scripted")
     run = claim(company, agent, lease=10 * MINUTE)
-    until = company.call(as_system(), claiming.held)[run.id]
+    until = company.call(as_system(), run_queue.held)[run.id]
     asked: Any = {"held": [(agent.id, 1)], "lease": 20 * MINUTE}
-    assert company.call(as_system(), claiming.renew, **asked) == []
+    assert company.call(as_system(), run_queue.renew, **asked) == []
     with pytest.raises(Conflict, match="heard of again"):
-        company.call(as_system(), claiming.take_over, run=run.id, until=until)
-    assert company.call(as_system(), claiming.held).keys() == {run.id}
+        company.call(as_system(), run_queue.take_over, run=run.id, until=until)
+    assert company.call(as_system(), run_queue.held).keys() == {run.id}
 
 
 def test_who_is_taken_over_from_is_not_told_that_it_holds_its_job(
@@ -88,7 +88,7 @@ def test_who_is_taken_over_from_is_not_told_that_it_holds_its_job(
     agent = company.agent("agent", adapter_type="process", adapter_config={"command": "/bin/true"})
     background.ask(company, agent, "Count.", at_most_once=True)
     (job,) = [one["id"] for one in background.listed(company)]
-    held = company.call(as_system(), job_work.claim, job=job, worker="w", lease=1)
+    held = company.call(as_system(), job_queue.claim, job=job, worker="w", lease=1)
     gate = company.app.gate
     asked: Any = {"held": [(job, held["epoch"])], "lease": 20 * MINUTE}
     taken, lost = company.wait(
@@ -96,8 +96,8 @@ def test_who_is_taken_over_from_is_not_told_that_it_holds_its_job(
             company,
             monkeypatch,
             jobs,
-            lambda: gate(as_system(), job_work.renew, **asked),
-            lambda: gate(as_system(), job_work.take_over, job=job, epoch=held["epoch"]),
+            lambda: gate(as_system(), job_queue.renew, **asked),
+            lambda: gate(as_system(), job_queue.take_over, job=job, epoch=held["epoch"]),
         )
     )
     assert (taken["status"], lost) == ("failed", [(job, held["epoch"])])

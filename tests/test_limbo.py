@@ -9,23 +9,18 @@ import pytest
 
 from remit.errors import Conflict, Unauthenticated
 from remit.ids import TokenKind, new_token, token_digest
-from remit.model.agent import TRANSITIONS, AgentStatus
-from remit.services import (
-    agents,
-    approvals,
-    configuration,
-    delegation,
-    files,
-    grants,
-    hiring,
-    outcomes,
-    permissions,
-    reorganise,
-    runs,
-    schedules,
-    users,
-)
+from remit.model.organisation.agent import TRANSITIONS, AgentStatus
+from remit.services.execution import runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
 from remit.services.identity import Caller, as_system
+from remit.services.knowledge import files
+from remit.services.messaging import schedules
+from remit.services.organisation import agents, permissions, reorganise
+from remit.services.people import users
+from remit.services.rights import grants
+from remit.services.screens import overview
+from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, opened
 from tests.governance import approve, hire, reject, seen
@@ -175,7 +170,7 @@ def test_a_key_that_it_has_all_the_same_opens_nothing(world: World) -> None:
     )
     key = Caller(token)
     for attempt in (
-        lambda: company.call(key, agents.me),
+        lambda: company.call(key, overview.me),
         lambda: company.call(key, users.me),
         lambda: company.call(key, files.browse, company=None),
         lambda: company.call(key, approvals.show, approval=world.approval["id"]),
@@ -187,7 +182,7 @@ def test_a_key_that_it_has_all_the_same_opens_nothing(world: World) -> None:
         with pytest.raises(Unauthenticated):
             attempt()
     approve(company, world.approval)
-    assert company.call(key, agents.me)["name"] == "limbo"
+    assert company.call(key, overview.me)["name"] == "limbo"
 
 
 @pytest.mark.requirement("PC-20", "PC-22", "PC-33", "PC-78")
@@ -282,7 +277,7 @@ def test_all_doors_open_with_the_approval(world: World) -> None:
     approve(company, world.approval)
     assert company.call(company.board, agents.show, agent=world.id)["status"] == "idle"
     key = Caller(company.call(company.board, agents.create_key, agent=world.id)["token"])
-    assert company.call(key, agents.me)["id"] == world.id
+    assert company.call(key, overview.me)["id"] == world.id
     company.call(company.board, agents.wake, agent=world.id)
     part = work(company, company.ceo.caller, company.ceo.id)
     company.call(company.ceo.caller, delegation.delegate, outcome=part, to="limbo")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from remit.entrypoints.cli.commands import top
-from remit.model.limit import DEFAULTS, Limit
-from remit.services import limits
+from remit.entrypoints.cli.commands.instance import top
+from remit.model.execution.limit import DEFAULTS, Limit
 from remit.services.identity import as_system
+from remit.services.spending import limits
 from tests.browsing import Office, Visitor, check_accessible
 from tests.test_cli import Home, only, refused, remit
 
@@ -54,17 +54,22 @@ def test_the_settings_have_the_limits(limited: Office, visitor: Visitor) -> None
     page = visitor.goto(f"/companies/{limited.company}/settings")
     expect(page.get_by_label("Runs of an agent an hour")).to_have_value("60")
     page.get_by_label("Runs of an agent an hour").fill("many")
-    page.get_by_role("button", name="Save the limits").click()
+    page.get_by_role("button", name="Save limits").click()
     expect(page.get_by_role("alert")).to_contain_text("agentRunsPerHour")
     expect(page.get_by_label("Runs of an agent an hour")).to_have_value("many")
     page.get_by_label("Runs of an agent an hour").fill("7")
-    page.get_by_label("Cents of the company a day").fill("")
-    page.get_by_role("button", name="Save the limits").click()
+    dollars = page.get_by_label("Dollars of the company a day")
+    expect(dollars).to_have_value("50.00")
+    dollars.fill("")
+    page.get_by_role("button", name="Save limits").click()
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
-    expect(page.get_by_label("Cents of the company a day")).to_have_value("")
+    expect(dollars).to_have_value("")
     check_accessible(page)
     now = limited.board.must("GET", f"/api/companies/{limited.company}")["limits"]
     assert (now["agentRunsPerHour"], now["companyCentsPerDay"]) == (7, None)
+    dollars.fill("$12.5")
+    page.get_by_role("button", name="Save limits").click()
+    expect(dollars).to_have_value("12.50")
 
 
 def test_the_command_line_shows_and_sets_limits(only: Home, tmp_path: Path) -> None:
@@ -106,14 +111,18 @@ def test_a_limit_that_was_reached_is_raised_with_one_button(
     (item,) = [one for one in limited.board.must("GET", "/api/needs-you") if one["kind"] == "limit"]
     assert item["next"] == "remit company set --limit agentRunsPerHour=2"
     page = visitor.goto("/")
-    expect(page.get_by_role("heading", name="Limits reached")).to_be_visible()
-    expect(page.get_by_text("limited-web has had 1 run within an hour.")).to_be_visible()
-    expect(page.get_by_text(item["next"])).to_be_visible()
+    inbox = page.get_by_role("region", name="Inbox")
+    expect(inbox.get_by_text("Limit reached")).to_be_visible()
+    expect(inbox.get_by_text("limited-web has had 1 run within an hour.")).to_be_visible()
     check_accessible(page)
-    page.get_by_role("button", name="Raise agentRunsPerHour=1 to 2").click()
-    expect(page.get_by_role("status").filter(has_text="The limit is raised.")).to_be_visible()
-    expect(page.get_by_role("heading", name="Limits reached")).to_have_count(0)
+    inbox.get_by_role("button", name="Raise to 2").click()
+    said = page.get_by_role("status").filter(has_text="The limit is raised.")
+    expect(said).to_be_visible()
+    expect(inbox.get_by_text("Limit reached")).to_have_count(0)
     assert limited.board.must("GET", here)["limits"]["agentRunsPerHour"] == 2
+    said.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status").filter(has_text="The limit is as it was.")).to_be_visible()
+    assert limited.board.must("GET", here)["limits"]["agentRunsPerHour"] == 1
 
 
 def test_top_says_which_limit_is_reached_and_what_raises_it() -> None:

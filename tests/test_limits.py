@@ -8,24 +8,27 @@ import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, from_iso, next_day, to_iso
 from remit.errors import BadInput, Conflict, RemitError
-from remit.model.budget import CENT, DOLLAR
-from remit.model.limit import DEFAULTS, Limit, Limits, changed, command_that_raises, stored
-from remit.services import (
-    claiming,
-    companies,
-    events,
-    idleness,
-    inbox,
-    limits,
-    needs_you,
-    runaway,
-    runs,
+from remit.model.execution.budget import CENT, DOLLAR
+from remit.model.execution.limit import (
+    DEFAULTS,
+    Limit,
+    Limits,
+    changed,
+    command_that_raises,
+    stored,
 )
+from remit.services.execution import run_queue, run_start, runaway, runs
 from remit.services.identity import as_system
-from remit.store import leases
-from remit.store import limits as statements
-from remit.store.migrate import sqlite_path
-from remit.store.statement import SQLITE
+from remit.services.messaging import inbox
+from remit.services.organisation import idleness
+from remit.services.people import companies
+from remit.services.record import events
+from remit.services.screens import needs_you
+from remit.services.spending import limits
+from remit.store.engine.migrate import sqlite_path
+from remit.store.engine.statement import SQLITE
+from remit.store.execution import leases
+from remit.store.execution import limits as statements
 from remit.testing.clock import VirtualClock
 from tests.budgeting import budget_of, set_budget, spend, work_off
 from tests.company import Answer, Company, Member, Run, opened
@@ -264,7 +267,7 @@ def test_of_two_workers_that_want_the_last_run_of_the_hour_one_gets_it(company: 
     def start(member: Member, worker: str) -> Any:
         return company.app.gate(
             as_system(),
-            claiming.claim,
+            run_queue.claim,
             agent=member.id,
             run=company.app.ids.new(),
             workspace="",
@@ -367,8 +370,9 @@ def test_the_money_of_a_day_stops_the_company_and_its_runs(company: Company, clo
     company.call(beside.caller, inbox.take)
     answer = spend(company, run, tokens=10, cents=60)
     assert (answer["left"]["money"], answer["over"]) == (40 * CENT, None)
-    briefing = company.call(as_system(), claiming.briefing, run=beside.id)
-    assert briefing["left"]["money"] == 40 * CENT
+    given = {"run": beside.id, "token": beside.caller.token}
+    briefing = company.call(as_system(), run_start.briefing, **given)
+    assert briefing.left["money"] == 40 * CENT
     answer = spend(company, beside, tokens=10, cents=45)
     assert answer["over"].startswith("The company has spent its $1.00 of today.")
     failures = "SELECT failures FROM agent_leases WHERE agent_id = ?"
@@ -449,11 +453,8 @@ def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) 
     send(company, company.board, f"agent:{dev.id}")
     run = claim(company, dev)
     spend(company, run, tokens=70)
-    assert company.call(run.caller, runaway.watched) == {
-        "run_id": run.id,
-        "identical_calls": 10,
-    }
-    assert company.call(dev.caller, runaway.watched)["run_id"] is None
+    assert company.call(run.caller, runaway.watched) == (run.id, 10)
+    assert company.call(dev.caller, runaway.watched).run_id is None
     company.call(as_system(), runaway.end, run=run.id, error="It called x 10 times in a row.")
     found = shown(company, run)
     assert (found["status"], found["exit_reason"]) == ("failed", "repetition")
@@ -472,7 +473,7 @@ def test_a_run_without_a_sign_of_life_awaits_somebody(company: Company, clock: C
     run, beside = claim(company, dev), claim(company, other)
     clock.advance(14 * MINUTE)
     piece = {"number": 1, "at": clock.now(), "stream": "stdout", "text": "I am at it.\n"}
-    company.call(as_system(), claiming.append_log, run=beside.id, pieces=[piece])
+    company.call(as_system(), run_queue.append_log, run=beside.id, pieces=[piece])
     clock.advance(6 * MINUTE)
     (item,) = needs(company, "silent_run")
     assert (item["id"], item["agent_id"]) == (run.id, dev.id)

@@ -21,8 +21,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from remit.services import approvals
-from remit.store.migrate import is_sqlite
+from remit.services.governance import approvals
+from remit.store.engine.migrate import is_sqlite
 from remit.testing.linearizability import Operation, Undecided, check, recorded
 from tests import runtime_stage
 from tests.company import Company, opened

@@ -12,25 +12,17 @@ import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
 from remit.errors import NotFound, RemitError, Unauthenticated
-from remit.model.mail import MOST_ATTEMPTS, MOST_HOPS
-from remit.services import (
-    agents,
-    capability_requests,
-    companies,
-    dead_letters,
-    delegation,
-    files,
-    grants,
-    inbox,
-    needs_you,
-    outcomes,
-    reorganise,
-    runs,
-    threads,
-    users,
-)
+from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_HOPS
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
-from remit.store.migrate import is_sqlite
+from remit.services.knowledge import files
+from remit.services.messaging import dead_letters, inbox, threads
+from remit.services.organisation import agents, reorganise
+from remit.services.people import companies, users
+from remit.services.rights import capability_requests, grants
+from remit.services.screens import needs_you
+from remit.services.work import delegation, outcomes
+from remit.store.engine.migrate import is_sqlite
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
 from tests.mailing import (

@@ -13,13 +13,15 @@ import pytest
 from remit.authority import Action, Facts, Relation, decide
 from remit.clock import SystemClock
 from remit.ids import AgentId, CompanyId, GrantId, UserId
-from remit.model.agent import AgentStatus
-from remit.model.grant import Grant, Level, Mode, Resource, ResourceKind
-from remit.model.mail import Messaging
-from remit.model.principal import ActorKind, Principal
-from remit.model.user import Membership, UserRole
-from remit.services import agents, companies, grants
+from remit.model.messaging.mail import Messaging
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.grant import Grant, Level, Mode, Resource, ResourceKind
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.user import Membership, UserRole
 from remit.services.identity import Caller
+from remit.services.organisation import agents
+from remit.services.people import companies
+from remit.services.rights import grants
 from tests.company import Company, Member
 from tests.mailing import bodies, look, messaging, refused, send
 from tests.test_authority import AGENTS, COMPANY, NOW, an_agent, chain, trees

@@ -26,8 +26,8 @@ from hypothesis.stateful import (
 )
 
 from remit.clock import HOUR, MINUTE, Micros, to_iso
-from remit.model.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER, MOST_PER_TURN
-from remit.services import dead_letters
+from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER, MOST_PER_TURN
+from remit.services.messaging import dead_letters
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Run
 from tests.mailing import ack, end, send, take, tick, to_do

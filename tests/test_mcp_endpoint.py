@@ -27,7 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from remit.entrypoints.mcp.endpoint import LARGEST_BODY, PATHS, build_endpoint
+from remit.entrypoints.http.server.asgi import MCP_PATHS
+from remit.entrypoints.mcp.endpoint import LARGEST_BODY, build_endpoint
 from remit.entrypoints.mcp.registry import Tool, input_schema
 from remit.errors import Conflict, Unauthenticated
 from tests.agents import REPOSITORY, claude
@@ -161,7 +162,7 @@ def serving(port: int = 0) -> Iterator[Instance]:
         async with endpoint.lifespan():
             yield
 
-    app = Starlette(routes=[Route(path, endpoint) for path in PATHS], lifespan=lifespan)
+    app = Starlette(routes=[Route(path, endpoint) for path in MCP_PATHS], lifespan=lifespan)
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
@@ -398,7 +399,7 @@ def test_the_tools_depend_on_the_token(wire: Callable[..., Wire], version: str) 
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", MCP_PATHS)
 def test_anything_but_post_is_answered_405(
     wire: Callable[..., Wire], method: str, path: str
 ) -> None:
@@ -409,7 +410,7 @@ def test_anything_but_post_is_answered_405(
 
 
 @GENERATIONS
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", MCP_PATHS)
 def test_both_paths_answer_without_a_redirect(
     wire: Callable[..., Wire], version: str, path: str
 ) -> None:

@@ -19,11 +19,15 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from remit.adapters.contract import Check
-from remit.entrypoints.mcp import creation_tool
-from remit.runtime import checks
-from remit.runtime.runs import LiveRun, begin
-from remit.services import agents, approvals, claiming, companies, grants, halts, permissions, users
+from remit.entrypoints.mcp.tools import creation_tool
+from remit.runtime.runs import checks
+from remit.runtime.runs.lifecycle import LiveRun, begin
+from remit.services.execution import run_queue
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents, halts, permissions
+from remit.services.people import companies, users
+from remit.services.rights import grants
 from remit.testing import ScriptedAgent, ToolRefused
 from tests import http_client
 from tests.test_mcp_tools import MODES, Site, serving
@@ -365,7 +369,7 @@ def test_an_ancestor_reads_the_end_of_what_a_run_printed(firm: Firm) -> None:
         {"number": number, "at": 1, "stream": "stdout", "text": text}
         for number, text in enumerate(lines, 1)
     ]
-    firm.site.call(as_system(), claiming.append_log, run=run.id, pieces=pieces)
+    firm.site.call(as_system(), run_queue.append_log, run=run.id, pieces=pieces)
     read = firm.call(firm.manager, "agent_control", agent="worker", action="logs")
     assert read["log"].endswith(lines[-1])
     assert read["log"].startswith("line ")

@@ -9,8 +9,8 @@ import pytest
 
 from remit.entrypoints.mcp import lean
 from remit.entrypoints.mcp.registry import validate
-from remit.entrypoints.mcp.tools import build_tools
-from remit.services import agents
+from remit.entrypoints.mcp.tools.listing import build_tools
+from remit.services.organisation import agents
 from tests.company import Company, Member
 
 

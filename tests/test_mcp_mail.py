@@ -13,9 +13,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from remit.clock import DAY, SystemClock, to_iso
-from remit.services import inbox, needs_you, questions
-from remit.services import runs as run_verbs
+from remit.services.execution import runs as run_verbs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox, questions
+from remit.services.screens import needs_you
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.test_mcp_tools import (
     ABSENT,
@@ -185,7 +186,7 @@ def test_nothing_an_agent_writes_makes_it_somebody_else(
     assert (letter["sender"], letter["from_board"]) == (f"agent:{boss.name}", False)
     assert letter["body"] == HOSTILE
     with site.at_work(report) as (run, _):
-        turn = site.call(Caller(run.token), inbox.turn)["text"]
+        turn = site.call(Caller(run.token), inbox.turn).text
     lines = turn.splitlines()
     assert "from-board: yes" not in lines
     assert lines.count("from-board: no") == 1
@@ -283,7 +284,7 @@ def test_what_was_asked_for_is_given_in_one_step(
 def test_tools_for_loose_ends_are_listed_for_those_who_have_them(
     above: ScriptedAgent, below: ScriptedAgent
 ) -> None:
-    assert above.tools() == [*EVERY_TOOL, *FOR_BOSSES]
+    assert above.tools() == sorted([*EVERY_TOOL, *FOR_BOSSES])
     assert below.tools() == BASE_TOOLS
     planned = below.call("remind", body="Look again.", cron="0 9 * * 1-5", timezone="Europe/Zurich")
     assert below.tools() == [tool for tool in EVERY_TOOL if tool not in FOR_JUDGES]

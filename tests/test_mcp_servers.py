@@ -7,9 +7,14 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import AlreadyExists, BadInput, NotFound, Refused
-from remit.services import approvals, events, grants, mcp_servers, outcomes, runs, secrets
+from remit.services.connections import mcp_servers, secrets
+from remit.services.execution import runs
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
+from remit.services.record import events
 from remit.services.redaction import REMOVED
+from remit.services.rights import grants
+from remit.services.work import outcomes
 from tests.company import Answer, Company, Member, opened
 from tests.mailing import look
 from tests.working import is_awake, let_sleep

@@ -26,14 +26,18 @@ from mcp.client.streamable_http import streamable_http_client
 
 from remit.adapters.running import FEW_TOOLS
 from remit.app import App
-from remit.entrypoints.mcp import few
-from remit.entrypoints.mcp.kb_tools import MOST_INLINE
+from remit.entrypoints.mcp.tools import few
+from remit.entrypoints.mcp.tools.kb_tools import MOST_INLINE
 from remit.entrypoints.serve import running
-from remit.runtime import runs
-from remit.services import agents, companies, events, files, users
+from remit.runtime.runs import lifecycle
 from remit.services.command import Verb
 from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.people import companies, users
+from remit.services.record import events
 from remit.testing import ScriptedAgent, ToolRefused
+from tests import declared
 from tests.agents import REPOSITORY, claude
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
 from tests.agents.inspector import Era, Inspector
@@ -45,58 +49,31 @@ R = TypeVar("R")
 
 EARLIER, LATER = "2025-06-18", "2026-07-28"
 MODES = pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", LATER)])
-BASE_TOOLS = [
-    "kb_list",
-    "kb_browse",
-    "kb_read",
-    "kb_create",
-    "kb_write",
-    "kb_history",
-    "outcome_list",
-    "outcome_view",
-    "outcome_ancestors",
-    "outcome_subtree",
-    "outcome_create",
-    "outcome_update",
-    "outcome_submit",
-    "outcome_complete",
-    "outcome_close",
-    "outcome_reopen",
-    "delegate",
-    "reclaim",
-    "log_read",
-    "log_submit",
-    "mail_send",
-    "mail_inbox",
-    "mail_ack",
-    "capability_request",
-    "ask",
-    "remind",
-    "capability_list",
-    "capability_grant",
-    "capability_revoke",
-    "repo_clone",
-    "create_agent",
-]
+BASE_TOOLS = sorted(
+    [
+        *declared.tools(),
+        "kb_list",
+        "kb_browse",
+        "kb_read",
+        "kb_create",
+        "kb_write",
+        "delegate",
+        "capability_grant",
+        "repo_clone",
+        "create_agent",
+    ]
+)
 #: Listed only for those with reports, or with something left open.
-FOR_LOOSE_ENDS = ["loose_ends", "thread_cancel"]
+FOR_LOOSE_ENDS = declared.tools("loose_ends")
 #: Listed only for those with reports, among the others.
-FOR_JUDGES = ["outcome_return", "capability_refuse"]
-_FOLLOWED_BY = {
-    "outcome_submit": FOR_JUDGES[:1],
-    "remind": FOR_LOOSE_ENDS,
-    "capability_grant": FOR_JUDGES[1:],
-}
-EVERY_TOOL = [each for tool in BASE_TOOLS for each in (tool, *_FOLLOWED_BY.get(tool, ()))]
+FOR_JUDGES = declared.tools("reports")
+EVERY_TOOL = sorted([*BASE_TOOLS, *FOR_LOOSE_ENDS, *FOR_JUDGES])
 #: What comes on top for those with reports; the rest of governance has tests of its own.
-FOR_BOSSES = [
-    *("approval_view", "approval_comment", "approval_resubmit"),
-    *("propose_config", "agent_control"),
-]
+FOR_BOSSES = ["approval_view", *declared.tools("approvals"), "agent_control"]
 LOOKING = {
-    *("kb_list", "kb_browse", "kb_read", "kb_history", "capability_list", "log_read"),
-    *("mail_inbox", "loose_ends", "repo_clone"),
-    *("outcome_list", "outcome_view", "outcome_ancestors", "outcome_subtree"),
+    *declared.tools_that_look(),
+    *("kb_list", "kb_browse", "kb_read"),
+    "repo_clone",
 }
 #: What all agents pay for in every conversation, in tokens; with the prompt it is Remit's share
 #: of a request, of which at most 6,000 are ours.
@@ -148,15 +125,17 @@ class Site:
         books = self.sql("SELECT state_file_id, log_file_id FROM agents WHERE id = ?", made["id"])
         return Member(made["id"], name, key["token"], *books[0])
 
-    def begin(self, member: Member) -> runs.LiveRun:
+    def begin(self, member: Member) -> lifecycle.LiveRun:
         settings = self.app.settings
-        return self.wait(runs.begin(self.app.gate, self.app.ids, settings.workspaces, member.id))
+        return self.wait(
+            lifecycle.begin(self.app.gate, self.app.ids, settings.workspaces, member.id)
+        )
 
-    def finish(self, run: runs.LiveRun) -> None:
-        self.wait(runs.finish(self.app.gate, run))
+    def finish(self, run: lifecycle.LiveRun) -> None:
+        self.wait(lifecycle.finish(self.app.gate, run))
 
     @contextlib.contextmanager
-    def at_work(self, member: Member) -> Iterator[tuple[runs.LiveRun, ScriptedAgent]]:
+    def at_work(self, member: Member) -> Iterator[tuple[lifecycle.LiveRun, ScriptedAgent]]:
         run = self.begin(member)
         try:
             with ScriptedAgent(self.url, run.token) as agent:
@@ -226,19 +205,19 @@ def report(site: Site, boss: Member) -> Member:
 
 
 @pytest.fixture
-def run(site: Site, boss: Member) -> Iterator[tuple[runs.LiveRun, ScriptedAgent]]:
+def run(site: Site, boss: Member) -> Iterator[tuple[lifecycle.LiveRun, ScriptedAgent]]:
     """The boss at work."""
     with site.at_work(boss) as working:
         yield working
 
 
 @pytest.fixture
-def at_work(run: tuple[runs.LiveRun, ScriptedAgent]) -> ScriptedAgent:
+def at_work(run: tuple[lifecycle.LiveRun, ScriptedAgent]) -> ScriptedAgent:
     return run[1]
 
 
 @pytest.fixture
-def workspace(run: tuple[runs.LiveRun, ScriptedAgent]) -> Path:
+def workspace(run: tuple[lifecycle.LiveRun, ScriptedAgent]) -> Path:
     return run[0].workspace
 
 
@@ -335,7 +314,7 @@ def test_an_old_version_is_read_by_its_number(at_work: ScriptedAgent) -> None:
 
 @pytest.mark.requirement("AG-21")
 def test_a_history_has_numbers_hashes_sizes_times_and_authors(
-    site: Site, boss: Member, run: tuple[runs.LiveRun, ScriptedAgent]
+    site: Site, boss: Member, run: tuple[lifecycle.LiveRun, ScriptedAgent]
 ) -> None:
     live, agent = run
     made = created(agent, "one")
@@ -781,11 +760,52 @@ def test_a_token_dies_with_its_run_and_a_key_with_its_agent(site: Site, boss: Me
             agent.call("kb_list")
         with pytest.raises(ConnectionError, match="401"):
             agent.tools()
+        for tool in ("no_such_tool", *EVERY_TOOL):  # also those that fail before they ask anything
+            with pytest.raises(ConnectionError, match="401"):
+                agent.call(tool)
+        before = blobs(site)
+        kept = {"kb_create": {"content": "late", "description": "late"}}
+        kept["mail_send"] = {"to": "board", "body": "late"}
+        kept["outcome_create"] = {"parent_id": boss.id, "title": "late", "description": "late"}
+        for tool, given in kept.items():
+            with pytest.raises(ConnectionError, match="401"):
+                agent.call(tool, **given)
+        assert blobs(site) == before
     with ScriptedAgent(site.url, boss.key) as outside:
         assert outside.tools() == BASE_TOOLS
         site.call(site.board, agents.terminate, agent=boss.id)
         with pytest.raises(ConnectionError, match="401"):
             outside.call("kb_list")
+
+
+def blobs(site: Site) -> set[str]:
+    folder = site.app.settings.home / "blobs"
+    return {str(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_call_that_is_answered_is_one_transaction(
+    site: Site, boss: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is identified by what is done, not once more before."""
+    database, seen = site.app.gate.database, list[str]()
+    for name in ("submit_read", "submit_write"):
+        submit = getattr(database, name)
+
+        def counted(work: Any, name: str = name, submit: Any = submit) -> Any:
+            seen.append(name)
+            return submit(work)
+
+        monkeypatch.setattr(database, name, counted)
+    with ScriptedAgent(site.url, boss.key) as agent:
+        agent.call("kb_browse")
+        for tool, given, expected in (
+            ("kb_browse", {}, ["submit_read"]),
+            ("mail_inbox", {}, ["submit_write"]),
+            ("log_submit", {"summary": "Here."}, ["submit_write"]),
+        ):
+            seen.clear()
+            agent.call(tool, **given)
+            assert seen == expected, (tool, seen)
 
 
 def test_a_person_uses_the_tools_with_a_person_s_rights(
@@ -905,10 +925,11 @@ def test_the_tool_list_is_small_and_says_which_tools_only_look(
     assert set(schemas["outcome_create"]) >= {"parent_id", "title"}
     (create,) = [tool for tool in strict if tool["name"] == "outcome_create"]
     assert create["inputSchema"]["required"] == ["parent_id", "title"]
-    assert [tool["name"] for tool in listed] == [*EVERY_TOOL, *FOR_BOSSES]
+    assert [tool["name"] for tool in listed] == sorted([*EVERY_TOOL, *FOR_BOSSES])
     assert len(json.dumps(base, separators=(",", ":"))) / 4 < MOST_TOKENS
     looking = {tool["name"] for tool in listed if tool.get("annotations", {}).get("readOnlyHint")}
-    assert looking == LOOKING | {"approval_view"}
+    # Those about changes are listed only for who may propose some.
+    assert looking == (LOOKING | {"approval_view"}) - set(declared.tools("changes"))
     for tool in listed:
         assert tool["description"]
         keyed = "idempotency_key" in tool["inputSchema"]["properties"]
@@ -1033,7 +1054,11 @@ def confusion(
         agent.call("outcome_create", parent_id=part["id"], title=title)["id"]
         for title in ("spare", "given up")
     )
-    good: dict[str, dict[str, Any]] = {
+    things = {"outcome": part["id"], "agent": report.name, "file": mine["id"]}
+    things |= {"message": handled["id"], "thread": question["id"], "address": report.name}
+    things |= {"grant": grant["id"], "resource": f"kb_file:{foreign}"}
+    things |= dict.fromkeys(("approval", "change", "comment"), ABSENT)  # tried elsewhere
+    good: dict[str, dict[str, Any]] = declared.arguments(things, whole=True) | {
         "kb_list": {"limit": 5, "after": ""},
         "kb_browse": {"query": "mine", "limit": 5},
         "kb_read": {"id": mine["id"], "version": 1},
@@ -1045,59 +1070,32 @@ def confusion(
             "idempotency_key": "key",
         },
         "kb_write": {**mine, "path": "good", "encoding": "utf-8", "idempotency_key": "key"},
-        "kb_history": {"id": mine["id"], "limit": 5},
-        "outcome_list": {"owner": report.name, "status": "open", "actionable": True, "limit": 5},
-        "outcome_view": {"id": part["id"]},
-        "outcome_ancestors": {"id": part["id"]},
-        "outcome_subtree": {"id": part["id"], "depth": 3},
-        "outcome_create": {
-            "parent_id": part["id"],
-            "title": "new",
-            "description": "d",
-            "parents": [mandate],
-            "blocked_by": [spare],
-            "urgent": True,
-            "important": False,
-            "deferred_until": "2999-01-01T00:00:00+00:00",
-            "idempotency_key": "key",
-        },
-        "outcome_update": {
-            "id": part["id"],
-            "version": part["version"],
-            "title": "changed",
-            "description": "d",
-            "parents": [mandate],
-            "blocked_by": [done["id"]],
-            "urgent": True,
-            "important": False,
-            "deferred_until": "2999-01-01T00:00:00+00:00",
-            "idempotency_key": "key",
-        },
-        "outcome_complete": {
-            "id": spare,
-            "evidence": [mine["id"]],
-            "note": "n",
-            "idempotency_key": "key",
-        },
-        "outcome_submit": {
-            "id": raised.task,
-            "evidence": [mine["id"]],
-            "note": "n",
-            "idempotency_key": "key",
-        },
-        "outcome_return": {"id": raised.handed_in, "note": "n", "idempotency_key": "key"},
-        "capability_refuse": {"request": raised.request, "why": "w", "idempotency_key": "key"},
-        "outcome_close": {"id": given_up, "rationale": "r", "idempotency_key": "key"},
-        "outcome_reopen": {"id": done["id"], "note": "n", "idempotency_key": "key"},
+    }
+    # What has to be in a certain state for it.
+    good["outcome_create"] |= {"parents": [mandate], "blocked_by": [spare]}
+    good["outcome_update"] |= {
+        "version": part["version"],
+        "parents": [mandate],
+        "blocked_by": [done["id"]],
+    }
+    good["propose_config"] |= {"changes": {"title": "Chief"}}
+    del good["propose_config"]["reason"]  # it need not be given, so an empty one is not wrong
+    good["outcome_complete"]["id"] = spare
+    good["outcome_submit"]["id"] = raised.task
+    good["outcome_return"]["id"] = raised.handed_in
+    good["outcome_close"]["id"] = given_up
+    good["outcome_reopen"]["id"] = done["id"]
+    good["capability_refuse"]["request"] = raised.request
+    for tool in ("ask", "capability_request"):
+        del good[tool]["outcome_id"]  # none and an empty one are what it works on
+    good["reclaim"]["outcome_id"] = lent["id"]
+    good |= {
         "delegate": {
             "outcome_id": part["id"],
             "hire": {"name": "hired"},
             "grants": [{"resource": f"kb_file:{mine['id']}", "level": "read"}],
             "idempotency_key": "key",
         },
-        "reclaim": {"outcome_id": lent["id"], "reason": "r", "idempotency_key": "key"},
-        "log_read": {"agent": report.name, "limit": 5},
-        "log_submit": {"summary": "s", "idempotency_key": "key"},
         "mail_send": {
             "to": report.name,
             "body": "b",
@@ -1105,20 +1103,6 @@ def confusion(
             "attachments": [mine["id"]],
             "reply_to": letter["id"],
             "deliver_at": "2999-01-01T00:00:00+00:00",
-            "idempotency_key": "key",
-        },
-        "mail_inbox": {"limit": 5},
-        "mail_ack": {"ids": [handled["id"]], "idempotency_key": "key"},
-        "capability_request": {
-            "resource": f"kb_file:{foreign}",
-            "level": "read",
-            "why": "w",
-            "idempotency_key": "key",
-        },
-        "ask": {
-            "question": "Red?",
-            "options": ["yes", "no"],
-            "to": "boss",
             "idempotency_key": "key",
         },
         "remind": {
@@ -1129,9 +1113,6 @@ def confusion(
             "subject": "s",
             "idempotency_key": "key",
         },
-        "loose_ends": {"agent": report.name},
-        "thread_cancel": {"id": question["id"], "idempotency_key": "key"},
-        "capability_list": {"agent": report.name, "limit": 5, "after": ""},
         "capability_grant": {
             "to": report.name,
             "resource": f"kb_file:{mine['id']}",
@@ -1140,7 +1121,6 @@ def confusion(
             "expires_at": "2999-01-01T00:00:00+00:00",
             "idempotency_key": "key",
         },
-        "capability_revoke": {"id": grant["id"], "idempotency_key": "key"},
         "repo_clone": {"name": None, "ref": None, "dir": None},
     }
     odd_agent: list[Any] = [*ODD_TEXT, "", "nobody", boss, ABSENT, "\0", "x" * 81, "agent:"]
@@ -1185,6 +1165,7 @@ def confusion(
         "timezone": [*ODD_TEXT, None, "", "Mars/Base", "../etc/passwd", "x" * 61, "\0"],
         "loose_ends.agent": [*ODD_TEXT, "nobody", boss, ABSENT, "\0", "x" * 81, "agent:"],
         "thread_cancel.id": [*ODD_ID, foreign, mine["id"]],
+        "change": [*(odd for odd in ODD_ID if odd is not None), foreign, mine["id"]],
         **{f"{tool}.id": odd_outcome for tool in good if tool.startswith("outcome_")},
         # What it works for, an agent may look at.
         **{f"{tool}.id": odd_outcome[:-1] for tool in LOOKING if tool.startswith("outcome_")},
@@ -1264,34 +1245,17 @@ def confusion(
         "expires_at": [*ODD_TEXT, "", "yesterday", "2001-01-01T00:00:00+00:00", "9999-99-99"],
     }
     required = {
+        **{tool: declared.required(tool) for tool in declared.arguments(things)},
         "kb_read": ["id"],
         "kb_create": ["description", "content"],
         "kb_write": ["id", "version", "hash", "path"],
-        "kb_history": ["id"],
-        "outcome_view": ["id"],
-        "outcome_ancestors": ["id"],
-        "outcome_subtree": ["id"],
-        "outcome_create": ["parent_id", "title"],
-        "outcome_update": ["id", "version"],
-        "outcome_complete": ["id"],
-        "outcome_submit": ["id"],
-        "outcome_return": ["id", "note"],
-        "outcome_close": ["id", "rationale"],
-        "outcome_reopen": ["id"],
         "delegate": ["outcome_id", "hire"],
-        "reclaim": ["outcome_id", "reason"],
-        "log_submit": ["summary"],
         "mail_send": ["to", "body"],
-        "mail_ack": ["ids"],
-        "capability_request": ["resource", "level", "why"],
-        "ask": ["question"],
         "remind": ["body", "cron"],
-        "thread_cancel": ["id"],
         "capability_grant": ["to", "resource", "level"],
-        "capability_revoke": ["id"],
-        "capability_refuse": ["request", "why"],
     }
-    return Confusion(good, bad, {tool: required.get(tool, []) for tool in good})
+    tried = {tool: good[tool] for tool in EVERY_TOOL if tool in good}
+    return Confusion(tried, bad, {tool: required.get(tool, []) for tool in tried})
 
 
 def everything(site: Site) -> dict[str, list[tuple[Any, ...]]]:
@@ -1408,7 +1372,7 @@ async def exercise(client: Client, report: Member) -> None:
         return dict(result.structured_content or {})
 
     listed = await client.list_tools()
-    assert [tool.name for tool in listed.tools] == [*EVERY_TOOL, *FOR_BOSSES]
+    assert [tool.name for tool in listed.tools] == sorted([*EVERY_TOOL, *FOR_BOSSES])
     made = await call("kb_create", description="Grüße 🙂", content="eins")
     assert await call("kb_read", id=made["id"]) == {**made, "content": "eins"}
     done = await call("kb_write", content="zwei", **made)

@@ -14,11 +14,16 @@ from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import SessionPolicy
 from remit.clock import SystemClock
 from remit.errors import RemitError
-from remit.runtime import homes
-from remit.runtime.memory import MOST_NOTE
-from remit.services import agents, configuration, notes, outcomes, runs, waiting
+from remit.runtime.runs import homes
+from remit.runtime.runs.memory import MOST_NOTE
+from remit.services.execution import runs
+from remit.services.hiring import configuration
 from remit.services.identity import as_system
-from remit.services.signs import LONG_CONTEXT, MANY_OUTCOMES, MUCH_MAIL
+from remit.services.knowledge import notes
+from remit.services.messaging import pending_items
+from remit.services.organisation import agents
+from remit.services.organisation.overload import LONG_CONTEXT, MANY_OUTCOMES, MUCH_MAIL
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, opened
 from tests.mailing import messaging, refused, send
@@ -160,7 +165,7 @@ def test_daily_notes_are_shown_to_who_wants_them_cut_and_the_latest_first(
     assert "2026-05-01" not in turn
     assert "not mine" not in turn
     assert "notes of 2026-05-02 (cut; the whole is in its file):\n| two" in turn
-    assert turn.count("two") < MOST_NOTE / 4
+    assert turn.count("two ") < MOST_NOTE / 4
     assert "memories/YYYY-MM-DD.md" in told["instructions"]
     with pytest.raises(RemitError):
         company.call(company.board, notes.recent, days=3)
@@ -175,7 +180,7 @@ def _wants(company: Company, days: Any) -> None:
 def test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt(company: Company) -> None:
     dev = program(company, "dev", f"{KEEPS}; cat $HOME/SOUL.md > $HOME/soul-$REMIT_RUN")
     root = company.app.settings.home
-    assert not homes.exists(root, dev.id)
+    assert not homes.folder(root, dev.id).exists()
     ran(company, dev, 1)
     home = homes.folder(root, dev.id)
     assert home == root / "agents" / dev.id
@@ -187,7 +192,7 @@ def test_every_agent_has_one_home_and_nothing_in_it_goes_into_a_prompt(company: 
     # Made again as often as it is needed; what is there stays, also for the root agent.
     for agent in (dev.id, company.ceo.id):
         assert homes.set_up(root, agent) == homes.set_up(root, agent)
-        assert homes.exists(root, agent)
+        assert homes.folder(root, agent).is_dir()
     assert (home / homes.SOUL).read_text() == "I am a pirate."
     states = company.sql("SELECT state_file_id FROM agents")
     assert len(states) == len(set(states))
@@ -239,7 +244,7 @@ def test_signs_that_delegation_is_due_are_among_the_loose_ends(
         dev = company.agent("dev")
 
         def signs(who: Member) -> list[str]:
-            found = company.call(who.caller, waiting.loose_ends)["loose_ends"]
+            found = company.call(who.caller, pending_items.loose_ends)["loose_ends"]
             return [one["title"] for one in found if one["kind"] == "delegate"]
 
         for number in range(MUCH_MAIL):

@@ -19,9 +19,11 @@ from remit.adapters.contract import adopt
 from remit.adapters.running import RunContext, RunResult
 from remit.clock import HOUR
 from remit.entrypoints import serve
-from remit.model.transcript import Entry, EntryKind
-from remit.runtime import cgroups, execution, journal, processes, sandbox
-from remit.runtime import worker as worker_module
+from remit.model.execution.transcript import Entry, EntryKind
+from remit.runtime import loop as loops
+from remit.runtime.runs import context, execution, journal, processes
+from remit.runtime.runs import worker as worker_module
+from remit.runtime.sandbox import cgroups, sandbox_policy
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.test_clock_jumps import SettableClock
@@ -103,7 +105,7 @@ def test_a_program_that_forks_without_end_is_held_and_ends_with_its_run(
     company: Company, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     need(cgroups.PROCESSES)
-    monkeypatch.setattr(sandbox, "MOST_PROCESSES", 60)
+    monkeypatch.setattr(sandbox_policy, "MOST_PROCESSES", 60)
     bomb = script(company, "bomb", BOMB, timeoutSeconds=4, sandbox=kind)
     other = program(company, "other", "echo fine")
     most = 0
@@ -148,7 +150,7 @@ def test_a_run_whose_memory_cannot_be_bounded_as_asked_is_refused(
     at_work(company, lambda: over(company, bounded)() and over(company, free)())
     assert listed(company, bounded)[-1]["exit_reason"] == "no_memory_bound"
     assert statuses(company, free) == ["completed"]
-    assert any("there is no cgroup" in one for one in sandbox.look().not_enforced)
+    assert any("there is no cgroup" in one for one in sandbox_policy.look().not_enforced)
 
 
 @pytest.mark.parametrize("kind", ["workspace", "full"])
@@ -399,7 +401,7 @@ def deaf(company: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ({}, "timeout"),
         ({"timeout_seconds": 60, "silence_seconds": 0.2}, "silent"),
         # What is heard counts: it is silent from its last word on.
-        ({"timeout_seconds": 0.6, "silence_seconds": 0.3, "talks": 100}, "timeout"),
+        ({"timeout_seconds": 3, "silence_seconds": 1.5, "talks": 100}, "timeout"),
     ],
 )
 def test_a_run_whose_adapter_hangs_is_ended_and_its_mail_returns(
@@ -419,8 +421,8 @@ def test_a_run_whose_adapter_hangs_is_ended_and_its_mail_returns(
 def test_a_worker_stops_although_an_adapter_and_a_journal_hang(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_module, "RUNS_SECONDS", 0.5)
-    monkeypatch.setattr(execution, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(loops, "TASKS_SECONDS", 0.5)
+    monkeypatch.setattr(context, "CLOSE_SECONDS", 0.1)
 
     async def never(_: object) -> None:
         await asyncio.Event().wait()

@@ -20,7 +20,8 @@ import pytest
 from remit.clock import DAY, to_iso
 from remit.entrypoints.mcp import lean
 from remit.entrypoints.mcp.endpoint import Endpoint, build_endpoint
-from remit.entrypoints.mcp.tools import build_authenticate, build_listed, build_tools
+from remit.entrypoints.mcp.tools.listing import build_listed, build_tools
+from remit.services.identity import Caller
 from remit.testing import VirtualClock
 from tests.company import Company, Member
 from tests.organisation import work
@@ -405,7 +406,7 @@ def _endpoint(company: Company) -> Endpoint:
     return build_endpoint(
         tools=tools,
         listed=build_listed(company.app, tools),
-        authenticate=build_authenticate(company.app),
+        authenticate=lambda token: company.app.gate.check(Caller(token)),
         version="1",
         allowed_hosts=[],
         shorten=lean.build(company.app),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import DOCUMENT, ROOT, Mutant, document, mutants
+from tests.selection import repeated
 
 #: Of several parts, each with tests that need no company.
 SAMPLE = ("S04", "S48", "S50", "S59", "AG-119")
@@ -30,6 +31,8 @@ def test_every_mutant_can_be_made_and_names_tests_that_exist() -> None:
             if file not in known:
                 known[file] = functions(path)
             assert name in known[file], f"{mutant.name}: {test}"
+            run_there = mutant.engine == "sqlite" or test not in repeated()
+            assert run_there, f"{mutant.name}: {test} is not run on {mutant.engine}"
 
 
 def test_there_are_many_of_them_and_the_documents_list_them_all() -> None:

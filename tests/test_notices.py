@@ -10,10 +10,12 @@ import pytest
 
 from remit.clock import MINUTE
 from remit.errors import BadInput, Unavailable
-from remit.runtime import notify_commands
-from remit.runtime.notifier import Notifier, text_of
-from remit.services import notices, questions, users
+from remit.runtime.delivery import notify_commands
+from remit.runtime.delivery.notifier import Notifier, text_of
+from remit.services.connections import notice_planning, notices
 from remit.services.identity import as_system
+from remit.services.messaging import questions
+from remit.services.people import users
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import Receiver, receiving
 from tests.company import Answer, Company
@@ -91,7 +93,7 @@ def test_each_thing_that_needs_a_person_is_posted_once_and_signed(
 def test_what_was_decided_meanwhile_does_not_go_out(company: Company, outside: Receiver) -> None:
     hook(company, outside.url)
     approval = ask(company, company.ceo.caller)
-    company.call(as_system(), notices.look, company=company.id, commands=[])
+    company.call(as_system(), notice_planning.look, company=company.id, commands=[])
     approve(company, approval)
     assert tick(company, notifier(company)) == 0
     assert [(one["status"], one["why"]) for one in shown(company)] == [
@@ -128,13 +130,15 @@ def test_a_killed_process_leaves_nothing_that_is_not_tried_again(
 ) -> None:
     hook(company, outside.url)
     ask(company, company.ceo.caller)
-    company.call(as_system(), notices.look, company=company.id, commands=[])
+    company.call(as_system(), notice_planning.look, company=company.id, commands=[])
     (notice,) = company.call(as_system(), notices.ready, commands=[])
     held = company.call(as_system(), notices.claim, notice=notice, worker="gone")
     assert held is not None
     assert company.call(as_system(), notices.claim, notice=notice, worker="other") is None
     told = notifier(company)
     assert tick(company, told) == 0
+    early: Any = {"notice": notice, "epoch": held["epoch"]}
+    assert refusal(company, as_system(), notices.take_over, **early) == "lost"
     company.wait(told.recover())
     assert tick(company, told) == 1
     late: Any = {"notice": notice, "epoch": held["epoch"]}

@@ -9,21 +9,17 @@ from typing import Any
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
-from remit.model.agent import DEEPEST_TREE, RESERVED_NAMES, TRANSITIONS, AgentStatus
-from remit.services import (
-    agents,
-    delegation,
-    events,
-    grants,
-    graph,
-    outcomes,
-    reorganise,
-    runs,
-    tree,
-)
+from remit.model.organisation.agent import DEEPEST_TREE, TRANSITIONS, AgentStatus
+from remit.model.organisation.agent_spec import RESERVED_NAMES
+from remit.services.execution import runs
 from remit.services.identity import as_system
+from remit.services.organisation import agents, reorganise, tree
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import delegation, outcome_walks, outcomes
 from tests.company import Company, Member, opened
 from tests.organisation import hire, problems, refusal, shown, work
+from tests.statements import statements_that_set
 
 SOURCE = Path(__file__).parent.parent / "src" / "remit"
 
@@ -281,7 +277,7 @@ def test_an_activity_log_is_appended_by_submitting_and_by_nothing_else(company: 
     assert refusal(company, peer.caller, agents.read_log, agent=dev.id) == "not_found"
     for summary in ("", "x" * 20_001, None):
         with pytest.raises(BadInput):
-            company.call(dev.caller, agents.submit_log, summary=summary)
+            company.call(dev.caller, agents.submit_log, summary=summary)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("AG-68", "AG-115", "AG-118")
@@ -368,12 +364,11 @@ def test_a_status_becomes_only_what_the_table_says() -> None:
     # And one service alone writes it, by one statement.
     texts = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in SOURCE.rglob("*.py")}
     writers = {name for name, text in texts.items() if "SET_AGENT_STATUS" in text}
-    assert writers == {"store/agents.py", "services/tree.py"}
-    statements = [one for text in texts.values() for one in text.split("\n)\n")]
-    writing = [
-        one for one in statements if re.search(r"update\(agents\).*\(status=", one, re.DOTALL)
-    ]
-    assert len(writing) == 1
+    assert writers == {"store/organisation/agents.py", "services/organisation/tree.py"}
+    writing = statements_that_set("agents", "status")
+    assert writing == {"remit.store.organisation.agents.SET_AGENT_STATUS"}
+    updates = {name.split("/")[0] for name, text in texts.items() if "update(agents)" in text}
+    assert updates == {"store"}
 
 
 @pytest.mark.requirement("HH-19", "HH-02")
@@ -447,7 +442,7 @@ def test_a_damaged_tree_gives_nobody_a_say_and_hangs_nothing(
                     company=company.id,
                     operations=[operation],
                 )
-        assert company.call(company.board, graph.subtree, outcome=lead.id)["children"]
+        assert company.call(company.board, outcome_walks.subtree, outcome=lead.id)["children"]
         company.agent("successor", None)
         company.call(company.board, outcomes.close, outcome=company.ceo.id, rationale="A mess.")
         assert company.call(company.board, events.verify, company=company.id)["ok"]

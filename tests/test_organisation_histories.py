@@ -22,10 +22,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from remit.authority import Action
 from remit.clock import SECOND
 from remit.errors import RemitError
-from remit.model.grant import Resource, ResourceKind
-from remit.services import agents, delegation, lookup, outcomes, reorganise
+from remit.model.organisation.grant import Resource, ResourceKind
+from remit.services import lookup, subjects
 from remit.services.command import Context, Kind, Verb
 from remit.services.identity import Caller
+from remit.services.organisation import agents, reorganise
+from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company
 from tests.organisation import member, problems
@@ -373,10 +375,10 @@ def probe(ctx: Context, *, company: str, every: list[str]) -> dict[str, list[str
     ctx.enter(company)
     found = {}
     for one in every:
-        outcome = lookup.outcome_anywhere(ctx, one)
+        outcome = lookup.find(ctx, subjects.OUTCOME, one)
         facts: dict[str, Any] = {
             "home": outcome.owner_id,
-            "relation": lookup.relation(ctx, outcome),
+            "relation": subjects.relation(ctx, outcome),
             "delegated": outcome.delegated,
             "listed": False,
         }

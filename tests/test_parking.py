@@ -6,9 +6,14 @@ import pytest
 
 from remit.clock import DAY, HOUR
 from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
-from remit.services import agents, approvals, files, grants, inbox, outcomes
+from remit.services.governance import approvals
 from remit.services.identity import Caller
-from remit.store.blobs import SMALL
+from remit.services.knowledge import files
+from remit.services.messaging import inbox
+from remit.services.organisation import agents
+from remit.services.rights import grants
+from remit.services.work import outcomes
+from remit.store.blob_store.blobs import SMALL
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, keyed
 from tests.governance import approve, count, empower, letters, reject, seen, send_back

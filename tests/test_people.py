@@ -5,11 +5,15 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY
-from remit.errors import Conflict, NotFound, Refused, Unauthenticated
-from remit.services import companies, events, glance, inbox, sessions, users
+from remit.errors import Conflict, NotFound, Unauthenticated
+from remit.services.command import Verb
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox
+from remit.services.people import companies, sessions, users
+from remit.services.record import events
+from remit.services.screens import company_dashboard, front_page
 from remit.testing.clock import VirtualClock
-from tests.company import Company, keyed
+from tests.company import Company
 from tests.mailing import end, send
 from tests.rootless import remove_root
 
@@ -95,44 +99,6 @@ def test_ending_all_others_ends_unused_links_and_leaves_this_one_and_the_tokens(
     assert company.call(here, sessions.end_others) == {"ended": 0}
 
 
-# ── the first token ─────────────────────────────────────────────────────────────────────────────
-
-
-def test_who_is_new_gets_a_first_token_once(company: Company) -> None:
-    asked: dict[str, Any] = {
-        "company": company.id,
-        "name": "ann",
-        "role": "observer",
-        "scope": "ceo",
-    }
-    made = company.call(keyed(company.board, "k"), users.invite, **asked)
-    assert company.call(Caller(made["token"]), users.me)["name"] == "ann"
-    again = company.call(keyed(company.board, "k"), users.invite, **asked)
-    assert again == {**made, "token": None}
-    with pytest.raises(Conflict):
-        company.call(company.board, users.invite, **asked)
-    with pytest.raises(Refused):
-        company.call(Caller(made["token"]), users.invite, company=company.id, name="eve")
-
-
-def test_no_board_gets_a_token_that_opens_what_is_not_theirs(company: Company) -> None:
-    elsewhere = company.second_company()
-    company.user("ann", "observer")
-    made = company.call(elsewhere.board, users.invite, company=elsewhere.id, name="ann")
-    assert (made["known"], made["token"]) == (True, None)
-    for name in ("ann", "board"):
-        with pytest.raises(Conflict):
-            company.call(
-                elsewhere.board,
-                users.create_token,
-                company=elsewhere.id,
-                user=name,
-                expires_at=None,
-            )
-    # Who is board of all these companies may.
-    assert company.token_of("ann").token
-
-
 # ── settings ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -176,16 +142,23 @@ def test_who_has_a_part_sees_who_is_at_work_there_and_with_what(company: Company
     send(company, company.board, "agent:other", subject="Secret")
     for name in ("below", "other"):
         company.call(started[name].caller, inbox.take)
-    ask: dict[str, Any] = {"company": company.id, "subjects": True}
-    seen = company.call(partner, glance.at_work, **ask)
-    assert {one["agent_id"]: one["subjects"] for one in seen} == {lead.id: [], below.id: ["Launch"]}
-    assert len(company.call(company.board, glance.at_work, **ask)) == 3
+
+    def at_work(who: Caller) -> dict[str, str]:
+        listed = company.call(who, front_page.now, company=company.id)["listed"]
+        return {one["name"]: one["doing"] for one in listed if one["word"] == "working"}
+
+    seen = at_work(partner)
+    assert seen == {"lead": "by hand", "below": "What below is for"}
+    assert at_work(company.board).keys() == {*seen, "other"}
     for run in started.values():
         end(company, run, "failed")
-    assert company.call(partner, glance.at_work, **ask) == []
-    failed = company.call(partner, glance.newest_runs, company=company.id, failed=True)
+    assert at_work(partner) == {}
+    failed = company.call(partner, company_dashboard.newest_runs, company=company.id, failed=True)
     assert {one["agent_id"] for one in failed} == {lead.id, below.id}
-    tops = [company.call(who, glance.roots, company=company.id) for who in (partner, company.board)]
+    tops = [
+        company.call(who, company_dashboard.roots, company=company.id)
+        for who in (partner, company.board)
+    ]
     assert [[one["name"] for one in top] for top in tops] == [["lead"], ["ceo"]]
     refused = [
         one
@@ -197,8 +170,9 @@ def test_who_has_a_part_sees_who_is_at_work_there_and_with_what(company: Company
 
 def test_a_glance_is_for_people_of_the_company(company: Company) -> None:
     elsewhere = company.second_company()
-    for verb in (glance.roots, glance.at_work, glance.newest_runs):
+    looks: list[Verb[..., Any]] = [company_dashboard.roots, company_dashboard.newest_runs]
+    for verb in (*looks, front_page.now):
         with pytest.raises(NotFound):
             company.call(elsewhere.board, verb, company=company.id)
     company.wait(remove_root(company.app, company.ceo.id))
-    assert company.call(company.board, glance.roots, company=company.id) == []
+    assert company.call(company.board, company_dashboard.roots, company=company.id) == []

@@ -8,7 +8,10 @@ from psycopg import IntegrityError as ServerIntegrityError
 
 from remit.clock import SystemClock
 from remit.errors import BadInput, Refused
-from remit.services import agents, approvals, configuration, grants, hiring, permissions
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
+from remit.services.organisation import agents, permissions
+from remit.services.rights import grants
 from remit.store.tables.organisation import agents as agents_table
 from tests.company import Company, Member
 from tests.governance import ask, empower, hire
@@ -69,7 +72,8 @@ def test_there_is_one_permission_and_it_is_a_boolean(company: Company) -> None:
     for wrong in ("yes", 1, ["x"], {"x": 1}):
         with pytest.raises(BadInput):
             permit(company, company.board, lead.id, wrong)
-    for both in ({}, {"can_create": True, "level": "boss"}):
+    neither_nor_both: list[dict[str, Any]] = [{}, {"can_create": True, "level": "boss"}]
+    for both in neither_nor_both:
         with pytest.raises(BadInput):
             company.call(company.board, permissions.change, agent=lead.id, **both)
     for more in (

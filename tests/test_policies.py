@@ -7,28 +7,15 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, Refused
-from remit.services import (
-    agents,
-    approvals,
-    bindings,
-    companies,
-    configuration,
-    delegation,
-    events,
-    grants,
-    halts,
-    hiring,
-    outcomes,
-    permissions,
-    policies,
-    purging,
-    questions,
-    reorganise,
-    schedules,
-    secrets,
-    threads,
-    users,
-)
+from remit.services.connections import bindings, secrets
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hiring
+from remit.services.messaging import questions, schedules, threads
+from remit.services.organisation import agents, halts, permissions, policies, purging, reorganise
+from remit.services.people import companies, users
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import delegation, outcomes
 from tests import mailing
 from tests.company import Company, Member
 from tests.governance import approve, ask, empower, hire, propose

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, NotFound, Refused
-from remit.services import approvals, configuration, events, hire_preview, mail, outcomes, portrait
+from remit.services.governance import approvals
+from remit.services.hiring import configuration, hire_preview
 from remit.services.identity import Caller
+from remit.services.messaging import mail
+from remit.services.record import events
+from remit.services.screens import agent_page
+from remit.services.work import outcomes
 from tests.company import Answer, Company
 from tests.governance import approve, hire, resubmit, send_back
 from tests.organisation import dump
@@ -24,7 +29,7 @@ def asks_before_hiring() -> bool:
 
 
 def seen(company: Company, agent: str, by: Caller | None = None) -> Answer:
-    return company.call(by or company.board, portrait.show, agent=agent)
+    return company.call(by or company.board, agent_page.show, agent=agent)
 
 
 def refused(company: Company) -> int:
@@ -69,7 +74,7 @@ def test_what_an_agent_does_and_did_is_counted(company: Company) -> None:
     company.call(live.caller, mail.send, to="board", subject="Back", body="Here.")
     end_run(company, live, tokens_in=10, tokens_out=4, cost_micros=2500)
     assert seen(company, lead.id)["run"] is None
-    totals = company.call(company.board, portrait.run_totals, agent=lead.id)
+    totals = company.call(company.board, agent_page.run_totals, agent=lead.id)
     assert totals == {
         "runs": 1,
         "tokens_in": 10,
@@ -77,21 +82,21 @@ def test_what_an_agent_does_and_did_is_counted(company: Company) -> None:
         "tokens_cached": 0,
         "cost_micros": 2500,
     }
-    none = company.call(company.board, portrait.run_totals, agent=company.ceo.id)
+    none = company.call(company.board, agent_page.run_totals, agent=company.ceo.id)
     assert set(none.values()) == {0}
-    known = company.call(company.board, portrait.overview, agent=lead.id)
+    known = company.call(company.board, agent_page.overview, agent=lead.id)
     assert known["mandate"]["title"] == "It shines"
     assert known["last_run"]["id"] == live.id
-    letters = company.call(company.board, portrait.correspondence, agent=lead.id, limit=2)
+    letters = company.call(company.board, agent_page.correspondence, agent=lead.id, limit=2)
     assert letters[0]["subject"] == "Back"
     assert all(one["readable"] for one in letters)
     older = company.call(
-        company.board, portrait.correspondence, agent=lead.id, before=letters[-1]["id"]
+        company.board, agent_page.correspondence, agent=lead.id, before=letters[-1]["id"]
     )
     assert not {one["id"] for one in older} & {one["id"] for one in letters}
     with pytest.raises(Refused):
         company.call(
-            company.user("partner", scope="lead"), portrait.run_totals, agent=company.ceo.id
+            company.user("partner", scope="lead"), agent_page.run_totals, agent=company.ceo.id
         )
 
 
@@ -103,7 +108,7 @@ def test_a_pending_agent_names_its_hire(company: Company) -> None:
     assert seen(company, made["agent"]["id"])["approval_id"] is None
     names = [
         one["name"]
-        for one in company.call(company.board, portrait.roster, company=company.id, limit=10)
+        for one in company.call(company.board, agent_page.roster, company=company.id, limit=10)
     ]
     assert names == ["ceo", "newcomer"]
 
@@ -112,13 +117,13 @@ def test_resources_have_names_for_those_who_may_know_them(company: Company) -> N
     lead = company.agent("lead", purpose="Secret aim")
     texts = {f"outcome:{lead.id}", f"message:{lead.id}", f"agent:{lead.id}", "full_access", "x:y"}
     texts |= {f"kb_file:{seen(company, lead.id)['state_file_id']}", "agent:lead", ""}
-    found = company.call(company.board, portrait.resources, company=company.id, named=texts)
+    found = company.call(company.board, agent_page.resources, company=company.id, named=texts)
     assert found[f"outcome:{lead.id}"]["name"] == "Secret aim"
     assert found[f"agent:{lead.id}"] == {"kind": "agent", "id": lead.id, "name": "lead"}
     assert {"full_access", "x:y", "agent:lead", ""}.isdisjoint(found)
     company.agent("beside")
     partly = company.user("partner", scope="beside")
-    theirs = company.call(partly, portrait.resources, company=company.id, named=texts)
+    theirs = company.call(partly, agent_page.resources, company=company.id, named=texts)
     assert f"outcome:{lead.id}" not in theirs
     assert refused(company) == 0
 

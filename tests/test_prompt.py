@@ -11,11 +11,14 @@ import jinja2.meta
 import pytest
 
 from remit.clock import DAY, HOUR, SystemClock, from_iso
-from remit.runtime import prompt
-from remit.runtime.sessions import resumable
-from remit.services import agents, configuration, permissions
-from remit.services.claiming import keep_session
+from remit.ids import AgentId, CompanyId
+from remit.runtime.runs import prompt
+from remit.services.execution.run_queue import keep_session
+from remit.services.execution.run_start import resumable
+from remit.services.hiring import configuration
 from remit.services.identity import as_system
+from remit.services.organisation import agents, permissions
+from remit.store.execution.runs import Session
 from tests.company import Company, Member
 from tests.mailing import send
 from tests.working import at_work, claim, listed, over, program
@@ -102,7 +105,8 @@ def test_it_says_how_to_work_and_is_short() -> None:
     assert told.index("When nothing is left") < told.index("When your outcome is reached")
     for tool in ("kb_write", "log_submit", "mail_send", "capability_request", "delegate"):
         assert tool in told
-    assert "Your boss is agent:lead" in told
+    assert "You are responsible for outcome:0: make it true." in told
+    assert "Your boss is agent:lead, responsible for outcome:1." in told
     # Four steps, and eight rules of which each says something of its own.
     steps, rules = told[told.index("# How to work") :].split("\nRules\n")
     rules, last = rules.split("\n\nWhen your outcome is reached: ")
@@ -204,13 +208,9 @@ def policy(**given: Any) -> Any:
 
 @pytest.mark.requirement("HB-31", "HB-56")
 def test_a_session_goes_on_as_long_as_its_policy_lets_it() -> None:
-    session = {
-        "adapter_type": "claude",
-        "session_id": "s",
-        "begun_at": NOW - 3 * HOUR,
-        "used_at": NOW - HOUR,
-        "context_tokens": 50_000,
-    }
+    session = Session(
+        AgentId(""), CompanyId(""), "claude", "s", NOW - 3 * HOUR, NOW - HOUR, context_tokens=50_000
+    )
 
     def goes_on(given: Any, kind: str = "claude") -> bool:
         return resumable(session, given, kind, NOW)

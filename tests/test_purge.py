@@ -9,20 +9,15 @@ from typing import Any
 import pytest
 
 from remit.errors import Conflict, NotFound, RemitError
-from remit.services import (
-    agents,
-    approvals,
-    claiming,
-    companies,
-    configuration,
-    events,
-    files,
-    overview,
-    purging,
-    reorganise,
-    runs,
-)
+from remit.services.execution import run_queue, runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
+from remit.services.knowledge import files
+from remit.services.organisation import agents, purging, reorganise
+from remit.services.people import companies
+from remit.services.record import events
+from remit.services.screens import overview
 from tests.company import Answer, Company, Member, opened
 from tests.mailing import send
 from tests.test_archive import export, import_
@@ -50,10 +45,10 @@ def dev(company: Company) -> Member:
     home.mkdir(parents=True)
     (home / "session.json").write_text("conversation")
     piece = {"number": 1, "at": 1, "stream": "stdout", "text": "I print secrets"}
-    company.call(as_system(), claiming.append_log, run=run.id, pieces=[piece])
+    company.call(as_system(), run_queue.append_log, run=run.id, pieces=[piece])
     company.call(
         as_system(),
-        claiming.keep_session,
+        run_queue.keep_session,
         run=run.id,
         adapter_type="process",
         session_id="s",

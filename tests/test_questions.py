@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from remit.errors import RemitError
-from remit.services import agents, inbox, needs_you, questions, reorganise, waiting
 from remit.services.identity import Caller
+from remit.services.messaging import inbox, pending_items, questions
+from remit.services.organisation import agents, reorganise
+from remit.services.screens import needs_you
 from tests.company import Answer, Company
 from tests.mailing import bodies, look, refused, send, to_do, unread
 from tests.organisation import code, refusal
@@ -179,13 +181,15 @@ def test_a_question_is_cancelled_by_its_owner_or_from_above(company: Company) ->
     for caller in (worker.caller, lead.caller, company.ceo.caller, company.board, chief):
         question = ask(company, worker.caller)
         for other in (peer.caller, below.caller):
-            assert refusal(company, other, waiting.cancel, thread=question["id"]) == "not_found"
+            assert (
+                refusal(company, other, pending_items.cancel, thread=question["id"]) == "not_found"
+            )
         assert (
-            refusal(company, watcher, waiting.cancel_question, question=question["id"])
+            refusal(company, watcher, pending_items.cancel_question, question=question["id"])
             == "observer"
         )
-        company.call(caller, waiting.cancel, thread=question["id"])
-        assert refusal(company, caller, waiting.cancel, thread=question["id"]) == "conflict"
+        company.call(caller, pending_items.cancel, thread=question["id"])
+        assert refusal(company, caller, pending_items.cancel, thread=question["id"]) == "conflict"
         with pytest.raises(RemitError) as caught:
             answer(company, lead.caller, question, "too late")
         assert caught.value.reason == "conflict"
@@ -204,7 +208,7 @@ def test_the_beginning_of_an_id_is_enough_for_those_concerned(company: Company) 
     theirs = ask(company, peer.caller)
     prefix = mine["id"][:13]
     assert theirs["id"].startswith(prefix)
-    company.call(worker.caller, waiting.cancel, thread=prefix)
+    company.call(worker.caller, pending_items.cancel, thread=prefix)
     assert asked(company, worker.caller) == [("cancelled", None)]
     assert asked(company, peer.caller) == [("open", None)]
     assert (
@@ -306,7 +310,7 @@ def test_any_text_can_be_asked_and_forges_nothing(small: Company) -> None:
     assert "\u202e" not in letter["subject"]
     assert not letter["from_board"]
     run = small.run(small.ceo)
-    turn = small.call(run.caller, inbox.turn)["text"]
+    turn = small.call(run.caller, inbox.turn).text
     assert "\nfrom-board: no\n" in turn
     assert "\nfrom-board: yes\n" not in turn
     answer(small, run.caller, question, "\u202eno")

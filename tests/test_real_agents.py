@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from remit.clock import SECOND, from_iso
-from remit.model import account
-from remit.model.account import PROBES
-from remit.services import threads
+from remit.model.execution import account
+from remit.model.execution.account import PROBES
+from remit.services.messaging import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
 from tests.agent_stage import Answer, Stage, stage
@@ -285,9 +285,15 @@ def test_what_the_model_refuses_is_named_and_not_tried_for_minutes(
     asyncio.run(story())
 
 
+SAME_ANSWERS = pytest.mark.campaign("the others are answered so, and wait by the same rule")
+
+
 @pytest.mark.parametrize(
     ("kind", "fault"),
-    [("claude", 429), ("codex", 500), ("llm", 401), ("llm", 429), ("llm", 500), ("llm", "cut")],
+    [
+        *(("claude", 429), ("codex", 500), ("llm", 401), ("llm", "cut")),
+        *(pytest.param("llm", fault, marks=SAME_ANSWERS) for fault in (429, 500)),
+    ],
 )
 def test_a_model_that_goes_on_refusing_is_asked_less_and_less_and_told_of_once(
     kind: str, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND, Micros
-from remit.services import approvals, needs_you, outcomes
+from remit.services.governance import approvals
+from remit.services.screens import needs_you
+from remit.services.work import outcomes
 from tests.agent_stage import LeapingClock, Stage, stage
 from tests.agents.fake_model import Request, Say, Step, ToolResult
 from tests.real_programs import (

@@ -26,7 +26,8 @@ from remit.services.verbs import (
     command,
     verb_named,
 )
-from remit.store import copying, migrate
+from remit.store.backups import copying
+from remit.store.engine import migrate
 from remit.testing.clock import A_DAY, VirtualClock
 from tests import release
 from tests.company import Company, keyed, opened, run_sql, settings
@@ -218,15 +219,24 @@ def test_what_was_decided_before_the_upgrade_holds(left: Left, company: Company)
 # ── names and arguments of verbs ────────────────────────────────────────────────────────────────
 
 
+#: Removed queries that asked for no right, or that only people could ask: no call of them waited
+#: for approval, no row names them.
+NEVER_STORED = {"agents.me", "glance.at_work", "job_work.expired", "waiting.has_loose_ends"}
+
+
 @pytest.mark.parametrize("name", RELEASES)
 def test_no_stored_name_or_argument_of_a_verb_is_lost(name: str, tmp_path: Path) -> None:
     """A verb that changes its parameters declares it; then calls of the release can be made."""
     verbs = all_verbs()
     for stored, then in release.unpack(name, tmp_path).verbs.items():
+        if stored in NEVER_STORED:
+            continue
         assert stored in verbs, f"{stored} is gone; calls that wait for approval name it"
         names = set(then["parameters"])
         for change in verbs[stored].changes[then["version"] - 1 :]:
             names = after(change, names)
+        # Nothing said about a field of a description means its default.
+        names |= {*verbs[stored].described}
         assert names == set(verbs[stored].parameters), (
             f"the parameters of {stored} are not those of {name}: declare what changed "
             "(Renamed, Added, Removed) beside its name"
@@ -305,7 +315,8 @@ def test_a_parked_call_of_an_older_version_is_found_and_carried_out_as_it_was_as
     left: Left, company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`outcomes.complete` has called its note otherwise since, and has one argument more."""
-    from remit.services import outcomes, verbs
+    from remit.services import verbs
+    from remit.services.work import outcomes
 
     made = outcomes.complete
     seen: list[dict[str, Any]] = []
@@ -340,7 +351,7 @@ def test_a_parked_call_of_an_older_version_is_found_and_carried_out_as_it_was_as
 def test_a_key_is_believed_across_versions_and_compared_within_one(
     company: Company,
 ) -> None:
-    from remit.services import outcomes
+    from remit.services.work import outcomes
 
     lead = company.agent("fresh")
     once = keyed(lead.caller, "once")

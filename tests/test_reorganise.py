@@ -9,18 +9,14 @@ import pytest
 
 from remit.errors import BadInput, Conflict, RemitError, Unauthenticated
 from remit.ids import AgentId
-from remit.services import (
-    agents,
-    authority_map,
-    delegation,
-    events,
-    grants,
-    outcomes,
-    reorganise,
-    users,
-)
 from remit.services.command import Context, Kind, Verb
 from remit.services.identity import Caller
+from remit.services.organisation import agents, authority_map, reorganise
+from remit.services.people import users
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.screens import overview
+from remit.services.work import delegation, outcomes
 from tests.company import Answer, Company, Member
 from tests.organisation import RECORD, dump, given, hire, problems, refusal, shown, work
 
@@ -249,9 +245,9 @@ def test_a_person_takes_a_seat_acts_in_it_and_leaves_it(company: Company) -> Non
     # The program that sat there is out.
     for old in (lead.caller, program.caller):
         with pytest.raises(Unauthenticated):
-            company.call(old, agents.me)
+            company.call(old, overview.me)
     key = Caller(company.call(person, agents.create_key, agent=lead.id)["token"])
-    assert company.call(key, agents.me)["id"] == lead.id
+    assert company.call(key, overview.me)["id"] == lead.id
     part = work(company, key, lead.id, "By hand")
     company.call(key, outcomes.complete, outcome=part)
     company.call(key, outcomes.complete, outcome=dev.id)
@@ -260,7 +256,7 @@ def test_a_person_takes_a_seat_acts_in_it_and_leaves_it(company: Company) -> Non
     back = undo(company, seated)
     assert company.call(company.board, agents.show, agent=lead.id)["adapter_type"] == "scripted"
     with pytest.raises(Unauthenticated):
-        company.call(key, agents.me)
+        company.call(key, overview.me)
     assert refusal(company, person, agents.create_key, agent=lead.id) == "observer"
     assert company.sql("SELECT id, boss_id FROM agents ORDER BY id") == before
     assert {one["change"] for one in back["changes"]} == {"loses"}
@@ -271,10 +267,10 @@ def test_whoever_leaves_the_company_leaves_their_seat(company: Company, lead: Me
     person = company.user("ann")
     apply(company, {"op": "seat", "agent": "lead", "user": "ann"})
     key = Caller(company.call(person, agents.create_key, agent=lead.id)["token"])
-    assert company.call(key, agents.me)["id"] == lead.id
+    assert company.call(key, overview.me)["id"] == lead.id
     company.call(company.board, users.remove, company=company.id, user="ann")
     with pytest.raises(Unauthenticated):
-        company.call(key, agents.me)
+        company.call(key, overview.me)
 
 
 @pytest.mark.requirement("BX-07")

@@ -7,18 +7,13 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, Refused, RemitError, Unauthenticated
-from remit.services import (
-    agents,
-    companies,
-    events,
-    hiring,
-    outcomes,
-    purging,
-    reorganise,
-    roots,
-    users,
-)
+from remit.services.hiring import hiring
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents, purging, reorganise, roots
+from remit.services.people import companies, users
+from remit.services.record import events
+from remit.services.screens import overview
+from remit.services.work import outcomes
 from tests.company import Answer, Company, Member
 from tests.mailing import send, unread
 from tests.rootless import remove_root
@@ -125,7 +120,7 @@ def test_the_root_agent_is_not_removed_in_any_way(company: Company) -> None:
         assert refused.value.reason == "root_agent"
         assert "Create another agent without a boss" in refused.value.step
     assert company.call(company.board, events.verify, company=company.id) == before
-    assert company.call(company.ceo.caller, agents.me)["status"] == "idle"
+    assert company.call(company.ceo.caller, overview.me)["status"] == "idle"
 
 
 @pytest.mark.requirement("FX-14")
@@ -177,11 +172,11 @@ def test_a_terminated_root_is_reinstated_at_the_next_start(company: Company) -> 
     assert (mandate["status"], mandate["perpetual"]) == ("open", True)
     # Its credentials are dead; it gets new ones.
     with pytest.raises(Unauthenticated):
-        company.call(company.ceo.caller, agents.me)
+        company.call(company.ceo.caller, overview.me)
     key = company.call(company.board, agents.create_key, agent=ceo["id"])
-    assert company.call(Caller(key["token"]), agents.me)["id"] == ceo["id"]
+    assert company.call(Caller(key["token"]), overview.me)["id"] == ceo["id"]
     run = company.run(Member(ceo["id"], "ceo", Caller(key["token"])))
-    assert company.call(run.caller, agents.me)["run_id"] == run.id
+    assert company.call(run.caller, overview.me)["run_id"] == run.id
     end(company, run)
     # It is in the record, and the board is told.
     (event,) = of_action(company, company.id, "company.restore_root")

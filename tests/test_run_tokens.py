@@ -15,13 +15,15 @@ from typing import Any
 import pytest
 
 from remit.errors import Unauthenticated
-from remit.model.grant import FULL_ACCESS
-from remit.runtime import homes, peers, places, sandbox
-from remit.runtime.peers import Ends
-from remit.runtime.places import Peer, Place, Places
-from remit.runtime.runs import begin
-from remit.services import claiming, grants
+from remit.model.organisation.grant import FULL_ACCESS
+from remit.runtime.runs import homes
+from remit.runtime.runs.lifecycle import begin
+from remit.runtime.sandbox import peers, places, sandbox_policy
+from remit.runtime.sandbox.peers import Ends
+from remit.runtime.sandbox.places import Peer, Place, Places
+from remit.services.execution import run_queue
 from remit.services.identity import as_system
+from remit.services.rights import grants
 from tests.agent_stage import Stage, stage, until
 from tests.http_client import Client
 from tests.test_sandbox import KINDS, found
@@ -86,7 +88,7 @@ def test_a_token_that_was_carried_out_of_its_run_is_refused(
             for kind in KINDS:
                 chosen = found(kind)
                 with monkeypatch.context() as patch:
-                    patch.setattr(sandbox, "look", lambda chosen=chosen: chosen)
+                    patch.setattr(sandbox_policy, "look", lambda chosen=chosen: chosen)
                     await try_out(at, kind)
 
     async def try_out(at: Stage, kind: str) -> None:
@@ -140,7 +142,7 @@ def test_a_process_knows_only_the_places_of_its_own_runs(tmp_path: Path) -> None
                 await at.send("Go.", f"agent:{name}")
                 run = at.app.ids.new()
                 begun = await at.app.gate(
-                    as_system(), claiming.claim, agent=ids[name], run=run, workspace="", worker="w"
+                    as_system(), run_queue.claim, agent=ids[name], run=run, workspace="", worker="w"
                 )
                 return await answered(begun["token"])
 

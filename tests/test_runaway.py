@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from remit.adapters import claude_cli, codex_cli
+from remit.adapters.claude import claude_cli
+from remit.adapters.codex import codex_cli
 from remit.adapters.pace import Pace, same_call
 from remit.errors import Refused
-from remit.model.fault import Fault
-from remit.model.limit import MAX_TURNS, REPETITION, RUNAWAY
-from remit.runtime.execution import report
-from remit.runtime.streaks import Streaks
-from remit.services import companies, needs_you
+from remit.model.execution.fault import Fault
+from remit.model.execution.limit import MAX_TURNS, REPETITION, RUNAWAY
+from remit.runtime.runs.execution import report
+from remit.runtime.runs.streaks import Streaks
+from remit.services.people import companies
+from remit.services.screens import needs_you
 from tests.agent_stage import Stage, stage
 
 # ── counting ────────────────────────────────────────────────────────────────────────────────────

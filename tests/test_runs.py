@@ -7,27 +7,18 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
-from remit.model.run import FAILURES_TOLD, RunStatus
-from remit.runtime import runs as local_runs
-from remit.runtime.silence import Silence
-from remit.services import (
-    agents,
-    claiming,
-    idleness,
-    inbox,
-    limits,
-    mail,
-    needs_you,
-    outcomes,
-    reorganise,
-    roots,
-    run_endings,
-    runaway,
-    runs,
-    users,
-)
+from remit.model.execution.run import FAILURES_TOLD, RunStatus
+from remit.runtime.runs import lifecycle as local_runs
+from remit.runtime.runs.lease_watch import Silence
 from remit.services.command import Verb
+from remit.services.execution import run_endings, run_queue, run_start, runaway, runs
 from remit.services.identity import as_system
+from remit.services.messaging import inbox, mail
+from remit.services.organisation import agents, idleness, reorganise, roots
+from remit.services.people import users
+from remit.services.screens import needs_you
+from remit.services.spending import limits
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, Run
 from tests.governance import ask, hire
@@ -61,14 +52,14 @@ def part(company: Company, member: Member, **more: Any) -> str:
     return str(made["id"])
 
 
-def renew(company: Company, run: Run, epoch: int) -> list[str]:
-    return company.call(as_system(), claiming.renew, held=[(run.agent_id, epoch)])
+def renew(company: Company, run: Run, epoch: int) -> list[tuple[str, int]]:
+    return company.call(as_system(), run_queue.renew, held=[(run.agent_id, epoch)])
 
 
 def give_up(company: Company, run: Run) -> None:
     """As a worker does that has looked at an unchanged lease for long enough."""
-    until = company.call(as_system(), claiming.held)[run.id]
-    company.call(as_system(), claiming.take_over, run=run.id, until=until)
+    until = company.call(as_system(), run_queue.held)[run.id]
+    company.call(as_system(), run_queue.take_over, run=run.id, until=until)
 
 
 @pytest.mark.requirement("HB-30")
@@ -79,7 +70,7 @@ def test_of_many_workers_that_want_an_agent_one_gets_it(company: Company) -> Non
     async def try_it(number: int) -> Any:
         return await company.app.gate(
             as_system(),
-            claiming.claim,
+            run_queue.claim,
             agent=dev.id,
             run=company.app.ids.new(),
             workspace="/w",
@@ -272,7 +263,7 @@ def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
         {"number": n, "at": small.clock.now(), "stream": "stdout", "text": f"line {n}\n"}
         for n in (1, 2, 3)
     ]
-    small.call(as_system(), claiming.append_log, run=run.id, pieces=pieces)
+    small.call(as_system(), run_queue.append_log, run=run.id, pieces=pieces)
     assert log_of(small, run) == "line 1\nline 2\nline 3\n"
     for caller in (lead.caller, small.ceo.caller, dev.caller):
         found = small.call(caller, runs.log, run=run.id, after=1)
@@ -281,7 +272,7 @@ def test_what_a_run_printed_is_read_by_those_above(small: Company) -> None:
     with pytest.raises(RemitError):
         small.call(other.caller, runs.log, run=run.id)
     with pytest.raises(NotFound):
-        small.call(dev.caller, claiming.append_log, run=run.id, pieces=pieces)
+        small.call(dev.caller, run_queue.append_log, run=run.id, pieces=pieces)
     assert shown(small, run)["log_bytes"] == 21
 
 
@@ -295,8 +286,8 @@ def test_what_runs_were_denied_is_listed_with_them_and_is_no_part_of_the_log(
     first, second = claim(company, dev), claim(company, lead)
     piece = {"number": 1, "at": company.clock.now(), "stream": "stdout", "text": "line\n"}
     for denied in ({"Bash": 1}, {"Bash": 2, 'a "tool"\u00e9\0': 1}):
-        company.call(as_system(), claiming.append_log, run=first.id, pieces=[], denied=denied)
-    company.call(as_system(), claiming.append_log, run=first.id, pieces=[piece])
+        company.call(as_system(), run_queue.append_log, run=first.id, pieces=[], denied=denied)
+    company.call(as_system(), run_queue.append_log, run=first.id, pieces=[piece])
     found = [{"tool": "Bash", "count": 2}, {"tool": 'a "tool"\u00e9\0', "count": 1}]
     assert shown(company, first)["denied"] == found
     assert shown(company, second)["denied"] == []
@@ -318,12 +309,12 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     send(company, company.board, "agent:dev")
     zombie = claim(company, dev, worker="zombie")
     take(company, zombie)
-    before = company.call(as_system(), claiming.held)
+    before = company.call(as_system(), run_queue.held)
     assert list(before) == [zombie.id]
     clock.advance(SECOND)
     assert renew(company, zombie, 1) == []
     with pytest.raises(Conflict):  # it was heard of since
-        company.call(as_system(), claiming.take_over, run=zombie.id, until=before[zombie.id])
+        company.call(as_system(), run_queue.take_over, run=zombie.id, until=before[zombie.id])
     give_up(company, zombie)
     seen = shown(company, zombie)
     assert (seen["status"], seen["exit_reason"]) == ("lost", "lost")
@@ -331,7 +322,7 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
     fresh = claim(company, dev, worker="fresh")
     assert [one["may_have_been_handled"] for one in take(company, fresh)] == [True]
     # Now it wakes up, and believes that nothing happened.
-    assert renew(company, zombie, 1) == [dev.id]
+    assert renew(company, zombie, 1) == [(dev.id, 1)]
     for verb, given in (
         (users.me, {}),
         (inbox.take, {}),
@@ -343,11 +334,11 @@ def test_a_silent_worker_loses_its_run_and_its_late_calls_are_refused(
             company.call(zombie.caller, verb, **given)
     piece = {"number": 1, "at": clock.now(), "stream": "stdout", "text": "late"}
     with pytest.raises(Conflict):
-        company.call(as_system(), claiming.append_log, run=zombie.id, pieces=[piece])
+        company.call(as_system(), run_queue.append_log, run=zombie.id, pieces=[piece])
     with pytest.raises(Conflict):
         end(company, zombie, final_response="@human late")
     session: dict[str, Any] = {"adapter_type": "scripted", "begun_at": 1, "context_tokens": 1}
-    company.call(as_system(), claiming.keep_session, run=zombie.id, session_id="late", **session)
+    company.call(as_system(), run_queue.keep_session, run=zombie.id, session_id="late", **session)
     assert company.sql("SELECT count(*) FROM agent_sessions") == [(0,)]
     assert company.sql("SELECT count(*) FROM runs WHERE status = 'running'") == [(1,)]
     assert renew(company, fresh, 2) == []
@@ -393,10 +384,10 @@ def test_a_run_that_changes_nothing_is_not_repeated_and_never_switches_its_agent
         end(company, claim(company, dev), final_response="@lead Still thinking.")
         assert why_idle(company, dev) == "reviewing_at"
         clock.advance(pause - 1)
-        company.call(as_system(), claiming.sweep, company=company.id)
+        company.call(as_system(), run_queue.sweep, company=company.id)
         assert dev.id not in ready(company)
         clock.advance(1)
-        company.call(as_system(), claiming.sweep, company=company.id)
+        company.call(as_system(), run_queue.sweep, company=company.id)
         assert dev.id in ready(company)
     end(company, claim(company, dev))
     assert why_idle(company, dev) == "nothing_new"
@@ -472,7 +463,7 @@ def test_a_boss_is_told_once_for_each_cause_and_failures_back_off(
         end(company, run, status, **({"error": "again"} if status == "failed" else {}))
         pauses.append(len(look(company, lead)) - before)
         clock.advance(HOUR)
-        company.call(as_system(), claiming.sweep, company=company.id)
+        company.call(as_system(), run_queue.sweep, company=company.id)
     assert pauses[-6:] == [1, 0, 0, 0, 0, 1]
 
 
@@ -501,7 +492,7 @@ def test_remit_itself_goes_on_with_the_root_agent(small: Company, clock: Virtual
     part(small, small.ceo)
     for _ in range(FAILURES_TOLD + 2):
         run = claim(small, small.ceo)
-        clock.advance(claiming.LEASE_TIME)
+        clock.advance(run_queue.LEASE_TIME)
         give_up(small, run)
         clock.advance(HOUR)
         assert ready(small) == [small.ceo.id]
@@ -614,22 +605,22 @@ def test_the_worker_s_own_verbs_are_nobody_else_s(small: Company) -> None:
     dev = worker(small, "dev")
     run = small.run(dev)
     verbs: tuple[tuple[Verb[..., Any], dict[str, Any]], ...] = (
-        (claiming.ready, {}),
-        (claiming.next_ready, {}),
-        (claiming.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
-        (claiming.renew, {"held": []}),
-        (claiming.settle, {"agent": dev.id}),
-        (claiming.held, {}),
-        (claiming.take_over, {"run": run.id, "until": 1}),
-        (claiming.misdated, {}),
-        (claiming.redate, {"agent": dev.id}),
-        (claiming.sweep, {"company": small.id}),
-        (claiming.forgotten, {}),
-        (claiming.over, {"runs": []}),
+        (run_queue.ready, {}),
+        (run_queue.next_ready, {}),
+        (run_queue.claim, {"agent": dev.id, "run": run.id, "workspace": "/", "worker": "w"}),
+        (run_queue.renew, {"held": []}),
+        (run_queue.settle, {"agent": dev.id}),
+        (run_queue.held, {}),
+        (run_queue.take_over, {"run": run.id, "until": 1}),
+        (run_queue.misdated, {}),
+        (run_queue.redate, {"agent": dev.id}),
+        (run_queue.sweep, {"company": small.id}),
+        (run_queue.forgotten, {}),
+        (run_queue.over, {"runs": []}),
         (roots.missing, {}),
         (roots.restore, {"company": small.id}),
-        (claiming.briefing, {"run": run.id}),
-        (claiming.append_log, {"run": run.id, "pieces": []}),
+        (run_start.briefing, {"run": run.id, "token": run.caller.token}),
+        (run_queue.append_log, {"run": run.id, "pieces": []}),
         (limits.hold, {"agent": dev.id}),
         (runaway.end, {"run": run.id, "error": "no"}),
     )

@@ -16,9 +16,12 @@ import pytest
 from remit.app import App
 from remit.clock import SystemClock
 from remit.errors import Unauthenticated
-from remit.runtime import runs as local_runs
-from remit.services import claiming, dead_letters, needs_you, runs, users
+from remit.runtime.runs import lifecycle as local_runs
+from remit.services.execution import run_queue, runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import dead_letters
+from remit.services.people import users
+from remit.services.screens import needs_you
 from tests import runtime_stage
 from tests.company import Company, Member, opened, run_sql, settings
 from tests.mailing import send
@@ -374,7 +377,7 @@ async def _claim(company: Company, member: Member) -> str:
     run = company.app.ids.new()
     folder = str(company.app.settings.workspaces / run)
     await company.app.gate(
-        as_system(), claiming.claim, agent=member.id, run=run, workspace=folder, worker="other"
+        as_system(), run_queue.claim, agent=member.id, run=run, workspace=folder, worker="other"
     )
     return run
 
@@ -386,21 +389,23 @@ def test_a_worker_clears_away_what_a_killed_one_left(
     with opened(url, home) as company:
         dev = program(company, "dev", "sleep 600")
         send(company, company.board, "agent:dev")
+    workspaces = home / "run" / "workspaces"
     first = stage.begin(Life(url, str(home), "first", kind="worker", lease_seconds=LEASE))
-    eventually(lambda: is_running(url, dev) and list((home / "run" / "workspaces").iterdir()))
-    (left,) = (home / "run" / "workspaces").iterdir()
+    # A run is claimed first, its folder made after that.
+    eventually(lambda: is_running(url, dev) and list(workspaces.iterdir()))
+    (left,) = workspaces.iterdir()
     kill(first)
     second = stage.begin(Life(url, str(home), "second", kind="worker", lease_seconds=LEASE))
     eventually(lambda: not left.exists())
-    eventually(lambda: is_running(url, dev, epoch=2))
-    (left,) = (home / "run" / "workspaces").iterdir()
+    eventually(lambda: is_running(url, dev, epoch=2) and list(workspaces.iterdir()))
+    (left,) = workspaces.iterdir()
     kill(second)
     # Now the run is given up elsewhere, and the folder is found at the next start here.
     run_sql(url, "UPDATE agents SET status = 'paused'")
     with Beside(url, home) as company:
-        held = company.call(as_system(), claiming.held)
+        held = company.call(as_system(), run_queue.held)
         for run, until in held.items():
-            company.call(as_system(), claiming.take_over, run=run, until=until)
+            company.call(as_system(), run_queue.take_over, run=run, until=until)
     assert left.exists()
     third = stage.begin(Life(url, str(home), "third", kind="worker", lease_seconds=LEASE))
     assert not left.exists()

@@ -23,7 +23,7 @@ from tests.working import eventually
 #: What a run consists of, from the claim to its end; killed before, in and after each commit.
 VERBS = (
     "claiming.claim",
-    "inbox.turn",
+    "claiming.briefing",
     "claiming.append_log",
     "outcomes.create",
     "outcomes.complete",

@@ -19,17 +19,18 @@ from pathlib import Path
 import pytest
 
 from remit.errors import Unsupported
-from remit.runtime import bubblewrap, sandbox, seccomp
-from remit.runtime.landlock import calls, rules
-from remit.runtime.landlock import kind as landlock
-from remit.runtime.processes import ChildProcess
-from remit.runtime.programs import parts_of
+from remit.runtime.runs.processes import ChildProcess
+from remit.runtime.sandbox import bubblewrap, sandbox_policy, seccomp
+from remit.runtime.sandbox.landlock import backend as landlock
+from remit.runtime.sandbox.landlock import calls, rules
+from remit.runtime.sandbox.mounts import Given
+from remit.runtime.sandbox.programs import parts_of
 from tests.sandbox_attempts import attempts
 from tests.working import processes_with
 
 DRIVER = Path(__file__).with_name("sandbox_driver.py")
 ATTEMPTS = Path(__file__).with_name("sandbox_attempts.py")
-SOURCE = Path(sandbox.__file__).parents[2]
+SOURCE = Path(sandbox_policy.__file__).parents[3]
 NOBODY = 65534
 NAMES = list(attempts({"pid": 0}))
 #: What a user who is not root cannot do anywhere, so there is nothing to be held from.
@@ -64,18 +65,18 @@ KINDS = ["bubblewrap", "landlock"]
 
 
 @lru_cache
-def found(kind: str) -> sandbox.Found:
+def found(kind: str) -> sandbox_policy.Found:
     """One of the two, whatever else is there; or skip, and say so."""
     second = bubblewrap.look() if kind == "bubblewrap" else landlock.look()
     if isinstance(second, str):
         pytest.skip(f"THE SANDBOX {kind.upper()} IS NOT TESTED: {second}")
-    return sandbox.Found(second, "it was asked for", shutil.which("prlimit"))
+    return sandbox_policy.Found(second, "it was asked for", shutil.which("prlimit"))
 
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     chosen = found(request.param)
-    monkeypatch.setattr(sandbox, "look", lambda: chosen)
+    monkeypatch.setattr(sandbox_policy, "look", lambda: chosen)
     return str(request.param)
 
 
@@ -152,7 +153,7 @@ class Place:
         (self.remit / "board.token").write_text("canary")
 
     def command(self, *argv: str, path: str = "/usr/bin:/bin") -> list[str]:
-        return sandbox.wrap(
+        return sandbox_policy.wrap(
             argv,
             env={"PATH": path},
             workspace=self.workspace,
@@ -284,9 +285,9 @@ def test_a_loop_of_links_is_no_loop_for_us(tmp_path: Path) -> None:
 @pytest.fixture
 def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox.look.cache_clear()
+    sandbox_policy.look.cache_clear()
     yield
-    sandbox.look.cache_clear()
+    sandbox_policy.look.cache_clear()
 
 
 def test_nothing_runs_without_a_sandbox(
@@ -297,28 +298,28 @@ def test_nothing_runs_without_a_sandbox(
         Place(tmp_path).command("true")
     assert refused.value.reason == "no_sandbox"
     assert "full_access" in refused.value.step
-    assert sandbox.look().enforced == []
-    assert sandbox.look().not_enforced
+    assert sandbox_policy.look().enforced == []
+    assert sandbox_policy.look().not_enforced
 
 
 def test_a_bubblewrap_that_fails_is_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, without_bubblewrap: None
 ) -> None:
     script(tmp_path / "bwrap", "#!/bin/sh\necho no permissions for you >&2\nexit 1\n")
-    assert not isinstance(sandbox.look().sandbox, bubblewrap.Bubblewrap)
-    assert "no permissions for you" in sandbox.look().reason
+    assert not isinstance(sandbox_policy.look().sandbox, bubblewrap.Bubblewrap)
+    assert "no permissions for you" in sandbox_policy.look().reason
 
 
 def test_landlock_holds_programs_where_there_is_no_bubblewrap(
     tmp_path: Path, without_bubblewrap: None
 ) -> None:
     found("landlock")
-    assert isinstance(sandbox.look().sandbox, landlock.Landlock)
+    assert isinstance(sandbox_policy.look().sandbox, landlock.Landlock)
     assert Place(tmp_path).run("echo", "hello").stdout == "hello\n"
-    assert "Landlock" in sandbox.look().name
-    assert "bubblewrap (bwrap) is not installed" in sandbox.look().name
-    assert any("connects to none" in one for one in sandbox.look().enforced)
-    assert any("how large" in one for one in sandbox.look().not_enforced)
+    assert "Landlock" in sandbox_policy.look().name
+    assert "bubblewrap (bwrap) is not installed" in sandbox_policy.look().name
+    assert any("connects to none" in one for one in sandbox_policy.look().enforced)
+    assert any("how large" in one for one in sandbox_policy.look().not_enforced)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +342,13 @@ def test_a_machine_whose_calls_are_not_known_has_no_landlock(
 
 def test_a_landlock_that_does_not_hold_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "version", lambda: 7)
-    monkeypatch.setattr(landlock.Landlock, "wrap", lambda _, argv, cwd, **more: loose(argv, cwd))
+
+    def loosely(
+        _: object, argv: Sequence[str], shown: object, given: Given, **_more: object
+    ) -> object:
+        return loose(argv, given.cwd)
+
+    monkeypatch.setattr(landlock.Landlock, "wrap", loosely)
     assert "reads what it must not" in str(landlock.look())
 
 

@@ -9,11 +9,14 @@ import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso, to_iso
 from remit.errors import BadInput
-from remit.model.schedule import next_time
-from remit.runtime.clockwork import Clockwork
-from remit.services import agents, events, grants, schedules, waiting
+from remit.model.messaging.schedule import next_time
+from remit.runtime.timers import Clockwork
 from remit.services.command import Gate
 from remit.services.identity import Caller
+from remit.services.messaging import pending_items, schedules
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.rights import grants
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, opened
 from tests.mailing import ack, bodies, end, look, messaging, send, take, tick, unread
@@ -296,14 +299,16 @@ def test_a_reminder_is_cancelled_by_its_owner_or_from_above(
     watcher = company.user("watcher", role="observer")
     made = add(company, worker.caller, cron="* * * * *")["id"]
     for caller in (other.caller, below.caller):
-        assert refusal(company, caller, waiting.cancel, thread=made) == "not_found"
-    assert refusal(company, stranger, waiting.cancel_schedule, schedule=made) == "outside_scope"
-    assert refusal(company, watcher, waiting.cancel_schedule, schedule=made) == "observer"
+        assert refusal(company, caller, pending_items.cancel, thread=made) == "not_found"
+    assert (
+        refusal(company, stranger, pending_items.cancel_schedule, schedule=made) == "outside_scope"
+    )
+    assert refusal(company, watcher, pending_items.cancel_schedule, schedule=made) == "observer"
     for caller in (worker.caller, lead.caller, company.ceo.caller, company.board, chief):
         made = add(company, worker.caller, cron="* * * * *")["id"]
         clock.advance(1)
-        company.call(caller, waiting.cancel, thread=made)
-        assert refusal(company, caller, waiting.cancel, thread=made) == "conflict"
+        company.call(caller, pending_items.cancel, thread=made)
+        assert refusal(company, caller, pending_items.cancel, thread=made) == "conflict"
     clock.advance(MINUTE)
     tick(company)
     assert len(look(company, worker)) == 1
@@ -315,7 +320,7 @@ def test_the_beginning_of_an_id_is_enough_to_cancel(company: Company, clock: Vir
     other = company.agent("other")
     made = add(company, worker.caller, cron="* * * * *")["id"]
     add(company, other.caller, cron="* * * * *")
-    company.call(worker.caller, waiting.cancel, thread=made[:13])
+    company.call(worker.caller, pending_items.cancel, thread=made[:13])
     assert company.sql("SELECT agent_id FROM schedules WHERE status = 'active'") == [(other.id,)]
 
 
@@ -358,15 +363,17 @@ def test_deferred_mail_is_cancelled_by_its_sender_or_from_above(
         for caller in callers:
             sent = send(company, sender, "agent:lead", "later", deliver_at=later)
             # Its receiver does not know of it, unless it is above the sender anyway.
-            company.call(caller, waiting.cancel, thread=sent["id"])
-            assert refusal(company, caller, waiting.cancel, thread=sent["id"]) == "conflict"
+            company.call(caller, pending_items.cancel, thread=sent["id"])
+            assert refusal(company, caller, pending_items.cancel, thread=sent["id"]) == "conflict"
     held = send(company, company.ceo.caller, "agent:lead", "later", deliver_at=later)
     for caller in (lead.caller, worker.caller):
-        assert refusal(company, caller, waiting.cancel, thread=held["id"]) == "not_found"
+        assert refusal(company, caller, pending_items.cancel, thread=held["id"]) == "not_found"
     clock.advance(HOUR)
     tick(company)
     assert bodies(look(company, lead)) == ["later"]
-    assert refusal(company, company.ceo.caller, waiting.cancel, thread=held["id"]) == "conflict"
+    assert (
+        refusal(company, company.ceo.caller, pending_items.cancel, thread=held["id"]) == "conflict"
+    )
 
 
 # ── the clockwork itself ────────────────────────────────────────────────────────────────────────
@@ -400,7 +407,7 @@ def test_one_companys_trouble_is_not_anothers(company: Company, clock: VirtualCl
 def test_time_matters_to_remit_alone(small: Company) -> None:
     add(small, small.ceo.caller, cron="* * * * *")
     for caller in (small.board, small.ceo.caller):
-        assert small.call(caller, schedules.companies_due) == []
-        assert small.call(caller, schedules.next_due) is None
+        assert refusal(small, caller, schedules.companies_due) == "not_found"
+        assert refusal(small, caller, schedules.next_due) == "not_found"
     held = small.call(small.ceo.caller, grants.listing, company=None)
     assert held == []

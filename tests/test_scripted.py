@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.services import threads
+from remit.services.messaging import threads
 from remit.testing import ScriptedAgent, ToolRefused
 from tests.agent_stage import Stage, stage
 

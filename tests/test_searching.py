@@ -9,17 +9,12 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import BadInput, NotFound, Refused
-from remit.services import (
-    choices,
-    delegation,
-    events,
-    graph,
-    naming,
-    outcomes,
-    picture,
-    searching,
-)
-from remit.services.identity import Caller
+from remit.services.execution import runs
+from remit.services.identity import Caller, as_system
+from remit.services.organisation import reorganise
+from remit.services.record import events, search
+from remit.services.screens import allowed_actions, name_lookup, record_page
+from remit.services.work import delegation, outcome_drawing, outcome_walks, outcomes
 from tests.company import Company
 from tests.http_client import serving
 from tests.organisation import many, work
@@ -31,12 +26,12 @@ def clock() -> SystemClock:
 
 
 def titles(company: Company, caller: Caller | None = None, **wanted: Any) -> list[str]:
-    found = company.call(caller or company.board, searching.outcomes, company=company.id, **wanted)
+    found = company.call(caller or company.board, search.outcomes, company=company.id, **wanted)
     return [one["title"] for one in found]
 
 
 def actions(company: Company, **wanted: Any) -> list[str]:
-    found = company.call(company.board, searching.events, company=company.id, **wanted)
+    found = company.call(company.board, search.events, company=company.id, **wanted)
     return [event["action"] for event in found["events"]]
 
 
@@ -65,10 +60,8 @@ def test_outcomes_are_found_by_title_status_owner_and_whether_they_can_be_worked
     assert "Open a shop" in titles(company, actionable=True, status="open")
     assert "Open a shop" not in titles(company, roots=True)
     # Newest first, page after page.
-    first = company.call(company.board, searching.outcomes, company=company.id, limit=2)
-    rest = company.call(
-        company.board, searching.outcomes, company=company.id, before=first[-1]["id"]
-    )
+    first = company.call(company.board, search.outcomes, company=company.id, limit=2)
+    rest = company.call(company.board, search.outcomes, company=company.id, before=first[-1]["id"])
     assert [one["id"] for one in (*first, *rest)] == sorted(
         (one["id"] for one in (*first, *rest)), reverse=True
     )
@@ -93,7 +86,7 @@ def test_who_has_a_part_of_the_company_names_an_owner_in_it(small: Company) -> N
 def test_an_outline_costs_what_it_shows(company: Company) -> None:
     shop = work(company, company.ceo.caller, company.ceo.id, "Shop")
     many(company, shop, 600)
-    rows = company.call(company.board, graph.outline, outcome=shop, depth=3, most=60)
+    rows = company.call(company.board, outcome_walks.outline, outcome=shop, depth=3, most=60)
     assert len(rows) == 60
     assert [row["depth"] for row in rows[:3]] == [1, 2, 2]
     assert any(row["more"] for row in rows)
@@ -103,7 +96,7 @@ def test_an_outline_costs_what_it_shows(company: Company) -> None:
         work(company, company.ceo.caller, shop, "Other"),
     )
     shared = work(company, company.ceo.caller, one, "Shared", parents=[other])
-    rows = company.call(company.board, graph.outline, outcome=one)
+    rows = company.call(company.board, outcome_walks.outline, outcome=one)
     assert [(row["id"], row["more"]) for row in rows] == [(shared, None)]
 
 
@@ -113,25 +106,25 @@ def test_a_drawing_of_some_outcomes_has_what_connects_them(company: Company) -> 
     lease = work(company, ceo.caller, shop, "Lease")
     sign = work(company, ceo.caller, shop, "Sign", blocked_by=[lease])
     company.call(ceo.caller, outcomes.complete, outcome=lease)
-    shown = company.call(company.board, picture.show, company=company.id, status="open")
+    shown = company.call(company.board, outcome_drawing.show, company=company.id, status="open")
     assert {node["id"] for node in shown["nodes"]} == {ceo.id, shop, sign}
     assert sorted(shown["parts"]) == sorted([[ceo.id, shop], [shop, sign]])
-    whole = company.call(company.board, picture.show, company=company.id)
+    whole = company.call(company.board, outcome_drawing.show, company=company.id)
     assert whole["blockers"] == [[lease, sign]]
-    few = company.call(company.board, picture.show, company=company.id, most=2)
+    few = company.call(company.board, outcome_drawing.show, company=company.id, most=2)
     assert (len(few["nodes"]), few["cut_off"]) == (2, True)
-    near = company.call(company.board, picture.around, outcome=lease)
+    near = company.call(company.board, outcome_drawing.around, outcome=lease)
     assert {node["id"] for node in near["nodes"]} == {ceo.id, shop, lease, sign}
     assert [lease, sign] in near["blockers"]
     with pytest.raises(BadInput):
-        company.call(company.board, picture.show, company=company.id, status="lost")
+        company.call(company.board, outcome_drawing.show, company=company.id, status="lost")
 
 
 # ── what is offered ─────────────────────────────────────────────────────────────────────────────
 
 
 def offered(company: Company, caller: Caller, outcome: str) -> set[str]:
-    found = company.call(caller, choices.outcome, outcome=outcome)
+    found = company.call(caller, allowed_actions.outcome, outcome=outcome)
     return {name for name, possible in found.items() if possible is True}
 
 
@@ -142,7 +135,7 @@ def test_only_what_would_be_carried_out_is_offered(company: Company) -> None:
     assert offered(company, company.board, shop) == {
         *("create", "change", "complete", "close", "delegate")
     }
-    reports = company.call(company.board, choices.outcome, outcome=shop)["reports"]
+    reports = company.call(company.board, allowed_actions.outcome, outcome=shop)["reports"]
     assert [one["name"] for one in reports] == ["lead"]
     company.call(ceo.caller, delegation.delegate, outcome=shop, to="lead")
     assert offered(company, company.board, shop) >= {"reclaim"}
@@ -162,22 +155,22 @@ def test_who_holds_rights_on_a_file_is_for_those_who_may_audit_it(company: Compa
     lead = company.agent("lead")
     plan = company.file(company.ceo.caller, b"plan", "Plan")
     company.give(company.ceo.caller, lead, plan, "read")
-    held = company.call(company.board, choices.holders, file=plan["id"])
+    held = company.call(company.board, allowed_actions.holders, file=plan["id"])
     assert {(one["holder_id"], one["level"]) for one in held["grants"]} == {
         (company.ceo.id, "write"),
         (lead.id, "read"),
     }
-    assert company.call(company.board, choices.file, file=plan["id"]) == {
+    assert company.call(company.board, allowed_actions.file, file=plan["id"]) == {
         "read": True,
         "write": True,
         "audit": True,
     }
     peer = company.agent("peer")
-    assert not any(company.call(peer.caller, choices.file, file=plan["id"]).values())
+    assert not any(company.call(peer.caller, allowed_actions.file, file=plan["id"]).values())
     with pytest.raises(Refused):
-        company.call(peer.caller, choices.holders, file=plan["id"])
+        company.call(peer.caller, allowed_actions.holders, file=plan["id"])
     outcome = work(company, company.ceo.caller, company.ceo.id, "Shop")
-    assert not company.call(company.board, choices.file, file=outcome)["write"]
+    assert not company.call(company.board, allowed_actions.file, file=outcome)["write"]
 
 
 def test_titles_are_told_as_far_as_one_may_know(company: Company) -> None:
@@ -187,7 +180,7 @@ def test_titles_are_told_as_far_as_one_may_know(company: Company) -> None:
     wanted = [f"kb_file:{secret['id']}", f"outcome:{shop}", "outcome:gone", "agent:x", "odd"]
 
     def told(caller: Caller) -> dict[str, str]:
-        return company.call(caller, naming.titles, company=company.id, resources=wanted)
+        return company.call(caller, name_lookup.titles, company=company.id, resources=wanted)
 
     assert told(company.board) == {
         wanted[0]: "Secret plan",
@@ -214,13 +207,13 @@ def test_the_record_is_searched_by_kind_by_actor_and_for_refusals(company: Compa
     with pytest.raises(NotFound):
         actions(company, actor="nobody")
     with pytest.raises(Refused):
-        company.call(company.user("partial", scope="lead"), searching.events, company=company.id)
+        company.call(company.user("partial", scope="lead"), search.events, company=company.id)
 
 
 def test_a_search_goes_through_the_record_stretch_by_stretch(
     small: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "STRETCH", 3)
+    monkeypatch.setattr(search, "STRETCH", 3)
     small.file(small.ceo.caller, b"plan", "Plan")
     before: int | None = None
     found: list[str] = []
@@ -228,7 +221,7 @@ def test_a_search_goes_through_the_record_stretch_by_stretch(
     while looks == 0 or before is not None:
         page = small.call(
             small.board,
-            searching.events,
+            search.events,
             company=small.id,
             action="company.create",
             before=before,
@@ -267,3 +260,70 @@ def test_searches_and_choices_are_offered_over_http(tmp_path: Path) -> None:
             "POST", f"/api/companies/{company}/files", {"description": "a", "content": "b"}
         )
         assert board.must("GET", f"/api/files/{file['id']}/holders")["grants"] == []
+
+
+# ── the record, as people read it ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("FX-50")
+def test_the_record_is_found_by_words_and_by_time(company: Company) -> None:
+    ceo = company.ceo
+    start = company.app.clock.now()
+    shop = work(company, ceo.caller, ceo.id, "Open a Büro")
+    company.call(ceo.caller, outcomes.complete, outcome=shop)
+    middle = company.app.clock.now()
+    company.agent("Latecomer")
+    assert actions(company, words="büro", actor=ceo.name)[:1] == ["outcome.complete"]
+    assert "outcome.create" in actions(company, words="BÜRO".capitalize())
+    assert "agent.create" in actions(company, words="latecom")
+    assert actions(company, words="100%") == []
+    between = actions(company, since=start, until=middle)
+    assert "outcome.complete" in between
+    assert "agent.create" not in between
+    assert actions(company, until=start - 10**12) == []
+    assert actions(company, since=company.app.clock.now() + 10**9) == []
+
+
+def test_words_do_not_find_what_a_reorganisation_keeps_of_settings(company: Company) -> None:
+    company.agent("Lead")
+    company.agent("Holder")
+    changed = [{"op": "move", "agent": "Holder", "to": "Lead", "note": "guess-me-9c1"}]
+    company.call(company.board, reorganise.reorganise, company=company.id, operations=changed)
+    assert "org.change" in actions(company)
+    assert "org.change" not in actions(company, words="guess-me-9c1")
+
+
+def told(company: Company, **wanted: Any) -> list[dict[str, Any]]:
+    found = company.call(company.board, record_page.page, company=company.id, **wanted)
+    return list(found["lines"])
+
+
+@pytest.mark.requirement("FX-50")
+def test_a_run_is_one_line_with_its_effects_and_idle_runs_are_folded(company: Company) -> None:
+    lead = company.agent("lead")
+    run = company.run(lead)
+    work(company, run.caller, lead.id, "Plan it")
+    work(company, run.caller, lead.id, "Do it")
+    company.call(as_system(), runs.end, run=run.id)
+    for _ in range(5):
+        company.call(as_system(), runs.end, run=company.run(lead).id)
+    lines = told(company)
+    ran = [one for one in lines if one["run"]]
+    assert [(one["effects"], one["times"]) for one in ran] == [(0, 5), (2, 1)]
+    assert [one["action"] for one in ran[1]["events"]] == ["outcome.create"] * 2
+    kept = [one for line in lines for one in line["events"]]
+    assert not any(one["details"].get("run_id") for one in kept if one["action"] == "token.create")
+    found = company.call(company.board, record_page.of_run, run=ran[1]["run"]["id"])
+    assert [one["action"] for one in found] == ["outcome.create"] * 2
+    # Page after page, each line once.
+    seen: list[str] = []
+    before = None
+    while True:
+        page = company.call(
+            company.board, record_page.page, company=company.id, before=before, limit=2
+        )
+        seen += [(line["run"] or line["events"][0])["id"] for line in page["lines"]]
+        before = page["before"]
+        if before is None:
+            break
+    assert len(seen) == len(set(seen)) >= len(lines)

@@ -9,8 +9,8 @@ import struct
 
 import pytest
 
-from remit.runtime import seccomp
-from remit.runtime.landlock import calls
+from remit.runtime.sandbox import seccomp
+from remit.runtime.sandbox.landlock import calls
 
 X86, ARM = "x86_64", "aarch64"
 ARCHITECTURE = {X86: 0xC000003E, ARM: 0xC00000B7}

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from remit.runtime import sandbox
-from remit.services import agents, grants, mcp_servers, runs, secrets
+from remit.runtime.sandbox import sandbox_policy
+from remit.services.connections import mcp_servers, secrets
+from remit.services.execution import runs
+from remit.services.organisation import agents
+from remit.services.rights import grants
 from remit.testing import ScriptedAgent
 from tests.agent_stage import Stage, stage, until
 from tests.agents import ClientMissing, program
@@ -26,8 +29,8 @@ LOOKING = (Path(__file__).parent / "looking_around.py").read_text()
 PYTHON = "/usr/bin/python3"
 
 needs_sandbox = pytest.mark.skipif(
-    not sandbox.look().usable or not Path(PYTHON).exists(),
-    reason=f"AGENTS ARE NOT TESTED: {sandbox.look().reason}",
+    not sandbox_policy.look().usable or not Path(PYTHON).exists(),
+    reason=f"AGENTS ARE NOT TESTED: {sandbox_policy.look().reason}",
 )
 
 

@@ -15,12 +15,16 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
-from remit.model.secret import Secret, filled, named_in, parse_template
-from remit.runtime import secret_sources
-from remit.runtime.secrets import Vault
-from remit.services import companies, events, grants, hiring, mcp_servers, secrets
+from remit.model.connections.secret import Secret, filled, named_in, parse_template
+from remit.runtime.secrets import secret_sources
+from remit.runtime.secrets.values import Vault
+from remit.services.connections import mcp_servers, secrets
+from remit.services.hiring import hiring
 from remit.services.identity import Caller
+from remit.services.people import companies
+from remit.services.record import events
 from remit.services.redaction import REMOVED, Known
+from remit.services.rights import grants
 from tests.company import Answer, Company, keyed, opened
 from tests.governance import approve, hire, propose
 from tests.mailing import send

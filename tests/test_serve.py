@@ -19,10 +19,10 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from remit.adapters.ability import best_adapter
+from remit.adapters.setup.ability import best_adapter
 from remit.app import InstanceLock
 from remit.entrypoints import serve
-from remit.entrypoints.http.logs import Redacting, keep_logs
+from remit.entrypoints.http.server.logs import Redacting, keep_logs
 from remit.errors import BadInput, Conflict
 from tests.http_client import Child, Client, server_sent, serving, settings_for
 

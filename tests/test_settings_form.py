@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from remit.adapters import registry
-from remit.entrypoints.web import settings_form
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.words import diff
+from remit.entrypoints.web.text import settings_form
+from remit.entrypoints.web.text.words import diff
 from remit.errors import BadInput
 
 EXAMPLES = [
@@ -36,11 +36,12 @@ def test_an_example_is_the_same_after_a_person_typed_it(
 def test_settings_are_fields_that_fit_them() -> None:
     kinds = {one.key: one.kind for one in settings_form.settings("claude")}
     assert (kinds["model"], kinds["maxTurns"], kinds["sandbox"]) == ("text", "number", "choice")
-    assert (kinds["allowedTools"], kinds["env"], kinds["sessionPolicy"]) == (
-        "lines",
-        "pairs",
-        "json",
+    assert (kinds["allowedTools"], kinds["env"]) == ("lines", "pairs")
+    assert (kinds["sessionPolicy.maxAge"], kinds["sessionPolicy.maxContextTokens"]) == (
+        "text",
+        "number",
     )
+    assert "json" not in kinds.values()  # whatever a model describes is fields
     first = settings_form.settings("process")[0]
     assert (first.key, first.required) == ("command", True)
 
@@ -51,8 +52,6 @@ def test_settings_are_fields_that_fit_them() -> None:
         ("maxTurns", "many", "must be a number"),
         ("maxTurns", "1e999999999x", "must be a number"),
         ("env", "A", "has a line without =; write NAME=VALUE"),
-        ("sessionPolicy", "[" * 100_000, "is not JSON"),
-        ("sessionPolicy", "{", "is not JSON"),
     ],
 )
 def test_what_is_no_value_is_said_at_its_field(key: str, text: str, what: str) -> None:

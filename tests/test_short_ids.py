@@ -12,24 +12,19 @@ from remit.clock import MINUTE
 from remit.entrypoints.cli.options import pick
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import Ids, is_id, is_part_of, looks_like_id, short
-from remit.services import (
-    agents,
-    approvals,
-    companies,
-    events,
-    files,
-    grants,
-    hiring,
-    outcomes,
-    questions,
-    runs,
-    schedules,
-    threads,
-    waiting,
-)
-from remit.store.migrate import is_sqlite
-from remit.store.short_ids import BY_SHORT_ID
-from remit.store.statement import POSTGRESQL, SQLITE
+from remit.services.execution import runs
+from remit.services.governance import approvals
+from remit.services.hiring import hiring
+from remit.services.knowledge import files
+from remit.services.messaging import pending_items, questions, schedules, threads
+from remit.services.organisation import agents
+from remit.services.people import companies
+from remit.services.record import events
+from remit.services.rights import grants
+from remit.services.work import outcomes
+from remit.store.engine.migrate import is_sqlite
+from remit.store.engine.statement import POSTGRESQL, SQLITE
+from remit.store.record.short_ids import BY_SHORT_ID
 from remit.testing import VirtualClock
 from tests.company import Company
 from tests.mailing import send
@@ -37,6 +32,7 @@ from tests.organisation import refusal
 
 #: Made a minute apart, and the same at the end.
 TWINS = ("01890000-0000-7000-8000-0123456789ab", "01890001-0000-7000-8000-0123456789ab")
+ASKING: dict[str, Any] = {"require_board_approval_for_new_agents": True}
 
 
 @given(st.lists(st.integers(0, 2 * MINUTE), min_size=1, max_size=300))
@@ -72,8 +68,7 @@ def test_what_means_several_is_answered_with_them() -> None:
 def test_every_kind_goes_by_the_end_of_its_id(company: Company) -> None:
     """The clock stands still, so all ids begin alike, as those do that are made together."""
     worker = company.agent("worker")
-    asking: dict[str, Any] = {"require_board_approval_for_new_agents": True}
-    company.call(company.board, companies.change, company=company.id, **asking)
+    company.call(company.board, companies.change, company=company.id, **ASKING)
     for number in range(2):
         company.file(company.board, b"text", f"notes {number}")
         send(company, company.board, "agent:worker", "hello")
@@ -102,9 +97,9 @@ def test_every_kind_goes_by_the_end_of_its_id(company: Company) -> None:
         assert why["steps"][0]["id"] == one
     (first, second) = (row[0] for row in company.sql("SELECT id FROM questions ORDER BY id"))
     company.call(company.board, questions.answer, question=short(second), answer="This.")
-    company.call(worker.caller, waiting.cancel, thread=short(first))
+    company.call(worker.caller, pending_items.cancel, thread=short(first))
     for (one,) in company.sql("SELECT id FROM schedules"):
-        company.call(worker.caller, waiting.cancel, thread=short(one))
+        company.call(worker.caller, pending_items.cancel, thread=short(one))
     given = company.call(company.board, grants.listing, company=company.id, agent="worker")
     for one in (grant["id"] for grant in given if not grant.get("derived")):
         assert one in company.call(company.board, grants.revoke, grant=short(one))["revoked"]
@@ -128,6 +123,65 @@ def test_the_end_of_an_id_means_what_the_caller_can_see(small: Company) -> None:
             assert refusal(small, caller, verb, **{name: short(one)}) == "not_found"
     worker = small.agent("worker")
     assert refusal(small, worker.caller, files.show, file=short(hidden["id"])) == "not_found"
+
+
+def test_what_is_hidden_sounds_as_if_it_were_not_there_however_it_is_named(
+    small: Company,
+) -> None:
+    worker, stranger = small.agent("worker"), small.agent("stranger")
+    hidden = small.file(small.board, b"text", "hidden", unlisted=True)
+    asked = small.call(worker.caller, questions.ask, question="Which?")
+    planned = small.call(worker.caller, schedules.add, body="x", cron="* * * * *")
+    sent = send(small, small.board, "agent:worker", "hello")
+    part = small.call(worker.caller, outcomes.create, parent=worker.id, title="A part")
+    small.call(small.board, companies.change, company=small.id, **ASKING)
+    hire = small.call(small.ceo.caller, hiring.hire, company=None, name="new")["approval"]
+    given = small.give(small.board, worker, hidden, "read")
+    tried: list[tuple[Any, dict[str, Any], str]] = [
+        (files.show, {}, hidden["id"]),
+        (questions.answer, {"answer": "This."}, asked["id"]),
+        (pending_items.cancel_question, {}, asked["id"]),
+        (pending_items.cancel_schedule, {}, planned["id"]),
+        (threads.show, {}, sent["id"]),
+        (pending_items.cancel_message, {}, sent["id"]),
+        (outcomes.show, {}, part["id"]),
+        (approvals.show, {}, hire["id"]),
+        (grants.revoke, {}, given["id"]),
+    ]
+    for verb, more, one in tried:
+        name = next(iter(verb.parameters))
+        answers = set()
+        for named in (one, one.upper(), short(one), small.app.ids.new(), "0123456789ab"):
+            with pytest.raises(RemitError) as caught:
+                small.call(stranger.caller, verb, **{name: named}, **more)
+            error = caught.value
+            answers.add((error.reason, error.sentence, error.step, str(error.details)))
+        assert len(answers) == 1, answers
+        assert answers.pop()[0] == "not_found"
+    denied = small.sql(
+        "SELECT resource FROM events WHERE allowed = 0 AND actor_id = ?", stranger.id
+    )
+    assert {resource.split(":")[1] for (resource,) in denied} == {one for _, _, one in tried}
+
+
+def test_a_part_of_an_id_does_not_list_what_is_hidden(small: Company) -> None:
+    """Ids begin with the time, so the beginning of one is that of all that was made with it."""
+    stranger, worker = small.agent("stranger"), small.agent("worker")
+    file = small.file(small.board)
+    given = [small.give(small.board, worker, file, level)["id"] for level in ("read", "write")]
+    (event, _) = (row[0] for row in small.sql("SELECT id FROM events ORDER BY seq DESC LIMIT 2"))
+    for verb, one in ((grants.revoke, given[0]), (events.why, event)):
+        name = next(iter(verb.parameters))
+        assert refusal(small, small.board, verb, **{name: one[:13]}) == "ambiguous"
+        for caller in (stranger.caller, small.user(f"over{name}", scope="stranger")):
+            assert refusal(small, caller, verb, **{name: one[:13]}) == "not_found"
+
+
+def test_who_may_only_look_is_told_so_however_it_is_named(small: Company) -> None:
+    observer = small.user("watcher", "observer")
+    asked = small.call(small.agent("worker").caller, questions.ask, question="Which?")["id"]
+    for named in (asked, short(asked)):
+        assert refusal(small, observer, pending_items.cancel, thread=named) == "observer"
 
 
 def test_somebody_with_several_companies_need_not_say_which(small: Company) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import itertools
-import pkgutil
 import re
 import sqlite3
 import subprocess
@@ -25,32 +24,31 @@ from sqlalchemy import (
     String,
     create_engine,
     inspect,
-    select,
-    text,
 )
 
-from remit import store
 from remit.app import App
 from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
 from remit.ids import CompanyId
-from remit.model import company as company_model
 from remit.model.event import GENESIS
-from remit.model.mail import Messaging
-from remit.services import agents, events, files, inbox, outcomes, runs
-from remit.services.identity import as_system
-from remit.services.threads import own_inbox
-from remit.store import mail, migrate, people, threads
-from remit.store.database import Transaction, open_database
-from remit.store.errors import RowConflict
-from remit.store.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
-from remit.store.statement import POSTGRESQL, SQLITE, Statement, row
+from remit.model.organisation import company as company_model
+from remit.services.knowledge import files
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.store.engine import migrate, sqlite
+from remit.store.engine.database import Transaction, open_database
+from remit.store.engine.errors import RowConflict
+from remit.store.engine.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
+from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement, row
+from remit.store.messaging import mail, threads
+from remit.store.organisation import people
 from remit.store.tables import metadata
 from tests import postgres
-from tests.company import Company, Member, opened, run_sql, settings
+from tests.company import Company, opened, run_sql, settings
+from tests.statements import every_statement
 from tests.templates import lay_tables
 
-MIGRATIONS = Path(migrate.__file__).parent / "migrations"
+MIGRATIONS = Path(migrate.__file__).parents[1] / "migrations"
 REFUSED = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 
@@ -62,7 +60,7 @@ def clock() -> SystemClock:
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
     url = f"sqlite:///{tmp_path}/remit.db"
-    migrate.migrate(url)
+    lay_tables(url)
     opened = open_database(url)
     assert isinstance(opened, SqliteDatabase)
     yield opened
@@ -71,9 +69,7 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 def add_company(name: str) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
-        company = company_model.Company(
-            CompanyId(name), name, Messaging.CHAIN, True, True, None, None, "1, 4, 24", "{}", 0
-        )
+        company = company_model.Company(CompanyId(name), name, 0)
         tx.run(people.INSERT_COMPANY, **row(company, name_key=name, mail_position=0))
         return name
 
@@ -203,6 +199,28 @@ def test_every_live_connection_to_sqlite_is_durable_and_checks_references(
         assert answer.result(30) == {**expected, "query_only": 1}
 
 
+def test_readers_begin_when_they_are_wanted_and_try_again_if_they_cannot(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def readers() -> int:
+        return [thread.name for thread in threading.enumerate()].count("sqlite-reader")
+
+    assert readers() == 0
+    with monkeypatch.context() as broken:
+        broken.setattr(sqlite, "connect", lambda path: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            database.submit_read(pragmas).result(30)
+    for _ in range(5):
+        assert database.submit_read(pragmas).result(30)["query_only"] == 1
+    assert readers() == 1
+    gone = database.submit_read(pragmas)
+    gone.cancel()
+    both = threading.Barrier(READERS)
+    for answer in [database.submit_read(lambda tx: both.wait(30)) for _ in range(READERS)]:
+        answer.result(30)
+    assert readers() == READERS
+
+
 def test_a_check_writes_something_and_changes_nothing(company: Company) -> None:
     """What never reaches the disk would not notice one that fails."""
 
@@ -328,8 +346,12 @@ ELSEWHERE = {
             "limits_reached.subject_id",
             "messages.origin_id",
         ),
-        *("messages.question_id", "messages.thread_id", "notices.subject_id", "outcomes.origin_id"),
+        *("messages.question_id", "messages.thread_id", "outcomes.origin_id"),
+        *("notices.subject_id", "notices.digest_id", "notices.escalated_from", "notices.post_id"),
         *("runs.account_id", "waits.subject_id", "approvals.blob_file_id", "wishes.shared_with"),
+    },
+    "a person's token, which belongs to no company": {
+        *("linked_accounts.made_with", "tokens.made_with"),
     },
     "a comment of the same approval, which the service looks for there": {
         "approval_comments.reply_to"
@@ -416,7 +438,7 @@ def test_a_grant_by_an_agent_comes_from_one_it_holds(company: Company) -> None:
         "parent_id = id",
         f"granted_by_user = '{user}'",
         "mode = 'maybe'",
-        "level = 4",
+        "level = 6",
         "kind = 'planet'",
     ):
         statement = f"UPDATE grants SET {change} WHERE id = ?"  # noqa: S608
@@ -525,154 +547,11 @@ def test_the_migrations_make_the_tables_that_the_code_expects(
     assert expressions(empty_database_url) == expressions(direct)
 
 
-def migrate_to(url: str, revision: str) -> None:
-    """Make a database as an older program left it."""
-    engine = migrate.engine_of(url)
-    try:
-        with engine.connect() as connection:
-            migrate.upgrade(connection, revision)
-    finally:
-        engine.dispose()
-
-
-Rows = dict[str, list[Any]]
-
-
-def rows_of(url: str, columns: dict[str, list[str]]) -> Rows:
-    with connected(url) as connection:
-        return {
-            name: sorted(
-                map(
-                    tuple,
-                    connection.execute(select(*(metadata.tables[name].c[one] for one in wanted))),
-                ),
-                key=repr,
-            )
-            for name, wanted in columns.items()
-        }
-
-
-def fill_with(url: str, columns: dict[str, list[str]], rows: Rows) -> None:
-    """Put rows into a database as they are; what they name may come later."""
-    unchecked = (
-        "PRAGMA foreign_keys=OFF"
-        if migrate.is_sqlite(url)
-        else "SET session_replication_role = replica"
-    )
-    with connected(url) as connection:
-        connection.execute(text(unchecked))
-        for name, wanted in columns.items():
-            if rows[name]:
-                values = [dict(zip(wanted, row, strict=True)) for row in rows[name]]
-                statement = text(
-                    f"INSERT INTO {name} ({', '.join(wanted)})"  # noqa: S608
-                    f" VALUES ({', '.join(':' + one for one in wanted)})"
-                )
-                connection.execute(statement, values)
-
-
-def older_database(url: str, home: Path) -> dict[str, list[str]]:
-    """A company as it was before there was mail, with its files in `home`; answers what it had."""
-    beside = f"sqlite:///{home.parent}/beside.db"
-    with opened(beside, home) as company:
-        lead = company.agent("lead")
-        company.agent("worker", boss="lead")
-        file = company.file(company.ceo.caller, b"before", "from before")
-        company.give(company.ceo.caller, lead, file, "read")
-        company.user("observer", role="observer")
-        made = company.call(
-            lead.caller, outcomes.create, parent=lead.id, title="Ship", description="It"
-        )
-        company.call(
-            lead.caller, outcomes.complete, outcome=made["id"], note="Done", evidence=[file["id"]]
-        )
-        run = company.run(lead)
-        company.call(run.caller, agents.submit_log, summary="Half way")
-    migrate_to(url, "0001")
-    with connected(url) as connection:
-        found = inspect(connection)
-        columns = {
-            name: [
-                column["name"]
-                for column in found.get_columns(name)
-                if table.c[column["name"]].autoincrement is not True
-            ]
-            for name, table in metadata.tables.items()
-            if found.has_table(name)
-        }
-    fill_with(url, columns, rows_of(beside, columns))
-    return columns
-
-
-def test_a_database_from_before_mail_keeps_its_data_and_gets_mail(
-    empty_database_url: str, tmp_path: Path
-) -> None:
-    columns = older_database(empty_database_url, tmp_path / "home")
-    assert "messages" not in columns
-    assert "kind" not in columns["outcomes"]
-    before = rows_of(empty_database_url, columns)
-    assert all(before[name] for name in ("agents", "outcomes", "runs", "grants", "access_log"))
-    assert migrate.migrate(empty_database_url) == "0001"
-    assert rows_of(empty_database_url, columns) == before
-    assert differences(empty_database_url) == []
-    assert run_sql(empty_database_url, "SELECT messaging, mail_position FROM companies") == [
-        ("chain", 0)
-    ]
-    assert run_sql(empty_database_url, "SELECT DISTINCT kind FROM outcomes") == [("work",)]
-    for wrong in (
-        "UPDATE companies SET messaging = 'all'",
-        "UPDATE outcomes SET kind = 'play'",
-        "UPDATE outcomes SET kind = 'inbox', owner_id = (SELECT min(owner_id) FROM outcomes)",
-    ):
-        with pytest.raises(REFUSED):
-            run_sql(empty_database_url, wrong)
-    with opened(empty_database_url, tmp_path / "home") as company:
-        assert company.call(company.board, events.verify, company=company.id)["ok"]
-        found = company.call(company.board, files.browse, company=None)
-        assert [one["description"] for one in found] == ["from before"]
-        assert company.read(company.board, found[0]["id"])[1] == b"before"
-        # The run was cut off; its agent works on, now with mail.
-        send = company.app.library.send
-        company.wait(send(company.board, to="agent:lead", body="Go on", attachments=[]))
-        lead = company.call(company.board, agents.show, agent="lead")
-        run = company.run(Member(lead["id"], "lead", company.board))
-        (letter,) = company.call(run.caller, inbox.take)["messages"]
-        assert (letter["body"], letter["from_board"], letter["position"]) == ("Go on", True, 1)
-        actionable = company.call(run.caller, outcomes.listing, actionable=True)
-        assert "Process inbox" in [one["title"] for one in actionable]
-        company.wait(send(run.caller, to="board", body="Yes", reply_to=letter["id"]))
-        company.call(as_system(), runs.end, run=run.id)
-        (answer,) = company.call(company.board, own_inbox)
-        assert answer["thread_id"] == letter["id"]
-        assert company.call(company.board, events.verify, company=company.id)["ok"]
-
-
-def test_an_upgrade_that_is_cut_off_leaves_the_old_schema(
-    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns = older_database(empty_database_url, tmp_path / "home")
-    before = rows_of(empty_database_url, columns)
-
-    def cut_off(*_: object, **__: object) -> None:
-        raise RuntimeError("cut off")
-
-    with monkeypatch.context() as patched:
-        # By then tables were changed and made.
-        patched.setattr("alembic.op.create_index", cut_off)
-        with pytest.raises(RuntimeError, match="cut off"):
-            migrate.migrate(empty_database_url)
-    with connected(empty_database_url) as connection:
-        assert migrate.revision(connection) == "0001"
-        assert not inspect(connection).has_table("questions")
-    assert rows_of(empty_database_url, columns) == before
-    assert migrate.migrate(empty_database_url) == "0001"
-    assert differences(empty_database_url) == []
-
-
-def test_the_newest_revision_is_the_one_the_program_asks_for() -> None:
+def test_the_program_knows_every_revision() -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    assert ScriptDirectory.from_config(config).get_heads() == [migrate.HEAD]
+    found = ScriptDirectory.from_config(config).walk_revisions()
+    assert tuple(sorted(one.revision for one in found)) == migrate.SCHEMAS
 
 
 def test_a_newer_database_is_refused_with_a_clear_sentence(
@@ -684,6 +563,15 @@ def test_a_newer_database_is_refused_with_a_clear_sentence(
         App(settings(database_url, tmp_path / "home"))
     assert "newer than this program" in error.value.sentence
     assert run_sql(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
+
+
+def test_a_database_of_a_schema_that_was_never_released_is_refused(
+    tmp_path: Path, database_url: str
+) -> None:
+    migrate.migrate(database_url)
+    run_sql(database_url, "UPDATE alembic_version SET version_num = '0012'")
+    with pytest.raises(Unsupported, match="schema 0012, which no release had"):
+        App(settings(database_url, tmp_path / "home"))
 
 
 @pytest.mark.parametrize("url", ["mysql://localhost/x", "remit.db", "", "sqlite:/x"])
@@ -703,12 +591,14 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         migrate.migrate(f"sqlite:///{tmp_path}/remit.db")
 
 
-def every_statement() -> Iterator[tuple[str, Statement[Any]]]:
-    for module in pkgutil.iter_modules(store.__path__, f"{store.__name__}."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            for one in value.values() if isinstance(value, dict) else [value]:
-                if isinstance(one, Statement):
-                    yield f"{module.name}.{name}", one
+def test_every_statement_says_what_it_answers() -> None:
+    silent = []
+    for place in sorted({name for name, _ in every_statement()}):
+        module, _, name = place.rpartition(".")
+        lines = Path(importlib.import_module(module).__file__ or "").read_text().splitlines()
+        own = [number for number, line in enumerate(lines) if re.match(rf"{name}(: .*)? = ", line)]
+        silent += [place for number in own if not lines[number - 1].startswith("#")]
+    assert silent == []
 
 
 def test_every_statement_is_understood_by_postgresql(postgres_cluster: postgres.Cluster) -> None:

@@ -3,17 +3,15 @@
 import hashlib
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from remit.services import events, files
+from remit.services.knowledge import files
+from remit.services.record import events
+from tests import cli_forks
 from tests.company import opened
-
-ROOT = Path(__file__).parent.parent
 
 WRITER = textwrap.dedent(
     """
@@ -49,20 +47,16 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(
     home = tmp_path / "home"
     with opened(database_url, home) as company:
         made = [company.file(company.board, b"start %d" % n)["id"] for n in range(4)]
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, database_url, str(home), *made],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-    )
-    assert writer.stdout is not None
-    with writer, writer.stdout as output:
-        acknowledged = [output.readline() for _ in range(after)]
-        writer.send_signal(signal.SIGKILL)
+    with cli_forks.instances().open(
+        [database_url, str(home), *made], os.environ, errors=False, script=WRITER
+    ) as writer:
+        assert writer.stdout is not None
+        acknowledged = [writer.stdout.readline() for _ in range(after)]
+        writer.kill()
         # What was under way to us when it died was acknowledged as well.
-        acknowledged += [line for line in output if line.endswith("\n")]
-    assert writer.returncode == -signal.SIGKILL
-    promised = [line.split() for line in acknowledged]
+        acknowledged += [line for line in writer.stdout if line.endswith(b"\n")]
+        assert writer.wait() == -signal.SIGKILL
+    promised = [line.decode().split() for line in acknowledged]
     assert len(promised) >= after
     with opened(database_url, home) as company:
         for file in made:

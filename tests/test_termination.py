@@ -3,8 +3,13 @@
 import pytest
 
 from remit.errors import Conflict, RemitError, Unauthenticated
-from remit.services import agents, companies, grants, halts, outcomes, schedules
 from remit.services.identity import Caller
+from remit.services.messaging import schedules
+from remit.services.organisation import agents, halts
+from remit.services.people import companies
+from remit.services.rights import grants
+from remit.services.screens import overview
+from remit.services.work import outcomes
 from tests import mailing
 from tests.company import Answer, Company, Member
 from tests.governance import hire as ask_for
@@ -55,9 +60,9 @@ def test_a_subtree_ends_in_one_step_and_what_goes_on_is_above_it(company: Compan
         assert status(company, one) == "terminated"
         assert shown(company, one.id)["status"] == "closed"
         with pytest.raises(Unauthenticated):
-            company.call(one.caller, agents.me)
+            company.call(one.caller, overview.me)
     with pytest.raises(Unauthenticated):
-        company.call(run.caller, agents.me)
+        company.call(run.caller, overview.me)
     assert shown(company, inner)["status"] == "closed"
     # What is also for something that goes on is its owner's now.
     assert (shown(company, shared)["status"], shown(company, shared)["owner_id"]) == (

@@ -21,12 +21,12 @@ import pytest
 from remit.adapters import reading, registry
 from remit.adapters.reading import Reader, Transcript, parsed
 from remit.clock import SECOND
-from remit.model import transcript
-from remit.model.decision import REFUSALS
-from remit.model.transcript import Entry, EntryKind, entry_of, line_of, shown
-from remit.runtime.execution import Context
-from remit.runtime.journal import Journal
-from remit.runtime.signs import Signs
+from remit.model.execution import transcript
+from remit.model.execution.transcript import Entry, EntryKind, entry_of, line_of, shown
+from remit.model.organisation.decision import REFUSALS
+from remit.runtime.runs.context import Context
+from remit.runtime.runs.journal import Journal
+from remit.runtime.runs.liveness import Signs
 from remit.services import refusal
 from remit.services.redaction import Known
 from remit.testing import VirtualClock

@@ -14,16 +14,21 @@ from typing import Any
 
 import pytest
 
-from remit.adapters import asking, claude_cli, codex_cli, lending, local_models, registry
-from remit.adapters.asking import Tried
-from remit.adapters.llm import LlmConfig, has_few_tools
+from remit.adapters import registry
+from remit.adapters.claude import claude_cli
+from remit.adapters.codex import codex_cli
+from remit.adapters.llm import local_models
+from remit.adapters.llm.adapter import LlmConfig, has_few_tools
 from remit.adapters.running import Child
+from remit.adapters.setup import lending, probe
+from remit.adapters.setup.probe import Tried
 from remit.entrypoints.cli import first_agent, named_model
-from remit.entrypoints.mcp.few import NAMES, few, simpler
 from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.tools.few import NAMES, few, simpler
 from remit.errors import BadInput, Unsupported
 from remit.extras import how_to_install
-from remit.runtime import checks, sandbox
+from remit.runtime.runs import checks
+from remit.runtime.sandbox import sandbox_policy
 from tests.model_server import ModelServer
 from tests.test_adapter_runs import Paper
 
@@ -131,7 +136,7 @@ def test_nobody_there_and_nobody_in_time(
     gone = {**cases(server)[kind], "baseUrl": "http://127.0.0.1:1/v1"}
     found = tried(kind, gone)
     assert (found.ok, found.sentence) == (False, "Nobody answers at 127.0.0.1:1.")
-    monkeypatch.setattr(asking.ask, "__defaults__", (0.1,))
+    monkeypatch.setattr(probe.ask, "__defaults__", (0.1,))
     server.silent = True
     found = tried(kind, cases(server)[kind])
     assert found.ok is False
@@ -234,7 +239,7 @@ def test_a_local_server_is_asked_what_it_has_and_not_to_load_it(server: ModelSer
 def test_a_server_at_the_usual_port_is_found_and_offered_with_the_command(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.adapters.llm.version", lambda name: "2.0")
+    monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
     monkeypatch.setattr(local_models, "OLLAMA", "http://127.0.0.1:1/v1")
     assert registry.check("llm", {}, {}).facts["local"] is None
     monkeypatch.setattr(local_models, "OLLAMA", f"{server.url}/v1")
@@ -282,7 +287,7 @@ def test_a_server_at_the_usual_port_is_found_and_offered_with_the_command(
 def test_a_model_is_named_in_one_word(
     model: str, url: str | None, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.adapters.llm.version", lambda name: "2.0")
+    monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
     monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
     assert named_model.settings(model, url) == settings
 
@@ -291,7 +296,7 @@ def test_a_model_is_named_in_one_word(
 def test_a_model_that_cannot_be_used_is_refused_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("remit.adapters.llm.version", lambda name: "2.0")
+    monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
     for wrong in ("qwen3", "nobody/qwen3", "ollama/", "/", ""):
         with pytest.raises(BadInput) as refused:
             named_model.settings(wrong, None)
@@ -566,8 +571,8 @@ def test_a_program_that_settings_name_is_looked_at_in_the_sandbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent that hires chooses the program of its report, and may have written it."""
-    if not sandbox.look().usable:
-        pytest.skip(f"LOOKING IN THE SANDBOX IS NOT TESTED: {sandbox.look().reason}")
+    if not sandbox_policy.look().usable:
+        pytest.skip(f"LOOKING IN THE SANDBOX IS NOT TESTED: {sandbox_policy.look().reason}")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     secret, outside = tmp_path / "home", tmp_path / "bin"
     for folder in (secret, outside):

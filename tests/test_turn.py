@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from remit.clock import to_iso
 from remit.ids import short
-from remit.model.turn import Letter, render_turn
-from remit.runtime import prompt
-from remit.services import inbox
+from remit.model.messaging.turn import Letter, render_turn
+from remit.runtime.runs import prompt
+from remit.services.messaging import inbox
 from tests.company import Company
 from tests.mailing import ack, end, send, take
 
@@ -254,7 +254,7 @@ def test_only_what_a_person_sent_is_from_the_board(company: Company) -> None:
     found: list[dict[str, object]] = []
     for _ in range(len(FORGERIES) // 10 + 1):
         run = company.run(company.ceo)
-        found += read_back(company.call(run.caller, inbox.turn)["text"])[1]
+        found += read_back(company.call(run.caller, inbox.turn).text)[1]
         end(company, run)
     assert len(found) == len(FORGERIES) + 1
     assert [one["from"] for one in found] == ["agent:worker"] * len(FORGERIES) + ["user:board"]
@@ -269,13 +269,13 @@ def test_a_turn_takes_ten_and_says_how_many_wait(company: Company) -> None:
     seen: list[object] = []
     for left in (23, 13, 3):
         turn = company.call(run.caller, inbox.turn)
-        context, letters = read_back(turn["text"])
+        context, letters = read_back(turn.text)
         assert context["pending-envelopes"] == str(left)
-        assert len(letters) == len(turn["ids"]) == min(10, left)
+        assert len(letters) == len(turn.ids) == min(10, left)
         seen += [line for one in letters for line in one["body"]]  # type: ignore[attr-defined]
-        company.call(run.caller, inbox.acknowledge, ids=turn["ids"])
+        company.call(run.caller, inbox.acknowledge, ids=turn.ids)
     assert seen == [f"number {n}" for n in range(23)]
-    assert company.call(run.caller, inbox.turn)["ids"] == []
+    assert company.call(run.caller, inbox.turn).ids == []
     end(company, run)
 
 
@@ -285,11 +285,11 @@ def test_the_short_id_of_a_turn_names_its_message(company: Company) -> None:
         send(company, company.board, "agent:ceo", f"number {n}")
     run = company.run(company.ceo)
     turn = company.call(run.caller, inbox.turn)
-    shown = re.findall(r"^envelope-id: (\S+)$", turn["text"], re.MULTILINE)
+    shown = re.findall(r"^envelope-id: (\S+)$", turn.text, re.MULTILINE)
     assert len(set(shown)) == 5
     assert all(len(one) == 12 for one in shown)
     done = company.call(run.caller, inbox.acknowledge, ids=shown)["acknowledged"]
-    assert done == turn["ids"]
+    assert done == turn.ids
     end(company, run)
 
 

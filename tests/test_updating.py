@@ -4,19 +4,14 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.ability import WITHOUT_MODEL
+from remit.adapters.setup.ability import WITHOUT_MODEL
 from remit.errors import Conflict
-from remit.services import (
-    agents,
-    approvals,
-    claiming,
-    companies,
-    configuration,
-    permissions,
-    runs,
-    updating,
-)
+from remit.services.execution import run_queue, run_start, runs
+from remit.services.governance import approvals
+from remit.services.hiring import agent_update, configuration
 from remit.services.identity import as_system
+from remit.services.organisation import agents, permissions
+from remit.services.people import companies
 from tests import mailing
 from tests.company import Company, Member, Run
 from tests.organisation import refusal
@@ -25,17 +20,17 @@ CLAUDE: Any = {"adapter_type": "claude", "adapter_config": {"model": "opus"}}
 
 
 def update(company: Company, who: Member, by: Any = None) -> Any:
-    return company.call(by or company.board, updating.update, agent=who.id)
+    return company.call(by or company.board, agent_update.update, agent=who.id)
 
 
 def preview(company: Company, who: Member) -> Any:
-    return company.call(company.board, updating.preview, agent=who.id)
+    return company.call(company.board, agent_update.preview, agent=who.id)
 
 
 def keep_session(company: Company, run: Run, session: str = "s-1") -> None:
     company.call(
         as_system(),
-        claiming.keep_session,
+        run_queue.keep_session,
         run=run.id,
         adapter_type="claude",
         session_id=session,
@@ -61,14 +56,14 @@ def test_any_ancestor_and_nobody_else_updates_an_agent(company: Company) -> None
     for who in (lead, company.ceo):
         assert update(company, dev, who.caller)["changes"] == []
     for who, whom in ((dev, dev), (dev, lead), (peer, dev), (lead, company.ceo)):
-        for verb in (updating.update, updating.preview):
+        for verb in (agent_update.update, agent_update.preview):
             assert refusal(company, who.caller, verb, agent=whom.id) == "not_below_you"
     guest, partial = company.user("guest", "observer"), company.user("partial", scope="lead")
-    assert refusal(company, guest, updating.update, agent=dev.id) == "observer"
-    assert refusal(company, partial, updating.update, agent=peer.id) == "outside_scope"
+    assert refusal(company, guest, agent_update.update, agent=dev.id) == "observer"
+    assert refusal(company, partial, agent_update.update, agent=peer.id) == "outside_scope"
     update(company, dev, partial)
     stranger = company.second_company().agent
-    assert refusal(company, stranger.caller, updating.update, agent=dev.id) == "not_found"
+    assert refusal(company, stranger.caller, agent_update.update, agent=dev.id) == "not_found"
 
 
 @pytest.mark.requirement("HH-27", "AG-55")
@@ -132,7 +127,9 @@ def test_whoever_had_no_model_gets_the_first_that_is_usable_now(company: Company
     company.sql("UPDATE agents SET adapter_type = 'gone' WHERE id = ?", dev.id)
     assert update(company, dev)["adapter_type"] == "claude"
     # And the next run is carried out with it.
-    started = company.call(as_system(), claiming.briefing, run=company.run(dev).id)["agent"]
+    run = company.run(dev)
+    given = {"run": run.id, "token": run.caller.token}
+    started = company.call(as_system(), run_start.briefing, **given).agent
     assert (started["adapter_type"], started["adapter_config"]) == ("claude", {"model": "opus"})
 
 

@@ -15,11 +15,14 @@ import pytest
 
 from remit.entrypoints.mcp import transport
 from remit.entrypoints.mcp.offer import LONGEST_DESCRIPTION, MOST_TOOLS, exposed_name
-from remit.runtime import sandbox
-from remit.runtime import upstream as programs
-from remit.services import approvals, companies, grants, mcp_servers, secrets, users
-from remit.services.agents import create, create_key
+from remit.runtime.runs import upstream as programs
+from remit.runtime.sandbox import sandbox_policy
+from remit.services.connections import mcp_servers, secrets
+from remit.services.governance import approvals
 from remit.services.identity import Caller
+from remit.services.organisation.agents import create, create_key
+from remit.services.people import companies, users
+from remit.services.rights import grants
 from tests.upstream_server import child_of
 from tests.upstreams import SECRET, SERVER, SHA256, Site, command, site
 from tests.working import eventually, processes_with
@@ -334,7 +337,7 @@ def test_whatever_a_server_started_ends_with_it(
     tmp_path: Path, sandboxed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not sandboxed:  # where there is no bubblewrap
-        monkeypatch.setattr(programs, "end_together", sandbox.tie_to_parent)
+        monkeypatch.setattr(programs, "end_together", sandbox_policy.tie_to_parent)
 
     async def story(at: Site) -> None:
         token = await held(at, tmp_path, "parent")

@@ -5,20 +5,13 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, MINUTE, to_iso
-from remit.services import (
-    agents,
-    dead_letters,
-    events,
-    history,
-    needs_you,
-    outcomes,
-    questions,
-    schedules,
-    submitting,
-    users,
-    waiting,
-)
 from remit.services.identity import Caller
+from remit.services.messaging import dead_letters, pending_items, questions, schedules
+from remit.services.organisation import agents
+from remit.services.people import users
+from remit.services.record import events, history
+from remit.services.screens import needs_you
+from remit.services.work import outcomes, submitting
 from remit.testing.clock import VirtualClock
 from tests.budgeting import set_budget, spend
 from tests.company import Company, Member
@@ -163,7 +156,7 @@ def test_loose_ends_are_ones_own_and_of_everybody_below(
     fail(company, worker, 3)
 
     def ends(caller: Caller, **more: Any) -> set[tuple[str, str]]:
-        found = company.call(caller, waiting.loose_ends, **more)["loose_ends"]
+        found = company.call(caller, pending_items.loose_ends, **more)["loose_ends"]
         names = {member.id: member.name for member in (company.ceo, lead, peer, worker)}
         return {(names[one["agent_id"]], one["kind"]) for one in found}
 
@@ -176,14 +169,14 @@ def test_loose_ends_are_ones_own_and_of_everybody_below(
     assert ends(lead.caller) == ends(chief, agent="lead") == of("lead", "worker")
     assert ends(company.ceo.caller) == of("ceo", "lead", "peer", "worker")
     assert ends(company.ceo.caller, agent="lead") == of("lead", "worker")
-    assert refusal(company, lead.caller, waiting.loose_ends, agent="peer") == "not_found"
-    assert refusal(company, worker.caller, waiting.loose_ends, agent="lead") == "not_found"
-    assert refusal(company, chief, waiting.loose_ends, agent="peer") == "outside_scope"
+    assert refusal(company, lead.caller, pending_items.loose_ends, agent="peer") == "not_found"
+    assert refusal(company, worker.caller, pending_items.loose_ends, agent="lead") == "not_found"
+    assert refusal(company, chief, pending_items.loose_ends, agent="peer") == "outside_scope"
     # Whatever is listed can be cancelled by whom it is listed for.
-    listed = company.call(lead.caller, waiting.loose_ends)["loose_ends"]
+    listed = company.call(lead.caller, pending_items.loose_ends)["loose_ends"]
     for one in listed:
         if one["kind"] != "dead_letter":
-            company.call(lead.caller, waiting.cancel, thread=one["id"])
+            company.call(lead.caller, pending_items.cancel, thread=one["id"])
     assert ends(lead.caller) == {("worker", "dead_letter")}
 
 

@@ -5,25 +5,14 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY, HOUR, to_iso
-from remit.model.wait import REMINDERS_TO_AGENT
-from remit.services import (
-    agents,
-    capability_requests,
-    companies,
-    delegation,
-    grants,
-    halts,
-    idleness,
-    needs_you,
-    outcomes,
-    portrait,
-    questions,
-    reminding,
-    reorganise,
-    submitting,
-    waiting,
-)
+from remit.model.work.wait import REMINDERS_TO_AGENT
 from remit.services.identity import as_system
+from remit.services.messaging import pending_items, questions, reminders
+from remit.services.organisation import agents, halts, idleness, reorganise
+from remit.services.people import companies
+from remit.services.rights import capability_requests, grants
+from remit.services.screens import agent_page, needs_you
+from remit.services.work import delegation, outcomes, submitting
 from remit.testing.clock import VirtualClock
 from tests.budgeting import set_budget, work_off
 from tests.company import Answer, Company, Member, Run
@@ -80,7 +69,7 @@ def test_what_was_cancelled_ends_the_wait_too(company: Company) -> None:
     dev, run = begun(company)
     asked = company.call(run.caller, questions.ask, question="Which colour?", to="board")
     end(company, run)
-    company.call(company.board, waiting.cancel_question, question=asked["id"])
+    company.call(company.board, pending_items.cancel_question, question=asked["id"])
     assert waits(company) == 0
     assert dev.id in ready(company)
 
@@ -335,14 +324,14 @@ def ignored(
         end(company, ignoring)
     for pause in REMINDERS_TO_AGENT[:-1]:
         clock.advance(pause)
-        assert company.call(as_system(), reminding.companies) == [company.id]
-        company.call(as_system(), reminding.remind, company=company.id)
+        assert company.call(as_system(), reminders.companies) == [company.id]
+        company.call(as_system(), reminders.remind, company=company.id)
         assert awaited.id in ready(company)
         ignoring = claim(company, awaited)
         assert [one["subject"] for one in take(company, ignoring)] == [f"Still awaited: {what}"]
         end(company, ignoring)
     clock.advance(DAY)
-    company.call(as_system(), reminding.remind, company=company.id)
+    company.call(as_system(), reminders.remind, company=company.id)
 
 
 @pytest.mark.requirement("FX-01")
@@ -392,7 +381,7 @@ def test_a_reply_to_a_reminder_of_a_question_answers_it(
     dev, run = begun(company)
     company.call(run.caller, questions.ask, question="Which colour?")
     clock.advance(REMINDERS_TO_AGENT[0])
-    company.call(as_system(), reminding.remind, company=company.id)
+    company.call(as_system(), reminders.remind, company=company.id)
     asked, reminder = look(company, company.ceo)
     send(company, company.ceo.caller, "agent:dev", "Red", reply_to=reminder["id"])
     assert waits(company) == 0
@@ -411,7 +400,7 @@ def test_a_seat_is_reminded_once_and_a_day_later_the_next_above_is_asked(
     end(company, run)
     for letters in (2, 0):
         clock.advance(DAY)
-        company.call(as_system(), reminding.remind, company=company.id)
+        company.call(as_system(), reminders.remind, company=company.id)
         assert len(look(company, seat)) == letters
     (letter,) = look(company, company.ceo)
     assert "seat was reminded of it and did not decide" in letter["body"]
@@ -437,7 +426,7 @@ def test_what_was_raised_with_a_boss_goes_along_to_the_next_boss(company: Compan
     subjects = [letter["subject"] for letter in look(company, new)]
     assert sorted(subjects) == [
         "Question: Which colour?",
-        "Request: use on repo:site",
+        "Request: read on repo:site",
         "Still awaited: a request for a capability of dev",
         "Still awaited: a submission of dev",
     ]
@@ -582,5 +571,5 @@ def test_who_is_awaited_is_named_to_the_end_of_the_chain(
     )
     assert small.call(small.board, idleness.why_idle, agent="dev")["sentence"] == sentence
     # The page has the same.
-    page = small.call(small.board, portrait.show, agent=dev.id)
+    page = small.call(small.board, agent_page.show, agent=dev.id)
     assert page["idle"] == {"reason": "waiting", "sentence": sentence}

@@ -8,18 +8,12 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import RemitError
-from remit.services import (
-    agents,
-    claiming,
-    configuration,
-    dead_letters,
-    delegation,
-    outcomes,
-    questions,
-    reorganise,
-    runs,
-)
+from remit.services.execution import run_queue, runs
+from remit.services.hiring import configuration
 from remit.services.identity import as_system
+from remit.services.messaging import dead_letters, questions
+from remit.services.organisation import agents, reorganise
+from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, opened
 from tests.governance import approve, ask, hire
@@ -333,7 +327,7 @@ def test_nobody_is_started_who_cannot_be(company: Company, clock: VirtualClock) 
     company.call(company.board, agents.terminate, agent=gone.id)
     clock.advance(1)
     assert ready(company) == []
-    assert company.call(as_system(), claiming.forgotten) == []
+    assert company.call(as_system(), run_queue.forgotten) == []
     waiting_hire = Member(asked["id"], "asked-for", company.board)
     for member in (paused, person, gone, waiting_hire):
         with pytest.raises(RemitError):
@@ -348,11 +342,11 @@ def test_who_was_woken_for_nothing_is_let_sleep(company: Company, clock: Virtual
     assert is_awake(company, dev)
     with pytest.raises(RemitError, match="nothing to do"):
         claim(company, dev)
-    company.call(as_system(), claiming.settle, agent=dev.id)
+    company.call(as_system(), run_queue.settle, agent=dev.id)
     assert not is_awake(company, dev)
     # But not who got something meanwhile.
     send(company, company.board, f"agent:{dev.id}")
-    company.call(as_system(), claiming.settle, agent=dev.id)
+    company.call(as_system(), run_queue.settle, agent=dev.id)
     assert is_awake(company, dev)
 
 
@@ -364,11 +358,11 @@ def test_the_sweep_wakes_whom_everybody_forgot(company: Company, clock: VirtualC
     company.sql("DELETE FROM agent_leases WHERE agent_id = ?", dev.id)
     let_sleep(company, other)
     assert ready(company) == []
-    assert company.call(as_system(), claiming.forgotten) == [company.id]
-    woken = company.call(as_system(), claiming.sweep, company=company.id)["woken"]
+    assert company.call(as_system(), run_queue.forgotten) == [company.id]
+    woken = company.call(as_system(), run_queue.sweep, company=company.id)["woken"]
     assert sorted(woken) == sorted([dev.id, other.id])
     assert sorted(ready(company)) == sorted([dev.id, other.id])
-    assert company.call(as_system(), claiming.forgotten) == []
+    assert company.call(as_system(), run_queue.forgotten) == []
 
 
 @pytest.mark.requirement("HB-61")
@@ -380,7 +374,7 @@ def test_the_sweep_leaves_alone_whom_somebody_stopped(
     run = claim(company, dev)
     company.call(company.board, runs.cancel, run=run.id)
     clock.advance(HOUR)
-    assert company.call(as_system(), claiming.forgotten) == []
+    assert company.call(as_system(), run_queue.forgotten) == []
     assert ready(company) == []
     # Something new is a reason to begin again.
     send(company, company.board, f"agent:{dev.id}")
@@ -434,10 +428,16 @@ def test_of_each_company_those_come_first_that_wait_longest(
 
 def test_who_is_ready_is_found_by_an_index(tmp_path: Path) -> None:
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path / "home") as company:
-        from remit.store.accounts import BROKEN_ELSEWHERE, NEXT_PROBE, TO_CHECK, TO_PROBE
-        from remit.store.due import NEXT_LOOK
-        from remit.store.leases import FIRST_HELD_BY, FORGOTTEN, IN_ERROR, NEXT_READY, READY
-        from remit.store.statement import SQLITE
+        from remit.store.engine.statement import SQLITE
+        from remit.store.execution.accounts import BROKEN_ELSEWHERE, NEXT_PROBE, TO_CHECK, TO_PROBE
+        from remit.store.execution.due import NEXT_LOOK
+        from remit.store.execution.leases import (
+            FIRST_HELD_BY,
+            FORGOTTEN,
+            IN_ERROR,
+            NEXT_READY,
+            READY,
+        )
 
         for statement, index in (
             (READY, "ix_agent_leases_due"),

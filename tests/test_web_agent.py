@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from remit.runtime.runs import begin, finish
-from remit.services import claiming
+from remit.runtime.runs.lifecycle import begin, finish
+from remit.services.execution import run_start
 from remit.services.identity import as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 from tests.web_stage import HOSTILE, refusals
@@ -19,6 +19,14 @@ TABS = ("", "?tab=work", "?tab=mail", "?tab=rights", "?tab=configuration", "?tab
 
 def header(page: Page) -> Any:
     return page.locator("[data-part=who]")
+
+
+def stands(page: Page) -> Any:
+    return page.locator("[data-part=stands]")
+
+
+def more(page: Page) -> None:
+    page.get_by_text("More", exact=True).click()
 
 
 @pytest.mark.requirement("BX-17", "AG-93", "FX-01")
@@ -37,12 +45,11 @@ def test_an_agent_says_who_it_is_what_it_works_on_and_why_it_does_not_run(
     expect(header(page).get_by_role("link", name="Grace")).to_have_attribute(
         "href", f"/agents/{grace['id']}"
     )
-    expect(header(page)).to_contain_text("Why it is not running:")
     told = office.board.must("GET", f"/api/agents/{ada['id']}/why-idle")["sentence"]
-    expect(header(page)).to_contain_text(told)
-    expect(page.get_by_role("region", name="Its mandate")).to_contain_text("Technology works")
+    expect(stands(page)).to_contain_text(f"Not running {told}")
+    expect(page.get_by_role("region", name="Mandate")).to_contain_text("Technology works")
     expect(page.get_by_role("region", name="Open outcomes")).to_contain_text("A compiler")
-    expect(page.get_by_role("region", name="Facts")).to_contain_text("accountable person")
+    expect(page.get_by_role("region", name="Details")).to_contain_text("Accountable")
     page.get_by_role("link", name="Work", exact=True).click()
     expect(page.get_by_role("region", name="Its outcomes")).to_contain_text("A compiler")
     page.get_by_role("link", name="Completed").click()
@@ -83,15 +90,14 @@ def test_a_running_agent_shows_its_run_and_can_be_ended_paused_and_resumed(
     page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
     live = office.begin(one)
     expect(header(page).locator(".badge")).to_have_text("running")
-    expect(header(page).get_by_role("link", name="Running")).to_have_attribute(
-        "href", f"/runs/{live.id}"
-    )
-    page.get_by_role("button", name="Abort the run").click()
-    expect(page.get_by_role("status").filter(has_text="The run of Runner is over.")).to_be_visible()
+    expect(stands(page).get_by_role("link")).to_have_attribute("href", f"/runs/{live.id}")
+    page.get_by_role("button", name="Cancel run").click()
+    said = page.get_by_role("status").filter(has_text="The run of Runner was cancelled.")
+    expect(said).to_be_visible()
     expect(header(page).locator(".badge")).to_have_text("idle")
     page.get_by_role("button", name="Pause").click()
     expect(header(page).locator(".badge")).to_have_text("paused")
-    expect(header(page)).to_contain_text("It is paused; somebody has to resume it.")
+    expect(stands(page)).to_contain_text("It is paused; somebody has to resume it.")
     expect(page.get_by_role("button", name="Wake")).to_have_count(0)
     page.get_by_role("button", name="Resume").click()
     expect(header(page).locator(".badge")).to_have_text("idle")
@@ -111,13 +117,13 @@ def test_an_agent_that_awaits_approval_has_a_way_to_it_and_no_controls(
     page = visitor.live(visitor.goto(f"/agents/{made['agent']['id']}"))
     expect(header(page).locator(".badge")).to_have_text("awaits approval")
     expect(page.get_by_role("group", name="Control Waiting")).to_have_count(0)
-    expect(header(page)).to_contain_text("Pending board approval")
+    expect(stands(page)).to_contain_text("Pending board approval")
     page.goto(f"/agents/{made['agent']['id']}?tab=rights")
     expect(page.get_by_role("switch")).to_have_count(0)
     page.goto(f"/agents/{made['agent']['id']}?tab=configuration")
-    expect(page.get_by_role("button", name="Change it")).to_have_count(0)
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
     visitor.live()
-    header(page).get_by_role("link", name="Look at the approval").click()
+    stands(page).get_by_role("link", name="Review").click()
     page.wait_for_url(f"**/approvals/{made['approval']['id']}")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_role("status").filter(has_text="Approved.")).to_be_visible()
@@ -131,8 +137,10 @@ def test_terminating_asks_first_and_shows_who_ends_with_it(
     above = office.agent("Above")
     below = office.agent("Below", above["id"])
     page = visitor.live(visitor.goto(f"/agents/{above['id']}"))
+    more(page)
     expect(page.get_by_role("link", name="Terminate with everybody below")).to_be_visible()
     page.goto(f"/agents/{below['id']}")
+    more(page)
     page.get_by_role("button", name="Terminate").click()
     page.get_by_role("dialog").get_by_role("button", name="No").click()
     expect(header(page).locator(".badge")).to_have_text("idle")
@@ -157,7 +165,7 @@ def test_a_person_writes_to_any_agent_and_sees_it_in_its_inbox(
     page.wait_for_timeout(800)
     expect(page.get_by_role("status").filter(has_text="is sent")).to_be_visible()
     page.get_by_role("link", name="Mail 1").click()
-    inbox = page.get_by_role("region", name="In its inbox")
+    inbox = page.get_by_role("region", name="Inbox")
     expect(inbox.get_by_role("link", name="Hello")).to_be_visible()
     expect(inbox).to_contain_text("Read **this**.")
     office.as_agent(one).must(
@@ -184,9 +192,9 @@ def test_the_hiring_permission_is_a_switch_that_keeps_its_value(
     office.board.must("PATCH", f"/api/agents/{one['id']}/permissions", {"canCreateAgents": False})
     expect(switch).to_have_attribute("aria-checked", "false")
     page.get_by_label("Permission level").select_option("boss")
-    page.get_by_role("button", name="Set the level").click()
+    page.get_by_role("button", name="Set level").click()
     expect(switch).to_have_attribute("aria-checked", "true")
-    expect(page.get_by_role("region", name="Capabilities", exact=True)).to_contain_text(
+    expect(page.get_by_role("region", name="Permissions", exact=True)).to_contain_text(
         "approval.decide"
     )
 
@@ -196,16 +204,18 @@ def test_capabilities_are_given_marked_when_unused_and_taken_back(
 ) -> None:
     one, other = office.agent("Holder"), office.agent("Friend")
     page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=rights"))
+    page.get_by_role("button", name="Grant…").click()
     page.get_by_label("On what").fill("kb_file:nonsense")
-    page.get_by_role("button", name="Give").click()
+    page.get_by_role("button", name="Grant", exact=True).click()
     expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_role("button", name="Grant…").click()
     expect(page.get_by_label("On what")).to_have_value("kb_file:nonsense")
     page.get_by_label("On what").fill(f"message:{other['id']}")
     page.get_by_label("Level", exact=True).select_option("use")
     page.get_by_label("Mode").select_option("ask")
     page.get_by_label("Ends at").fill("2099-01-01T10:00")
-    page.get_by_role("button", name="Give").click()
-    row = page.get_by_role("region", name="Capabilities", exact=True).locator("tbody tr").first
+    page.get_by_role("button", name="Grant", exact=True).click()
+    row = page.get_by_role("region", name="Permissions", exact=True).locator("tbody tr").first
     expect(row).to_contain_text("mail to Friend")
     expect(row).to_contain_text("ask")
     expect(row).to_contain_text("never used")
@@ -213,8 +223,9 @@ def test_capabilities_are_given_marked_when_unused_and_taken_back(
     expect(row).to_contain_text("its mandate")
     row.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-    expect(page.get_by_text("Nobody has given it anything.")).to_be_visible()
-    expect(page.get_by_role("region", name="Rights by rule")).to_contain_text("its memory")
+    expect(page.get_by_text("Nothing was granted to it.")).to_be_visible()
+    page.get_by_text("permissions that nobody had to grant").click()
+    expect(page.get_by_role("region", name="Permissions by rule")).to_contain_text("its memory")
 
 
 def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_secrets(
@@ -227,23 +238,23 @@ def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_
         adapterConfig={"command": "true", "env": {"API_TOKEN": secret}},
         prompt="First line.\nSecond line.",
     )
-    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration"))
+    page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration&json=1"))
     assert secret not in page.content()
     settings = page.get_by_label("Settings of the adapter")
     expect(settings).to_contain_text("***REDACTED***")
     settings.fill('{"command": "true", "timeoutSeconds": "soon"}')
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Save").click()
     at_field = page.locator("[data-part=at-adapterConfig]")
     expect(at_field).to_contain_text("adapterConfig.timeoutSeconds")
     expect(settings).to_have_value('{"command": "true", "timeoutSeconds": "soon"}')
     settings.fill("{nonsense")
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Save").click()
     expect(at_field).to_contain_text("is not JSON (line 1, column 2)")
     settings.fill(
         '{"command": "true", "timeoutSeconds": 60, "env": {"API_TOKEN": "***REDACTED***"}}'
     )
     page.get_by_label("Instructions").fill("First line.\nAnother line.")
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="Revision 2, current")).to_be_visible()
     expect(settings).to_contain_text('"timeoutSeconds": 60')
     kept = office.do(_env(office, one))
@@ -254,14 +265,14 @@ def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_
     expect(changed.locator(".added").first).to_contain_text("Another line.")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("region", name="Differences")).to_contain_text("timeoutSeconds")
-    page.get_by_role("button", name="Go back to it").click()
-    page.get_by_role("dialog").get_by_role("button", name="Go back").click()
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restore").click()
     expect(page.get_by_role("heading", name="Revision 3, current")).to_be_visible()
     expect(page.get_by_label("Instructions")).to_have_value("First line.\nSecond line.")
     assert secret not in page.content()
-    settings.fill('{"command": "/nowhere/at-all"}')
-    page.get_by_role("button", name="Change it").click()
-    said = "It has revision 4 now. It cannot work here yet: The program is not installed here"
+    page.get_by_label("Command", exact=False).first.fill("/nowhere/at-all")
+    page.get_by_role("button", name="Save").click()
+    said = "Saved as revision 4. It cannot work here yet: The program is not installed here"
     expect(page.get_by_text(said)).to_be_visible()
 
 
@@ -269,9 +280,9 @@ async def _env(office: Office, one: dict[str, Any]) -> Any:
     """What is really stored, which no page shows."""
     app = office.running.app
     live = await begin(app.gate, app.ids, app.settings.workspaces, one["id"])
-    found = await app.gate(as_system(), claiming.briefing, run=live.id)
+    found = await app.gate(as_system(), run_start.briefing, run=live.id, token=live.token)
     await finish(app.gate, live, "completed")
-    return found["agent"]["adapter_config"]["env"]
+    return found.agent["adapter_config"]["env"]
 
 
 def test_who_changes_a_configuration_after_somebody_else_did_is_told_and_loses_nothing(
@@ -284,11 +295,11 @@ def test_who_changes_a_configuration_after_somebody_else_did_is_told_and_loses_n
     office.board.must("PATCH", f"/api/agents/{one['id']}", {"prompt": "Theirs."})
     expect(page.get_by_role("heading", name="Revision 2, current")).to_be_visible()
     expect(prompt).to_have_value("Mine.")
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("at revision 2, not 1")
     expect(prompt).to_have_value("Mine.")
-    page.get_by_label("Change it all the same").check()
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_label("Save all the same").check()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="Revision 3, current")).to_be_visible()
     assert office.board.must("GET", f"/api/agents/{one['id']}")["prompt"] == "Mine."
 
@@ -298,11 +309,11 @@ def test_a_change_can_be_proposed_instead(office: Office, visitor: Visitor) -> N
     page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration"))
     page.get_by_label("Title").fill("Second in command")
     page.get_by_label("Reason, for a proposal").fill("It earned it.")
-    page.get_by_role("button", name="Propose it").click()
+    page.get_by_role("button", name="Propose").click()
     page.wait_for_url("**/approvals/*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("change title of Proposed")
     expect(page.get_by_role("region", name="What changes")).to_contain_text("Second in command")
-    expect(page.get_by_role("region", name="What is asked")).to_contain_text("It earned it.")
+    expect(page.get_by_role("region", name="Request")).to_contain_text("It earned it.")
 
 
 def test_the_state_document_is_read_when_somebody_opens_it_and_not_before(
@@ -413,9 +424,9 @@ def test_an_agent_is_seen_and_controlled_without_scripts(
     expect(page.get_by_role("switch")).to_have_attribute("aria-checked", "true")
     page.get_by_role("button", name="Pause").click()
     expect(header(page).locator(".badge")).to_have_text("paused")
-    page.goto(f"/agents/{one['id']}?tab=configuration")
+    page.goto(f"/agents/{one['id']}?tab=configuration&json=1")
     page.get_by_label("Settings of the adapter").fill('{"nonsense": 1}')
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_label("Settings of the adapter")).to_have_value('{"nonsense": 1}')
     expect(page.get_by_role("alert")).to_contain_text("adapterConfig.nonsense")
 
@@ -442,12 +453,14 @@ def test_the_channels_of_an_agent_are_shown_without_what_opens_them(
     page = visitor.goto(f"/agents/{bound['id']}?tab=mail")
     channels = page.get_by_role("region", name="Channels")
     expect(channels).to_contain_text("webhook to https://chat.example.org/…")
-    expect(page.get_by_role("region", name="In its inbox")).to_contain_text("webhook:</script>")
+    expect(page.get_by_role("region", name="Inbox")).to_contain_text("webhook:</script>")
     assert "5ecret" not in page.content()
     assert token not in page.content()
     check_accessible(page)
     rights = visitor.goto(f"/agents/{bound['id']}?tab=rights")
-    expect(rights.get_by_role("region", name="Rights by rule")).to_contain_text("is bound to it")
+    rights.get_by_text("permissions that nobody had to grant").click()
+    by_rule = rights.get_by_role("region", name="Permissions by rule")
+    expect(by_rule).to_contain_text("is bound to it")
     page = visitor.goto(f"/agents/{bound['id']}?tab=mail")
     # A person who answers writes to the agent; only the agent writes to the channel.
     page.get_by_role("link", name="(no subject)").first.click()
@@ -455,7 +468,7 @@ def test_the_channels_of_an_agent_are_shown_without_what_opens_them(
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_text("Sent.")).to_be_visible()
     page = visitor.goto(f"/agents/{free['id']}?tab=mail")
-    expect(page.get_by_role("region", name="Channels")).to_contain_text("bound to no channel")
+    expect(page.get_by_role("region", name="Channels")).to_contain_text("No channels.")
 
 
 @pytest.mark.requirement("HH-27", "HH-41")
@@ -465,11 +478,13 @@ def test_an_agent_is_updated_and_ended_with_those_below_after_a_look(
     lead = office.agent("lead", office.root["id"])
     below = office.agent("below", lead["id"])
     page = visitor.goto(f"/agents/{lead['id']}")
-    page.get_by_role("link", name="Update", exact=True).click()
+    more(page)
+    page.get_by_role("link", name="Update…", exact=True).click()
     expect(page.get_by_text("Its settings stay as they are.")).to_be_visible()
     check_accessible(page)
     page.get_by_role("button", name="Update", exact=True).click()
     expect(page.get_by_role("status").filter(has_text="lead takes over its set-up")).to_be_visible()
+    more(page)
     page.get_by_role("link", name="Terminate with everybody below").click()
     expect(page.get_by_role("heading", name="2 agents would end")).to_be_visible()
     expect(page.get_by_role("link", name="below", exact=True)).to_be_visible()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from remit.errors import AwaitsApproval
-from remit.services import creation
+from remit.services.hiring import helper_creation
 from remit.services.identity import Caller
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 from tests.web_stage import HOSTILE, refusals
@@ -31,7 +31,7 @@ def asked_to_create(office: Office, name: str, role: str) -> str:
     async def call() -> str:
         try:
             await office.running.app.gate(
-                Caller(token), creation.create_agent, name=name, role=role
+                Caller(token), helper_creation.create_agent, name=name, role=role
             )
         except AwaitsApproval as waits:
             return str(waits.details["approval_id"])
@@ -45,6 +45,11 @@ def called(office: Office, name: str) -> list[dict[str, Any]]:
     return [one for one in found if one["name"] == name]
 
 
+def reject(page: Page) -> None:
+    page.get_by_role("button", name="Reject…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Reject").click()
+
+
 def open_approval(visitor: Visitor, approval: str) -> Page:
     return visitor.live(visitor.goto(f"/approvals/{approval}"))
 
@@ -55,7 +60,7 @@ def test_an_approval_is_found_from_the_front_page_and_from_the_list(
 ) -> None:
     made = office.hire("Found", title="Finder")["approval"]
     page = visitor.goto("/")
-    page.get_by_role("region", name="Approvals").get_by_role(
+    page.get_by_role("region", name="Inbox").get_by_role(
         "link", name="Hire Found as engineer (Finder)", exact=True
     ).click()
     page.wait_for_url(f"**/approvals/{made['id']}")
@@ -77,7 +82,7 @@ def test_a_hire_is_talked_about_sent_back_revised_and_approved(
     made = office.hire("Talked", prompt="Draw.\nOften.")["approval"]
     ceo = office.as_agent(office.root)
     page = open_approval(visitor, made["id"])
-    page.get_by_label("Say something").fill("Draw **what**?")
+    page.get_by_label("Comment", exact=True).fill("Draw **what**?")
     page.get_by_role("button", name="Comment").click()
     comments = page.locator("[data-part=comments]")
     expect(comments.locator("strong").filter(has_text="what")).to_be_visible()
@@ -104,10 +109,10 @@ def test_a_hire_is_talked_about_sent_back_revised_and_approved(
     page.get_by_label("Note").fill("Welcome.")
     page.get_by_role("button", name="Approve").click()
     expect(page.locator("[data-part=head] .badge")).to_have_text("approved")
-    steps = page.get_by_role("region", name="What happened").get_by_role("listitem")
+    steps = page.get_by_role("region", name="Activity").get_by_role("listitem")
     expect(steps).to_have_count(4)
     for number, words in enumerate(
-        ("asked for it", "sent it back", "submitted revision 2", "approved it")
+        ("requested it", "returned it", "submitted revision 2", "approved it")
     ):
         expect(steps.nth(number)).to_contain_text(words)
     expect(steps.nth(1)).to_contain_text("Say so.")
@@ -123,7 +128,7 @@ def test_a_disapproved_agent_is_deleted_after_confirming_and_the_approval_stays(
     page = open_approval(visitor, made["id"])
     expect(page.get_by_role("button", name="Delete disapproved agent")).to_have_count(0)
     page.get_by_label("Note").fill("Not now.")
-    page.get_by_role("button", name="Reject").click()
+    reject(page)
     delete = page.get_by_role("button", name="Delete disapproved agent")
     delete.click()
     dialog = page.get_by_role("dialog")
@@ -154,7 +159,7 @@ def test_of_two_who_decide_at_once_the_second_is_told_and_loses_nothing(
     theirs.get_by_label("Note").fill("I think not, because of this and that.")
     mine.get_by_role("button", name="Approve").click()
     expect(mine.locator("[data-part=head] .badge")).to_have_text("approved")
-    theirs.get_by_role("button", name="Reject").click()
+    reject(theirs)
     expect(theirs.get_by_role("alert").first).to_contain_text(
         "It is approved and cannot become rejected."
     )
@@ -189,14 +194,14 @@ def test_what_is_revised_while_somebody_looks_is_shown_and_not_decided_unseen(
     expect(plain.get_by_label("Note")).to_have_value("Fine.")
     assert called(office, "Shifting")[0]["status"] == "pending_approval"
     note.get_by_role("button", name="I have looked at it").click()
-    page.get_by_role("button", name="Reject").click()
+    reject(page)
     expect(page.locator("[data-part=head] .badge")).to_have_text("rejected")
 
 
 def test_a_comment_appears_while_another_is_half_typed(office: Office, visitor: Visitor) -> None:
     made = office.hire("Chatty")["approval"]
     page = open_approval(visitor, made["id"])
-    box = page.get_by_label("Say something")
+    box = page.get_by_label("Comment", exact=True)
     box.press_sequentially("I was about to")
     page.evaluate("window.unbroken = true")
     office.as_agent(office.root).must(
@@ -205,7 +210,7 @@ def test_a_comment_appears_while_another_is_half_typed(office: Office, visitor: 
     expect(page.get_by_text("Meanwhile.", exact=True)).to_be_visible()
     expect(box).to_have_value("I was about to")
     expect(box).to_be_focused()
-    page.get_by_label("In answer to").select_option(index=1)
+    page.get_by_label("Reply to").select_option(index=1)
     page.get_by_role("button", name="Comment").click()
     expect(page.locator(".comment .comment")).to_contain_text("I was about to")
     expect(box).to_have_value("")
@@ -240,7 +245,7 @@ def test_create_agent_is_decided_on_the_same_page_and_makes_one_agent_or_none(
     denied = asked_to_create(office, "spy", "a spy")
     page = open_approval(visitor, denied)
     expect(page.get_by_role("heading", level=1)).to_contain_text("asks to create the agent spy")
-    page.get_by_role("button", name="Reject").click()
+    reject(page)
     expect(page.locator("[data-part=head] .badge")).to_have_text("rejected")
     assert called(office, "spy") == []
     approved = asked_to_create(office, "scout", "a scout")
@@ -265,8 +270,8 @@ def test_each_kind_of_approval_is_said_in_words(office: Office, visitor: Visitor
     )
     page = open_approval(visitor, budget["id"])
     expect(page.get_by_role("heading", level=1)).to_contain_text("have a budget of 25.00 a month")
-    asked = page.get_by_role("region", name="What is asked")
-    expect(asked).to_contain_text("monthly budget")
+    asked = page.get_by_role("region", name="Request")
+    expect(asked).to_contain_text("Monthly budget")
     expect(asked).to_contain_text("$25.00")
     expect(asked.get_by_role("link", name="Peer")).to_be_visible()
     office.board.must(
@@ -284,7 +289,7 @@ def test_each_kind_of_approval_is_said_in_words(office: Office, visitor: Visitor
     )
     page.goto(f"/approvals/{refused.json['approvalId']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("asks to write to Peer")
-    expect(page.locator("[data-part=asked]")).to_contain_text("why a person is asked")
+    expect(page.locator("[data-part=asked]")).to_contain_text("Why a person is asked")
     for address in ("/", "/approvals"):
         page.goto(address)
         expect(page.get_by_role("link", name="Write to Peer", exact=True)).to_be_visible()
@@ -341,19 +346,19 @@ def test_what_a_person_asked_for_is_submitted_again_or_withdrawn_by_a_person(
     made = office.board.must("POST", office.path("agent-hires"), asked)
     page = open_approval(visitor, made["approval"]["id"])
     page.get_by_role("button", name="Request revision").click()
-    written = page.get_by_label("As it shall be")
+    written = page.get_by_role("textbox", name="Request")
     written.fill("[]")
-    page.get_by_role("button", name="Submit again").click()
+    page.get_by_role("button", name="Resubmit").click()
     expect(page.get_by_role("alert").first).to_contain_text("payload: must be an object.")
     expect(written).to_have_value("[]")
     written.fill('{"title": "Better"}')
-    page.get_by_role("button", name="Submit again").click()
+    page.get_by_role("button", name="Resubmit").click()
     expect(page.locator("[data-part=asked]")).to_contain_text("Better")
     expect(page.locator("[data-part=head] .badge")).to_have_text("pending")
-    page.get_by_role("button", name="Withdraw it").click()
+    page.get_by_role("button", name="Withdraw").click()
     page.get_by_role("dialog").get_by_role("button", name="Withdraw").click()
     expect(page.locator("[data-part=head] .badge")).to_have_text("cancelled")
-    expect(page.get_by_role("region", name="What happened")).to_contain_text("withdrew it")
+    expect(page.get_by_role("region", name="Activity")).to_contain_text("withdrew it")
 
 
 def test_observers_see_an_approval_and_decide_nothing(

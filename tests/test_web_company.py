@@ -1,17 +1,17 @@
 """A company at a glance: its numbers, who is at work, and telling it what is wanted."""
 
-from __future__ import annotations
-
 import re
+import secrets
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
 
-from remit.services import inbox
 from remit.services.identity import Caller
+from remit.services.messaging import inbox
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.company import run_sql
 from tests.http_client import Client
 
 
@@ -32,8 +32,10 @@ def test_a_new_company_says_what_to_do_and_the_first_letter_reaches_the_root_age
     office: Office, visitor: Visitor
 ) -> None:
     page = visitor.goto(f"/companies/{office.company}")
-    expect(page.get_by_text("Nothing was done here yet.")).to_be_visible()
-    expect(page.get_by_text("Nobody is running.")).to_be_visible()
+    expect(page.get_by_role("group", name="State of the company")).to_contain_text("1 idle")
+    expect(
+        page.get_by_text("Nothing to do: no mail, and no outcome that is ready.")
+    ).to_be_visible()
     text = "Find out what the <b>weather</b> does\n\nand tell me."
     page.get_by_label("What do you want?").fill(text)
     page.get_by_role("button", name="Send").click()
@@ -49,9 +51,9 @@ def test_a_new_company_says_what_to_do_and_the_first_letter_reaches_the_root_age
 def test_what_a_form_said_is_not_lost_to_a_look_that_began_before(
     office: Office, visitor: Visitor
 ) -> None:
-    page = visitor.live(visitor.goto(f"/companies/{office.company}"))
+    page = visitor.live(visitor.goto("/"))
     held: list[Route] = []
-    here = re.compile(rf"/companies/{office.company}$")
+    here = re.compile(rf"{re.escape(office.url)}/$")
     page.route(
         here,
         lambda route: route.continue_() if route.request.method == "POST" else held.append(route),
@@ -89,7 +91,7 @@ def test_a_letter_that_is_not_sent_says_why_and_keeps_what_was_typed(
     assert len(field.input_value()) == 1_100_000
 
 
-@pytest.mark.requirement("AG-93")
+@pytest.mark.requirement("AG-93", "FX-47")
 def test_who_is_at_work_and_with_what_appears_and_goes_by_itself(
     office: Office, visitor: Visitor
 ) -> None:
@@ -100,23 +102,20 @@ def test_who_is_at_work_and_with_what_appears_and_goes_by_itself(
     )
     page = visitor.live(visitor.goto(f"/companies/{office.company}"))
     page.evaluate("window.unbroken = true")
-    at_work = page.get_by_role("region", name="At work now")
+    now = page.get_by_role("region", name="Now")
     run = office.begin(ada)
-    row = at_work.get_by_role("listitem").filter(has_text="Ada")
-    expect(row).to_be_visible()
-    expect(page.get_by_role("list", name="in numbers").get_by_role("link").first).to_contain_text(
-        "1running now"
-    )
+    row = now.get_by_role("listitem").filter(has_text="Ada")
+    state = page.get_by_role("group", name="State of the company")
+    expect(state).to_contain_text("1 working")
     office.do(office.running.app.gate(Caller(run.token), inbox.take))
     office.as_agent(office.root).must("POST", office.path("messages"), _to_board("One"))
     expect(row).to_contain_text(subject)
+    office.print(run, 1, "compiling\n", "running <b>tests</b>\n")
+    office.as_agent(office.root).must("POST", office.path("messages"), _to_board("Two"))
+    expect(row).to_contain_text("running <b>tests</b>")
     office.end(run, "failed")
-    expect(at_work.get_by_text("Nobody is running.")).to_be_visible()
-    failures = page.get_by_role("region", name="Newest failures")
-    expect(failures.get_by_role("link", name="Ada")).to_have_attribute("href", f"/runs/{run.id}")
-    expect(failures.get_by_text("failed", exact=True)).to_be_visible()
-    happened = page.get_by_role("region", name="What happened", exact=True)
-    expect(happened.get_by_text("run of Ada").first).to_be_visible()
+    expect(state).not_to_contain_text("working")
+    expect(state).to_contain_text("1 failed")
     assert page.evaluate("window.unbroken")
 
 
@@ -133,10 +132,10 @@ def test_a_person_with_a_part_sees_that_part_and_is_refused_nothing_by_looking(
     runs = [office.begin(lead), office.begin(other)]
     before = len(refusals(office))
     page = visit(who).goto(f"/companies/{office.company}")
-    at_work = page.get_by_role("region", name="At work now")
-    expect(at_work.get_by_role("link", name="Lead")).to_be_visible()
-    expect(at_work.get_by_role("link", name="Other")).to_have_count(0)
-    expect(page.get_by_role("region", name="What happened", exact=True)).to_have_count(0)
+    now = page.get_by_role("region", name="Now")
+    expect(now.get_by_role("link", name="Lead", exact=True)).to_be_visible()
+    expect(now.get_by_role("link", name="Below", exact=True)).to_be_visible()
+    expect(now.get_by_role("link", name="Other")).to_have_count(0)
     page.get_by_label("What do you want?").fill("Please go on")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_role("status").filter(has_text="Sent to Lead.")).to_be_visible()
@@ -156,9 +155,8 @@ def test_an_observer_sees_the_company_and_has_nothing_to_press(
 ) -> None:
     who = office.user("watcher", "observer")
     page = visit(who).goto(f"/companies/{office.company}")
-    expect(page.get_by_text("You look on; the board decides.")).to_be_visible()
+    expect(page.get_by_role("region", name="Now")).to_be_visible()
     assert page.locator("main").get_by_role("button").count() == 0
-    expect(page.get_by_role("region", name="What happened", exact=True)).to_be_visible()
 
 
 def test_a_company_of_others_is_not_there(office: Office, visit: Callable[..., Visitor]) -> None:
@@ -190,3 +188,70 @@ def test_the_letter_is_sent_without_scripts(office: Office, visit: Callable[...,
     page.get_by_label("What do you want?").fill("No scripts")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_role("link", name="Follow the thread")).to_be_visible()
+
+
+@pytest.mark.requirement("FX-48")
+def test_what_holds_an_agent_has_a_word_of_its_own(office: Office, visitor: Visitor) -> None:
+    url = office.running.app.settings.database_url
+    words: dict[str, str] = {}
+    for kind, cause, word in (
+        ("setup", "The program 'claude' is not there.", "program missing"),
+        ("setup", "The program claude is not installed here.", "program missing"),
+        ("setup", "There is no sandbox here.", "set-up broken"),
+        ("account", "The program said 401.", "account closed"),
+    ):
+        agent = office.agent(f"held-{len(words)}")
+        held, worker = secrets.token_hex(16), "w" if kind == "setup" else None
+        words[agent["name"]] = word
+        run_sql(
+            url,
+            "INSERT INTO accounts (id, company_id, kind, name, adapter_type, endpoint, credential,"
+            " worker, created_at, state, fault, cause, since, failures, started)"
+            " VALUES (?, ?, ?, ?, 'claude', '', '', ?, 1, 'failing', 'setup', ?, 1, 1, 0)",
+            *(held, office.company, kind, held, worker, cause),
+        )
+        run_sql(
+            url,
+            "INSERT INTO agent_leases (agent_id, company_id, wake_seq, done_seq, epoch, due_at,"
+            " why, idle_runs, failures, spared, held_by)"
+            " VALUES (?, ?, 1, 1, 0, 1, '', 0, 0, 0, ?)"
+            " ON CONFLICT (agent_id) DO UPDATE SET held_by = excluded.held_by",
+            *(agent["id"], office.company, held),
+        )
+    page = visitor.goto("/org")
+    for name, word in words.items():
+        row = page.locator(".org li > div:not(:has(li))").filter(has_text=name)
+        expect(row.locator(".state")).to_have_text(word)
+    state = visitor.goto("/").get_by_role("group", name="State of the company")
+    for shown in ("2 program missing", "1 set-up broken", "1 account closed"):
+        expect(state).to_contain_text(shown)
+
+
+@pytest.mark.requirement("FX-48")
+def test_many_that_stand_still_for_one_cause_are_one_row_and_resumed_by_one_click(
+    office: Office, visitor: Visitor
+) -> None:
+    stopped = [office.agent(f"stuck-{number}") for number in range(5)]
+    alone = office.agent("stuck-otherwise")
+    url = office.running.app.settings.database_url
+    for one in (*stopped, alone):
+        cause = "3 runs in a row <b>changed</b> nothing." if one is not alone else "No program."
+        run_sql(
+            url,
+            "INSERT INTO agent_leases (agent_id, company_id, wake_seq, done_seq, epoch, due_at,"
+            " why, idle_runs, failures, spared, told) VALUES (?, ?, 1, 1, 0, 1, '', 0, 0, 0, ?)"
+            " ON CONFLICT (agent_id) DO UPDATE SET told = excluded.told",
+            *(one["id"], office.company, cause),
+        )
+        run_sql(url, "UPDATE agents SET status = 'error' WHERE id = ?", one["id"])
+    page = visitor.goto("/")
+    inbox = page.get_by_role("region", name="Inbox")
+    expect(inbox.get_by_text("5 agents do not work: 3 runs in a row <b>")).to_be_visible()
+    expect(inbox.get_by_text("stuck-otherwise does not work: No program")).to_be_visible()
+    expect(page.get_by_role("group", name="State of the company")).to_contain_text("6 stopped")
+    inbox.get_by_role("button", name="Resume all 5").click()
+    expect(page.get_by_role("status").filter(has_text="5 agents resumed.")).to_be_visible()
+    expect(page.get_by_role("group", name="State of the company")).to_contain_text("1 stopped")
+    inbox.get_by_role("button", name="Resume stuck-otherwise").click()
+    said = page.get_by_role("status").filter(has_text="stuck-otherwise is resumed.")
+    expect(said.get_by_role("button", name="Undo")).to_be_visible()

@@ -41,27 +41,26 @@ def test_files_are_listed_searched_read_and_compared(office: Office, visitor: Vi
     make(office, "Something else", "x")
     second = write(office, plan, b"# Plan\n\n1. Write *well*\n2. Tell\n")
     page = visitor.goto("/files")
-    page.get_by_label("Words of the description").fill("launch")
+    page.get_by_label("Search files").fill("launch")
     page.get_by_role("button", name="Search").click()
-    expect(page.get_by_role("region", name="Files").get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("region", name="Files").locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="Launch plan").click()
     says = page.get_by_role("region", name="What it says")
     expect(says.get_by_role("heading", name="Plan")).to_be_visible()
     expect(says.locator("em")).to_have_text("well")
     says.get_by_role("link", name="Source").click()
     expect(says).to_contain_text("1. Write *well*")
-    page.get_by_role("link", name="What version 2 changed").click()
+    page.get_by_role("link", name="what changed in version 2").click()
     expect(says.locator(".added")).to_contain_text("1. Write *well*")
     expect(says.locator(".removed")).to_contain_text("1. Write")
     versions = page.get_by_role("region", name="Versions")
     expect(versions).to_contain_text(office.root["name"])
     versions.get_by_role("link", name="Version 1").click()
     expect(page.get_by_text("This is version 1; the latest is 2.")).to_be_visible()
-    rights = page.get_by_role("region", name="Who has rights on it")
+    rights = page.get_by_role("region", name="Access", exact=True)
     expect(rights).to_contain_text("made the file")
-    expect(page.get_by_role("region", name="Who read and wrote it")).to_contain_text(
-        "board read version 1"
-    )
+    log = page.get_by_role("region", name="Access log")
+    expect(log).to_contain_text("board read version 1")
     assert second["version"] == 2
 
 
@@ -113,13 +112,14 @@ def test_a_text_comes_back_from_the_form_as_it_was(office: Office, visitor: Visi
 
 def test_the_board_makes_a_file_and_renames_it(office: Office, visitor: Visitor) -> None:
     page = visitor.goto("/files")
-    new = page.get_by_role("region", name="New file")
-    new.get_by_label("Description").fill("Made by hand")
+    page.get_by_role("button", name="New file").click()
+    new = page.get_by_role("dialog", name="New file")
+    new.get_by_label("Title").fill("Made by hand")
     new.get_by_label("Text").fill("| a | b |\n|---|---|\n| 1 | 2 |\n")
-    new.get_by_role("button", name="Create").click()
+    new.get_by_role("button", name="Create file").click()
     expect(page.get_by_role("heading", level=1, name="Made by hand")).to_be_visible()
     expect(page.locator(".document table td")).to_have_text(["1", "2"])
-    page.get_by_label("What others find it by").fill("Renamed by hand")
+    page.get_by_role("textbox", name="Title").fill("Renamed by hand")
     page.get_by_label("Unlisted").check()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1, name="Renamed by hand")).to_be_visible()
@@ -166,8 +166,8 @@ def test_the_documents_that_remit_keeps_lead_to_what_they_are_about(
     office: Office, visitor: Visitor
 ) -> None:
     page = visitor.goto(f"/files/{office.root['id']}")
-    expect(page.get_by_role("link", name="Write a new version")).to_have_count(0)
-    page.get_by_role("link", name="The outcome that this is the document of").click()
+    expect(page.get_by_role("link", name="Edit")).to_have_count(0)
+    page.get_by_role("link", name="Document of an outcome").click()
     page.wait_for_url(f"**/outcomes/{office.root['id']}")
     page.goto(f"/files/{office.root['id']}/edit")
     expect(page.get_by_text("You cannot write this file.")).to_be_visible()
@@ -180,7 +180,7 @@ def test_somebody_with_a_part_learns_of_a_file_but_not_what_it_says(
     outside = make(office, "Listed but not yours", "secret words")
     page = visit(office.user("Fileperson", scope=lead["id"])).goto("/files")
     page.get_by_role("link", name="Listed but not yours").click()
-    expect(page.get_by_text("You may know that this file exists")).to_be_visible()
+    expect(page.get_by_text("You can see that this file exists")).to_be_visible()
     expect(page.get_by_text("secret words")).to_have_count(0)
     page.goto(f"/files/{outside['id']}/edit")
     expect(page.get_by_text("You cannot write this file.")).to_be_visible()
@@ -193,7 +193,7 @@ def test_observers_read_and_have_no_buttons(office: Office, visit: Callable[...,
     page = visit(office.user("Reader", "observer")).goto(f"/files/{made['id']}")
     expect(page.get_by_text("plain words")).to_be_visible()
     expect(page.locator("main form")).to_have_count(0)
-    expect(page.get_by_role("link", name="Write a new version")).to_have_count(0)
+    expect(page.get_by_role("link", name="Edit")).to_have_count(0)
 
 
 def test_files_are_accessible_fit_a_phone_and_work_without_scripts(

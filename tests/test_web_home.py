@@ -21,14 +21,14 @@ def test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with
     )
     ceo.must("POST", office.path("messages"), {"to": "board", "subject": "Report", "body": "Fine."})
     page = visitor.goto("/")
-    approvals = page.get_by_role("region", name="Approvals")
-    approvals.get_by_role("button", name="Approve").click()
+    approve = page.get_by_role("button", name="Approve: hire Hopper")
+    approve.click()
     expect(page.get_by_role("status").filter(has_text="Approved: hire Hopper")).to_be_visible()
-    expect(approvals).to_have_count(0)
+    expect(approve).to_have_count(0)
     page.get_by_role("button", name="blue").click()
     expect(page.get_by_text("Which colour?")).to_have_count(0)
     page.get_by_role("button", name="Mark read: Report").click()
-    expect(page.get_by_text("Nothing awaits you.")).to_be_visible()
+    expect(page.get_by_text("All caught up.")).to_be_visible()
     hired = [
         one for one in office.board.must("GET", office.path("agents")) if one["name"] == "Hopper"
     ]
@@ -54,7 +54,7 @@ def test_what_is_half_typed_survives_an_update(office: Office, visitor: Visitor)
     answer = page.get_by_label("Your answer").last
     answer.fill("My name is")
     ceo.must("POST", office.path("messages"), {"to": "board", "subject": "Later", "body": "x"})
-    expect(page.get_by_role("link", name="Needs you").locator(".count")).to_be_visible()
+    expect(page.get_by_role("link", name="Inbox").locator(".count")).to_be_visible()
     page.wait_for_timeout(800)
     expect(answer).to_have_value("My name is")
     answer.fill("My name is Ada")

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from remit.runtime.runs import LiveRun
-from remit.services import inbox, runs
+from remit.runtime.runs.lifecycle import LiveRun
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 
 HOSTILE = (
@@ -45,11 +46,13 @@ def test_the_board_writes_to_any_agent_and_is_told_when_it_cannot(
 ) -> None:
     worker = office.agent("Ritchie")
     page = visitor.goto("/inbox")
+    page.get_by_role("button", name="New message").click()
     page.get_by_label("To", exact=True).fill("agent:nobody-here")
     page.get_by_label("Subject").fill("Hello")
     page.get_by_label("Message", exact=True).fill("Are you there?")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_role("alert")).to_contain_text("There is no agent named")
+    page.get_by_role("button", name="New message").click()
     expect(page.get_by_label("Message", exact=True)).to_have_value("Are you there?")
     page.get_by_label("To", exact=True).fill("agent:Ritchie")
     page.get_by_role("button", name="Send").click()
@@ -63,6 +66,7 @@ def test_a_letter_arrives_in_an_open_list_while_another_is_written(
     office: Office, visitor: Visitor
 ) -> None:
     page = visitor.live(visitor.goto("/inbox"))
+    page.get_by_role("button", name="New message").click()
     page.get_by_label("Message", exact=True).fill("half a sentence")
     office.as_agent(office.root).must(
         "POST", office.path("messages"), {"to": "board", "subject": "Fresh", "body": "x"}
@@ -81,9 +85,9 @@ def test_a_dead_letter_is_tried_again_from_its_page(office: Office, visitor: Vis
         office.do(_take_mail(office, run))
         office.do(_cannot_read(office, run))
     page = visitor.goto("/")
-    page.get_by_role("region", name="Dead letters").get_by_role("link", name="Hard").click()
+    page.get_by_role("region", name="Inbox").get_by_role("link", name="Hard").first.click()
     page.get_by_role("button", name="Try again").click()
-    expect(page.get_by_role("status").filter(has_text="back in line")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Requeued")).to_be_visible()
     seen = office.board.must("GET", f"/api/messages/{sent['id']}")
     assert [one["status"] for one in seen["deliveries"]] == ["queued"]
 
@@ -175,16 +179,16 @@ def test_a_letter_says_what_became_of_it_and_is_taken_back_after_a_preview(
     office.end(run, "completed")
     page = visitor.goto("/inbox?show=sent")
     page.get_by_role("link", name="Moon").click()
-    became = page.get_by_role("region", name="What became of it")
+    became = page.get_by_role("region", name="Result")
     expect(became).to_contain_text("in work")
     expect(became.get_by_role("link", name="Guidance")).to_be_visible()
-    became.get_by_role("link", name="Take it back").click()
+    became.get_by_role("link", name="Withdraw").click()
     expect(page.get_by_role("region", name="Ends with it")).to_contain_text("Guidance")
     assert office.board.must("GET", f"/api/outcomes/{made['id']}")["status"] == "open"
-    page.get_by_role("button", name="Take it back").click()
-    expect(page.get_by_role("region", name="What became of it")).to_contain_text("taken back")
+    page.get_by_role("button", name="Withdraw").click()
+    expect(page.get_by_role("region", name="Result")).to_contain_text("taken back")
     assert office.board.must("GET", f"/api/outcomes/{made['id']}")["status"] == "closed"
-    expect(page.get_by_role("link", name="Take it back")).to_have_count(0)
+    expect(page.get_by_role("link", name="Withdraw")).to_have_count(0)
     page.goto(f"{office.url}/outcomes/{made['id']}")
     expect(page.get_by_role("link", name="Moon")).to_be_visible()
 
@@ -196,6 +200,7 @@ def test_who_writes_to_somebody_that_does_not_start_is_told_so(
     worker = office.agent("Asleep")
     office.board.must("POST", f"/api/agents/{worker['id']}/pause")
     page = visitor.goto("/inbox")
+    page.get_by_role("button", name="New message").click()
     page.get_by_label("To", exact=True).fill("agent:Asleep")
     page.get_by_label("Message", exact=True).fill("Are you there?")
     page.get_by_role("button", name="Send").click()

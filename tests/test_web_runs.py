@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from remit.model.transcript import Entry, EntryKind, line_of
-from remit.services import claiming
+from remit.model.execution.transcript import Entry, EntryKind, line_of
+from remit.services.execution import run_queue
 from remit.services.identity import as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 
@@ -27,7 +27,7 @@ def test_a_run_is_seen_live_from_its_first_line_to_its_end(
     run = office.begin(worker)
     office.print(run, 1, "first line\n")
     page = visitor.live(visitor.goto("/runs?live=1"))
-    page.get_by_role("link", name="Dijkstra").click()
+    page.get_by_role("link", name="of Dijkstra").click()
     log = page.get_by_role("log")
     expect(log).to_contain_text("first line")
     office.print(run, 2, "second line\n", "third <b>line</b>\n")
@@ -46,7 +46,7 @@ def test_the_log_can_be_searched_and_read_as_text(office: Office, visitor: Visit
     log = page.get_by_role("log")
     expect(log).to_contain_text("a complaint")
     assert log.inner_text().count("line 7\n") == 1
-    page.get_by_label("Find in what it did").fill("line 39")
+    page.get_by_label("Find in the log").fill("line 39")
     expect(page.get_by_text("11 found")).to_be_visible()
     expect(log.locator(".hit").first).to_be_in_viewport()
     expect(page.get_by_label("Follow")).not_to_be_checked()
@@ -67,7 +67,7 @@ def test_a_flood_of_lines_is_cut_and_the_page_stays_usable(
     log = page.get_by_role("log")
     expect(log).to_contain_text("line 6000")
     assert log.locator(".entry").count() <= 5_000
-    page.get_by_label("Find in what it did").fill("line 6000")
+    page.get_by_label("Find in the log").fill("line 6000")
     expect(page.get_by_text("1 found")).to_be_visible()
     office.end(run)
 
@@ -89,7 +89,7 @@ def test_a_run_reads_as_what_it_did_live_and_without_scripts(
     office.print(run, 99, line_of(turn) + "\n", stream="remit")
     gate = office.running.app.gate
     denied = {"Bash": 2, "Write": 1}
-    office.do(gate(as_system(), claiming.append_log, run=run.id, pieces=[], denied=denied))
+    office.do(gate(as_system(), run_queue.append_log, run=run.id, pieces=[], denied=denied))
     office.end(run)
     expect(log.locator(".end")).to_contain_text("== completed: 3 denied: Bash, Write")
     check_accessible(page)
@@ -111,10 +111,11 @@ def test_a_run_reads_as_what_it_did_live_and_without_scripts(
     page.reload()
     log = page.get_by_role("log")
     expect(log.locator(".end")).to_have_count(1)
+    log.evaluate("(one) => one.scrollIntoView({ block: 'center' })")
     expect(log.locator(".entry").first).to_be_in_viewport()
     expect(log.locator(".end")).not_to_be_in_viewport()
     expect(page.get_by_label("Follow")).to_be_hidden()
-    box, above = log.bounding_box(), page.get_by_label("Find in what it did").bounding_box()
+    box, above = log.bounding_box(), page.get_by_label("Find in the log").bounding_box()
     assert box is not None
     assert above is not None
     assert above["y"] + above["height"] + 4 <= box["y"]
@@ -145,11 +146,11 @@ def test_the_board_ends_a_run_after_confirming(office: Office, visitor: Visitor)
     worker = office.agent("Loop")
     run = office.begin(worker)
     page = visitor.goto(f"/runs/{run.id}")
-    page.get_by_role("button", name="End this run").click()
+    page.get_by_role("button", name="Cancel run").click()
     page.get_by_role("button", name="No").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
-    page.get_by_role("button", name="End this run").click()
-    page.get_by_role("button", name="End it").click()
+    page.get_by_role("button", name="Cancel run").click()
+    page.get_by_role("button", name="Cancel the run").click()
     expect(page.locator("[data-part=head] .badge")).to_have_text("cancelled")
     assert office.board.must("GET", f"/api/runs/{run.id}")["status"] == "cancelled"
 

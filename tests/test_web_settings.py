@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests import chat_stage
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 
 HIRES = "Require board approval for new agent hires"
@@ -48,6 +50,22 @@ def test_the_switch_for_new_hires_is_on_at_first_and_keeps_what_it_is_set_to(
     expect(settings(visitor).get_by_role("switch", name=HIRES)).to_be_checked()
 
 
+@pytest.mark.requirement("FX-29")
+def test_who_commits_is_said_and_the_key_to_register_is_shown(
+    office: Office, visitor: Visitor
+) -> None:
+    page = visitor.goto(f"/companies/{office.company}/settings")
+    page.get_by_label("Committer").fill("Acme <bot@acme.example>")
+    page.get_by_role("button", name="Save who commits").click()
+    expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
+    assert now(office)["commitCommitter"] == "Acme <bot@acme.example>"
+    page.get_by_role("button", name="Sign commits with a new key").click()
+    expect(page.get_by_label("Public key")).to_contain_text("ssh-ed25519 ")
+    key = office.board.must("GET", f"/api/companies/{office.company}/signing-key")["publicKey"]
+    expect(page.get_by_label("Public key")).to_have_text(key)
+    check_accessible(page)
+
+
 @pytest.mark.requirement("PC-03")
 def test_the_switch_is_on_no_other_page(office: Office, visitor: Visitor) -> None:
     page = visitor.page
@@ -83,7 +101,7 @@ def test_every_setting_is_kept_and_changes_in_open_pages(
     expect(other.get_by_label("Provider of new agents")).to_have_value("")
     assert now(office)["chatLLMProvider"] is None
     page.get_by_label("Name", exact=True).first.fill("Renamed & co")
-    page.get_by_role("button", name="Save the name").click()
+    page.get_by_role("button", name="Save name").click()
     expect(other.get_by_label("Name", exact=True).first).to_have_value("Renamed & co")
     assert now(office)["name"] == "Renamed & co"
 
@@ -127,12 +145,12 @@ def test_a_name_that_is_taken_is_said_so_and_stays_typed(office: Office, visitor
     office.board.must("POST", "/api/companies", {"name": "Taken"})
     page = visitor.goto(f"/companies/{office.company}/settings")
     page.get_by_label("Name", exact=True).first.fill("taken")
-    page.get_by_role("button", name="Save the name").click()
+    page.get_by_role("button", name="Save name").click()
     expect(page.get_by_role("alert")).to_contain_text("There is a company named 'taken' already.")
     expect(page.get_by_label("Name", exact=True).first).to_have_value("taken")
 
 
-def test_a_person_gets_a_token_that_is_shown_once_and_in_no_cookie(
+def test_a_person_gets_a_link_and_a_token_that_are_shown_once_and_in_no_cookie(
     office: Office, visitor: Visitor
 ) -> None:
     page = visitor.goto(f"/companies/{office.company}/settings")
@@ -146,25 +164,23 @@ def test_a_person_gets_a_token_that_is_shown_once_and_in_no_cookie(
     expect(people.get_by_label("Name", exact=True)).to_have_value("newcomer")
     people.get_by_label("Only the part of this agent").fill("ceo")
     people.get_by_role("button", name="Add", exact=True).click()
-    token = page.get_by_label("Token", exact=True).inner_text().strip()
-    assert token.startswith("rmt_user_")
-    assert office.running.client(token).must("GET", "/api/me")["name"] == "newcomer"
+    token = page.locator("code", has_text="rmt_login_").inner_text().partition("token=")[2]
+    assert office.running.client(token)("GET", "/api/me").status == 401  # it is no token for calls
     assert token not in str(visitor.context.cookies())
     assert token not in page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
     page.reload()  # sends the form again
-    expect(page.get_by_text("The token was shown already")).to_be_visible()
-    page.get_by_role("link", name="Go on").click()
+    expect(page.get_by_text("It was shown already")).to_be_visible()
+    page.get_by_role("link", name="Done").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("newcomer")
     expect(page.get_by_text("has the part of ceo")).to_be_visible()
     page.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("ended", exact=True)).to_be_visible()
-    assert office.running.client(token)("GET", "/api/me").status == 401
     page.get_by_label("What the new token is for").fill("laptop")
     page.get_by_role("button", name="Make a token").click()
-    second = page.get_by_label("Token", exact=True).inner_text().strip()
+    second = page.locator("code", has_text="rmt_user_").inner_text()
     assert office.running.client(second).must("GET", "/api/me")["name"] == "newcomer"
-    page.get_by_role("link", name="Go on").click()
+    page.get_by_role("link", name="Done").click()
     page.get_by_role("button", name="Remove from the company").click()
     page.get_by_role("dialog").get_by_role("button", name="No").click()
     page.get_by_role("button", name="Remove from the company").click()
@@ -271,7 +287,7 @@ def test_settings_and_account_are_accessible_and_fit_by_day_and_by_night(
 @pytest.mark.requirement("HB-08")
 def test_the_permission_levels_are_looked_at_and_changed(office: Office, visitor: Visitor) -> None:
     page = visitor.goto(f"/companies/{office.company}/settings")
-    page.get_by_role("link", name="Look at the levels").click()
+    page.get_by_role("link", name="Edit levels").click()
     expect(page.get_by_role("heading", name="Permission levels")).to_be_visible()
     check_accessible(page)
     page.get_by_label("Boss: has a say over").select_option("company")
@@ -289,3 +305,57 @@ def test_the_permission_levels_are_looked_at_and_changed(office: Office, visitor
     expect(page.get_by_role("button", name="Restore boss as shipped")).to_have_count(0)
     policy = office.board.must("GET", office.path("permission-policy"))
     assert policy["levels"]["boss"]["governs"] == "below"
+
+
+@pytest.mark.requirement("FX-25", "AG-95")
+def test_an_account_of_a_chat_is_linked_with_a_code_and_unlinked_on_the_page(
+    office: Office, visitor: Visitor
+) -> None:
+    me = office.board.must("GET", "/api/me")["id"]
+    page = visitor.goto("/account")
+    expect(page.get_by_text("No chat account speaks as you.")).to_be_visible()
+    page.get_by_role("button", name="Get a code for Telegram").click()
+    expect(page.get_by_label("Code", exact=True)).to_have_text(re.compile(r"\S{6,}"))
+    check_accessible(page)
+    page.get_by_role("link", name="Done").click()
+    asked = {"agent": office.root["id"], "adapterType": "webhook"}
+    bound = office.board.must("POST", office.path("bindings"), asked)
+    chat_stage.linked(office.running.app, office.company, me, bound["id"])
+    visitor.live(visitor.goto("/account"))
+    row = page.get_by_role("region", name="Linked accounts").get_by_role("listitem")
+    expect(row).to_contain_text("Ann telegram")
+    row.get_by_role("button", name="Revoke Ann").click()
+    said = page.get_by_role("status").filter(has_text="Ann does not speak as you any more.")
+    expect(said).to_be_visible()
+    expect(row).to_have_count(0)
+    assert office.board.must("GET", "/api/linked-accounts") == []
+
+
+@pytest.mark.requirement("FX-27", "FX-52")
+def test_rules_of_notices_are_chosen_in_a_table_and_kept(office: Office, visitor: Visitor) -> None:
+    office.user("deputy")
+    page = visitor.live(visitor.goto("/account"))
+    page.get_by_text("What goes where, and when").click()
+    rules = page.locator("[data-part=notify-rules]")
+    rules.get_by_label("Approval", exact=True).select_option("browser")
+    rules.get_by_label("Mail", exact=True).select_option("none")
+    rules.get_by_label("Approval: in quiet hours, too").check()
+    rules.get_by_label("Failed run: once a day, together").check()
+    rules.get_by_label("Quiet hours", exact=False).last.fill("25:00-07:00")
+    rules.get_by_label("Time zone").fill("Europe/Berlin")
+    rules.get_by_label("Tell somebody else after").fill("30")
+    rules.get_by_label("Who that is").select_option("deputy")
+    check_accessible(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    check_fits(page)
+    rules.get_by_role("button", name="Save notice rules").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(rules.get_by_label("Approval", exact=True)).to_have_value("browser")
+    rules.get_by_label("Quiet hours", exact=False).last.fill("22:00-07:00")
+    rules.get_by_role("button", name="Save notice rules").click()
+    expect(page.get_by_role("status").filter(has_text="Notice rules saved.")).to_be_visible()
+    kept = office.board.must("GET", office.path("notify"))["rules"]
+    assert kept["routes"] == {"approval": ["browser"], "mail": []}
+    assert (kept["quiet"], kept["urgent"]) == ("22:00-07:00", ["approval"])
+    assert (kept["digest"], kept["timeZone"]) == (["failed_run"], "Europe/Berlin")
+    assert (kept["escalateMinutes"], kept["escalateTo"]) == (30, "deputy")

@@ -5,19 +5,14 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, MINUTE
-from remit.model.mail import MARKS, MOST_HOPS, Mark
-from remit.services import (
-    agents,
-    dead_letters,
-    events,
-    needs_you,
-    outcomes,
-    questions,
-    runs,
-    taking_back,
-    threads,
-)
+from remit.model.messaging.mail import MARKS, MOST_HOPS, Mark
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import dead_letters, questions, threads, wish_withdrawal
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.screens import needs_you
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
 from tests.governance import ask, hired
@@ -398,7 +393,7 @@ def test_letters_that_one_run_reads_share_what_it_makes(
         trace = company.call(company.board, threads.show, message=letter["id"])["trace"]
         assert [one["id"] for one in trace["outcomes"]] == [made]
         assert trace["state"] != "answered"
-        kept = company.call(company.board, taking_back.preview_cancel, message=letter["id"])
+        kept = company.call(company.board, wish_withdrawal.preview_cancel, message=letter["id"])
         assert (kept["outcomes"], [one["id"] for one in kept["kept"]]) in (
             ([], [made]),
             ([], []),
@@ -516,9 +511,9 @@ def take_back(company: Company, letter: Answer, by: Caller | None = None) -> Ans
     """First what would end, then that: they are the same."""
     by = by or company.board
     before = dump(company)
-    shown = company.call(by, taking_back.preview_cancel, message=letter["id"])
+    shown = company.call(by, wish_withdrawal.preview_cancel, message=letter["id"])
     assert dump(company) == before
-    done = company.call(by, taking_back.cancel, message=letter["id"])
+    done = company.call(by, wish_withdrawal.cancel, message=letter["id"])
     assert {**shown, "dry_run": False} == done
     assert problems(company) == []
     return done
@@ -538,7 +533,7 @@ def test_a_letter_that_nobody_read_is_taken_back_alone(company: Company) -> None
     assert take(company, company.run(company.ceo)) == []
     assert trace(company, letter)["state"] == "taken_back"
     assert needs(company) == []
-    again = refusal(company, company.board, taking_back.cancel, message=letter["id"])
+    again = refusal(company, company.board, wish_withdrawal.cancel, message=letter["id"])
     assert again == "conflict"
 
 
@@ -629,7 +624,7 @@ def test_only_its_sender_and_who_is_over_it_take_it_back(company: Company) -> No
     letter = send(company, ann, "agent:dev", "Hello")
     about: Any = {"message": letter["id"]}
     for caller in (dev.caller, company.ceo.caller, bob):
-        for verb in (taking_back.cancel, taking_back.preview_cancel):
+        for verb in (wish_withdrawal.cancel, wish_withdrawal.preview_cancel):
             assert refusal(company, caller, verb, **about) == "not_found"
     take_back(company, letter, ann)
     take_back(company, send(company, ann, "agent:dev", "Hello"))

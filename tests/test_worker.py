@@ -12,12 +12,14 @@ import pytest
 
 from remit.clock import SECOND, SystemClock
 from remit.errors import StorageFull
-from remit.runtime import execution, journal, processes, workspace
-from remit.runtime.worker import Worker
-from remit.services import agents, claiming, run_endings, runs
+from remit.runtime.runs import execution, journal, processes, workspace
+from remit.runtime.runs.worker import Worker
+from remit.services import redaction
 from remit.services.command import Context, logged
+from remit.services.execution import run_endings, run_queue, runs
 from remit.services.identity import as_system
-from remit.store.blobs import storage_error
+from remit.services.organisation import agents
+from remit.store.blob_store.blobs import storage_error
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.working import (
@@ -75,7 +77,7 @@ def test_mail_starts_a_program_and_everything_of_its_run_ends_with_it(company: C
     said = log_of(company, run)
     assert "hello\n" in said
     assert "oops\n" in said
-    assert journal.HIDDEN in said  # its token is not in its log
+    assert redaction.REMOVED in said  # its token is not in its log
     assert "rmt_run_" not in said
     folder = next(line for line in said.splitlines() if line.endswith(run["id"]))
     assert not Path(folder).exists()
@@ -345,7 +347,7 @@ def test_no_room_for_a_log_leaves_the_run_alone(
     def full(ctx: Context, *, run: str, pieces: object) -> None:
         raise StorageFull("There is no room left to record this.")
 
-    monkeypatch.setattr(claiming, "append_log", full)
+    monkeypatch.setattr(run_queue, "append_log", full)
     dev = program(company, "dev", "echo something")
     send(company, company.board, "agent:dev")
     at_work(company, over(company, dev))
@@ -385,7 +387,7 @@ def test_runs_of_a_dead_worker_are_taken_over_within_seconds(company: Company) -
     run = company.app.ids.new()
     company.call(
         as_system(),
-        claiming.claim,
+        run_queue.claim,
         agent=dev.id,
         run=run,
         workspace=str(company.app.settings.workspaces / run),

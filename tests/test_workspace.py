@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, RemitError, Unavailable
-from remit.runtime.workspace import (
+from remit.runtime.runs.workspace import (
     create_workspace,
     destroy_workspace,
     materialise,
@@ -337,7 +337,7 @@ def test_depth_and_width_are_no_obstacle(workspace: Path) -> None:
 READ_ONLY_TREE = """
 import os, sys
 from pathlib import Path
-from remit.runtime.workspace import destroy_workspace
+from remit.runtime.runs.workspace import destroy_workspace
 os.setuid(int(sys.argv[2]))
 root = Path(sys.argv[1]) / "run"
 (root / "a" / "b" / "c").mkdir(parents=True)

@@ -14,9 +14,12 @@ from typing import Any
 from remit.app import App
 from remit.entrypoints.mcp import upstream
 from remit.entrypoints.serve import running
-from remit.runtime.runs import LiveRun, begin
-from remit.services import agents, grants, mcp_servers, runs, secrets
+from remit.runtime.runs.lifecycle import LiveRun, begin
+from remit.services.connections import mcp_servers, secrets
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents
+from remit.services.rights import grants
 from remit.settings import load
 from remit.testing import ScriptedAgent
 

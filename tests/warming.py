@@ -1,31 +1,40 @@
-"""What processes that fork others do first, so that none of those has to do it again."""
+"""What a process that forks others does first, so that none of those has to do it again."""
 
 import contextlib
 import gc
 import pkgutil
 import tempfile
+from functools import partial
 from importlib import import_module
 
 import remit.services
 import remit.store
 from remit.settings import load
-from remit.store.statement import POSTGRESQL, SQLITE, Statement
+from remit.store.engine.migrate import is_sqlite, migrate, sqlite_path
+from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement
 
 #: What an instance imports when it begins to serve, or later.
 _SERVING = (
+    "anyio._backends._asyncio",
     "remit.entrypoints.serve",
     "remit.entrypoints.mcp.endpoint",
-    "remit.entrypoints.mcp.proxy_tools",
+    "remit.entrypoints.mcp.tools.proxy_tools",
     "remit.entrypoints.mcp.repetition",
-    "remit.entrypoints.mcp.tools",
+    "remit.entrypoints.mcp.tools.listing",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.auto",
 )
 
 
 def warm_up() -> None:
-    """Once, and not by each process: what is imported late, and what statements say."""
-    for name in ("remit.store.postgres", "sqlalchemy.dialects.postgresql.psycopg"):
+    _compile_statements()
+    _serve_once()
+    gc.collect()
+    gc.freeze()  # what is here already is not looked at again, in any of the processes
+
+
+def _compile_statements() -> None:
+    for name in ("remit.store.engine.postgres", "sqlalchemy.dialects.postgresql.psycopg"):
         import_module(name)
     for package in (remit.services, remit.store):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -35,26 +44,28 @@ def warm_up() -> None:
                     if isinstance(statement, Statement):
                         statement.compiled(SQLITE)
                         statement.compiled(POSTGRESQL)
-    _freeze()
 
 
-def warm_up_serving() -> None:
-    """The same for instances: to serve for the first time takes twice as long."""
-    from remit.app import App
-    from remit.entrypoints.http.asgi import build_asgi
+def _serve_once() -> None:
+    """For the first time it takes twice as long; and later a first start has its tables."""
+    from remit import app
+    from remit.entrypoints.http.server.asgi import build_asgi
 
     for name in _SERVING:
         import_module(name)
     with contextlib.suppress(ImportError):
         import_module("uvloop")
-    with (
-        tempfile.TemporaryDirectory() as home,
-        contextlib.closing(App(load({"REMIT_HOME": home}))) as app,
-    ):
-        build_asgi(app)
-    _freeze()
+    with tempfile.TemporaryDirectory() as home:
+        settings = load({"REMIT_HOME": home})
+        with contextlib.closing(app.App(settings)) as first:
+            build_asgi(first)
+        migrated = sqlite_path(settings.database_url).read_bytes()
+    vars(app)["migrate"] = partial(_lay_tables, migrated)
 
 
-def _freeze() -> None:
-    gc.collect()
-    gc.freeze()  # what is here already is not looked at again, in any of the processes
+def _lay_tables(migrated: bytes, url: str) -> str | None:
+    """What a first start does with a SQLite database that is not there yet; but as a copy."""
+    path = sqlite_path(url)
+    if is_sqlite(url) and path.parent.is_dir() and not path.exists():
+        path.write_bytes(migrated)
+    return migrate(url)

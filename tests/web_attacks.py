@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from remit.entrypoints.http.caller import COOKIE
+from remit.entrypoints.http.wire.caller import COOKIE
 from remit.entrypoints.web import routes as web
 from tests.attack_stage import Estate
 from tests.http_client import Answer, Client
@@ -30,6 +30,7 @@ OWN = {
     "session": "token",
     "account": "account",
     "company": "company",
+    "change": "change",
 }
 
 

@@ -22,21 +22,13 @@ from typing import Any
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.errors import Conflict, NotFound, RemitError
-from remit.services import (
-    accounts,
-    approvals,
-    claiming,
-    companies,
-    halts,
-    inbox,
-    mail,
-    needs_you,
-    questions,
-    runs,
-    schedules,
-    users,
-)
+from remit.services.execution import account_faults, run_queue, runs
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox, mail, questions, schedules
+from remit.services.organisation import halts
+from remit.services.people import companies, users
+from remit.services.screens import needs_you
 from remit.testing import AgentDied, Letter, Member, Simulation, ToolRefused, Turn
 
 SLOTS = 24
@@ -346,13 +338,14 @@ class Week:
             worker.quirk = "waits for its twin"
         managers[8].reports = managers[8].reports[:2]
         for name, scope in (("hours", leads[1]), ("day", leads[2]), ("never", leads[3])):
-            made = self.sim.do(
-                users.invite,
+            self.sim.do(
+                users.add,
                 company=self.sim.company,
                 name=name,
                 role="board",
                 scope=scope.member.id,
             )
+            made = self.sim.do(users.create_token, company=self.sim.company, user=name)
             self.people[name] = Caller(made["token"])
 
     def _hire(self, name: str, level: int, boss: Brain | None) -> Brain:
@@ -451,7 +444,7 @@ class Week:
         self.running.clear()
         (lost,) = self.sql("SELECT count(*) FROM runs WHERE error LIKE 'the instance stopped%'")
         self.cut_off = lost[0]
-        assert self.sim.ask(claiming.live, caller=as_system()) == []
+        assert self.sim.ask(run_queue.live, caller=as_system()) == []
 
     def send_poison(self) -> None:
         sent = self.sim.do(
@@ -493,18 +486,18 @@ class Week:
             heapq.heappop(self._events)[2]()
 
     def _next(self) -> Micros:
-        known = self.sim.ask(claiming.next_ready, caller=as_system())
-        times: list[Micros | None] = [*known.values()]
+        known = self.sim.ask(run_queue.next_ready, caller=as_system())
+        times: list[Micros | None] = [*known]
         times += [self.sim.ask(schedules.next_due, caller=as_system())]
         times += [when for when, *_ in self._events]
         now = self.clock.now()
         return min([one for one in times if one is not None and one > now] + [now + LOOK_EVERY])
 
     def _sweep(self) -> None:
-        for agent in self.sim.ask(claiming.misdated, caller=as_system()):
-            self.sim.do(claiming.redate, caller=as_system(), agent=agent)
-        for company in self.sim.ask(claiming.forgotten, caller=as_system()):
-            self.sim.do(claiming.sweep, caller=as_system(), company=company)
+        for agent in self.sim.ask(run_queue.misdated, caller=as_system()):
+            self.sim.do(run_queue.redate, caller=as_system(), agent=agent)
+        for company in self.sim.ask(run_queue.forgotten, caller=as_system()):
+            self.sim.do(run_queue.sweep, caller=as_system(), company=company)
 
     def _start_ready(self) -> int:
         """Start whoever is ready; what they do may make others ready at once."""
@@ -519,7 +512,7 @@ class Week:
         due = self._due_since(agent)
         try:
             claimed = self.sim.do(
-                claiming.claim,
+                run_queue.claim,
                 caller=as_system(),
                 agent=agent,
                 run=run,
@@ -548,7 +541,7 @@ class Week:
                 report["fault_until"] = self.provider_closed[1]
         else:
             if claimed["probe"]:
-                self.sim.do(accounts.answered, caller=as_system(), run=run)
+                self.sim.do(account_faults.answered, caller=as_system(), run=run)
             status, report = self._carry_out(agent, run, claimed["token"])
         for number in self.touched & self.wishes.keys():
             self.wishes[number].held_up.append((now, now + how_long))

@@ -1,41 +1,33 @@
-"""A worker in a process of its own: `python -m tests.worker_process URL HOME NAME SLOTS`."""
+"""A worker in a process of its own."""
 
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from remit.app import App
-from remit.runtime.worker import Worker
+from remit.runtime.runs.worker import Worker
+from tests import cli_forks
 from tests.company import Company, settings
 from tests.working import NOWHERE
-
-ROOT = Path(__file__).parent.parent
 
 
 @contextlib.contextmanager
 def beside(company: Company, name: str, slots: int) -> Iterator[None]:
     """One beside the test, killed at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, company.url, str(company.home), name, str(slots)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-    )
-    try:
+    given = [company.url, str(company.home), name, str(slots)]
+    script = f"from {__name__} import main\nmain()"
+    with cli_forks.instances().start(given, os.environ, (None, 1, 2), script=script):
         yield
-    finally:
-        process.kill()
-        process.wait()
+
+
+def main() -> None:
+    asyncio.run(_work(*sys.argv[1:]))
 
 
 async def _work(url: str, home: str, name: str, slots: str) -> None:
     worker = Worker(App(settings(url, Path(home))), NOWHERE, name=name, slots=int(slots))
     worker.start()
     await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(_work(*sys.argv[1:]))

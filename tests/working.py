@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remit.clock import DAY, HOUR, Micros
-from remit.model.grant import FULL_ACCESS
-from remit.runtime.jobs import Jobs
-from remit.runtime.worker import Worker
-from remit.services import claiming, grants, idleness, runs
+from remit.model.organisation.grant import FULL_ACCESS
+from remit.runtime.jobs.executor import Jobs
+from remit.runtime.runs.worker import Worker
+from remit.services.execution import run_queue, runs
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import idleness
+from remit.services.rights import grants
 from tests.company import Answer, Company, Member, Run
 from tests.mailing import unread
 
@@ -61,7 +63,7 @@ def let_sleep(company: Company, *members: Member) -> None:
 
 
 def ready(company: Company, **more: Any) -> list[str]:
-    return [one["agent_id"] for one in company.call(as_system(), claiming.ready, **more)]
+    return [one.agent_id for one in company.call(as_system(), run_queue.ready, **more)]
 
 
 def claim(company: Company, member: Member, worker: str = "w", **more: Any) -> Run:
@@ -69,7 +71,7 @@ def claim(company: Company, member: Member, worker: str = "w", **more: Any) -> R
     folder = company.app.settings.workspaces / run_id
     answer = company.call(
         as_system(),
-        claiming.claim,
+        run_queue.claim,
         agent=member.id,
         run=run_id,
         workspace=str(folder),

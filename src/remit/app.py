@@ -1,7 +1,5 @@
 """The only place where the parts are put together."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl
@@ -11,33 +9,49 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
-from remit.runtime import job_folders, runs
-from remit.runtime.clockwork import Clockwork
+from remit.runtime.backups import Backups
 from remit.runtime.deadlines import within
-from remit.runtime.kept import Kept
-from remit.runtime.notifier import Notifier
-from remit.runtime.notify_commands import NOTIFY_FILE
-from remit.runtime.outbox import Outbox
-from remit.runtime.places import Places
-from remit.runtime.repos import Repos
-from remit.runtime.secrets import Vault
-from remit.runtime.signs import Signs
-from remit.runtime.streaks import Streaks
-from remit.services import bootstrap, maintenance, roots, users
+from remit.runtime.delivery.connecting import Connector
+from remit.runtime.delivery.intake import IntakeLoop
+from remit.runtime.delivery.notifier import Notifier
+from remit.runtime.delivery.notify_commands import NOTIFY_FILE
+from remit.runtime.delivery.outbox import Outbox, Posts
+from remit.runtime.delivery.receiving import Receivers
+from remit.runtime.jobs import job_folders
+from remit.runtime.repos.cache import Repos
+from remit.runtime.repos.checking import Checker
+from remit.runtime.repos.forges import Forges
+from remit.runtime.repos.merging import Merger
+from remit.runtime.repos.proposals import Proposals
+from remit.runtime.repos.publisher import Publisher
+from remit.runtime.repos.reviewing import Reviews
+from remit.runtime.repos.signing import SigningKeys
+from remit.runtime.repos.watching import ForgeWatcher
+from remit.runtime.runs import conditions, lifecycle
+from remit.runtime.runs.liveness import Signs
+from remit.runtime.runs.retained_workspaces import RetainedWorkspaces
+from remit.runtime.runs.streaks import Streaks
+from remit.runtime.sandbox.places import Places
+from remit.runtime.secrets.values import Vault
+from remit.runtime.timers import Clockwork
 from remit.services.archive.archive import Archive
+from remit.services.chat import intake
 from remit.services.command import Gate
+from remit.services.governance.pending_calls import CallsAwaitingApproval
 from remit.services.identity import Caller, as_system
-from remit.services.library import LARGEST_FILE, Library
-from remit.services.parking import CallsAwaitingApproval
+from remit.services.knowledge.file_contents import LARGEST_FILE, Library
+from remit.services.organisation import roots
+from remit.services.people import bootstrap, users
+from remit.services.record import maintenance
 from remit.settings import Settings, prepare_home
-from remit.store.blobs import BlobStore, open_blobs, storage_error
-from remit.store.database import Database, open_database
-from remit.store.migrate import migrate
+from remit.store.blob_store.blobs import BlobStore, open_blobs, storage_error
+from remit.store.engine.database import Database, open_database
+from remit.store.engine.migrate import migrate
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +60,7 @@ KEEP_ANSWERS = 30 * DAY
 #: For each step of closing.
 CLOSE_SECONDS = 5.0
 #: How often a lock is tried whose holder is gone.
-_PATIENCE = 40
+_PATIENCE = 200
 
 
 class App:
@@ -81,15 +95,38 @@ class App:
         self.clockwork = Clockwork(self.gate)
         self.vault = Vault(self.gate, settings.secrets)
         self.archive = Archive(self.library, settings.run_folder, settings.largest_import)
-        self.kept = Kept(self.gate, self.clock, settings)
+        self.kept = RetainedWorkspaces(self.gate, self.clock, settings)
         self.streaks = Streaks()
         self.signs = Signs()
         self.places = Places()
-        self.outbox = Outbox(self.gate, self.vault.value, private=settings.private_channels)
+        self.connector = Connector(
+            self.vault.value, settings.private_channels, settings.channel_servers
+        )
+        self.outbox = Outbox(self.gate, connector=self.connector)
+        self.posts = Posts(self.gate, self.connector)
+        self.intake = IntakeLoop(self.gate, self.ids, self.connector)
+        self.receivers = Receivers(self.gate, self.connector)
         self.notifier = Notifier(
             self.gate, settings.home / NOTIFY_FILE, private=settings.private_channels
         )
         self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
+        self.repos.library = self.library
+        self.signing = SigningKeys(self.gate, self.vault)
+        self.proposals = Proposals(self.gate, self.repos, self.library, self.ids, settings.home)
+        self.forges = Forges(self.vault.value, private=settings.private_channels)
+        self.repos.forge_problem = self.forges.problem
+        self.publisher = Publisher(self.gate, self.repos, self.library, self.forges)
+        self.watcher = ForgeWatcher(self.gate, self.repos, self.forges)
+        #: What goes on by itself in the process that serves.
+        self.loops: tuple[Any, ...] = (
+            *(self.clockwork, self.outbox, self.notifier),
+            *(self.posts, self.intake, self.receivers, self.publisher, self.watcher),
+        )
+        self.reviews = Reviews(self.gate, self.repos, self.library)
+        self.merger = Merger(self.gate, self.repos, self.library, self.forges)
+        self.checker = Checker(self.gate, self.repos, self.library, settings.home)
+        self.loops = (*self.loops, self.merger, self.checker)
+        self.backups = Backups(self.gate, self.clock, settings, self.blobs)
         #: What the start had to put right, one sentence each.
         self.restored: list[str] = []
         self._housekeeping: asyncio.Task[None] | None = None
@@ -107,7 +144,7 @@ class App:
 
     async def aclose(self) -> None:
         """In a bounded time: what hangs is left behind, and found by the next start."""
-        stopping = [self.clockwork.stop(), self.outbox.stop(), self.notifier.stop()]
+        stopping = [loop.stop() for loop in self.loops]
         await within(
             CLOSE_SECONDS,
             asyncio.gather(*stopping, self._stop_housekeeping(), self.repos.close()),
@@ -145,10 +182,11 @@ class App:
                 self.settings.board_token_file,
             )
         await self._restore_roots()
-        await runs.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
+        await lifecycle.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
         if alone:
-            await self.outbox.recover()
-            await self.notifier.recover()
+            queues = (self.outbox, self.notifier, self.posts, self.intake, self.receivers)
+            for queue in (*queues, self.publisher, self.watcher, self.merger, self.checker):
+                await queue.recover()
         await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
@@ -178,11 +216,10 @@ class App:
         return True
 
     def start_housekeeping(self) -> None:
-        """What goes on by itself: timed mail, mail to channels, and tidying up."""
+        """Starts the loops of the instance: timed mail, mail to channels, and tidying up."""
         self._housekeeping = asyncio.create_task(self._keep_house())
-        self.clockwork.start()
-        self.outbox.start()
-        self.notifier.start()
+        for loop in self.loops:
+            loop.start()
 
     def start_tidying(self) -> None:
         """For a process beside others: only what lies on this machine."""
@@ -192,11 +229,13 @@ class App:
         """Take away what nobody needs any more, such as what a crash left behind."""
         await self.kept.tidy()
         await self.repos.tidy()
+        await conditions.tidy(self.gate, self.settings.home)
         if not only_here:
             await self.library.sweep()
             await self.vault.tidy()
             before = self.clock.now() - KEEP_ANSWERS
             await self.gate(as_system(), maintenance.forget_answers, before=before)
+            await self.gate(as_system(), intake.tidy)
 
     async def _keep_house(self, *, only_here: bool = False) -> None:
         while True:

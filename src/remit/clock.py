@@ -3,8 +3,6 @@
 Times are whole microseconds since 1970 in UTC; people see ISO 8601 with an offset.
 """
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -55,6 +53,13 @@ def from_iso(text: str) -> Micros:
     except OverflowError:
         raise BadInput(f"{text[:60]!r} is out of range.", "Choose a nearer time.") from None
     return delta // timedelta(microseconds=1)
+
+
+def given_time(text: object, name: str) -> Micros:
+    """A time that a caller gave as `name`."""
+    if not isinstance(text, str):
+        raise BadInput(f"{name} must be a time.", "Write it like 2026-05-01T09:00:00Z.")
+    return from_iso(text)
 
 
 def month_of(at: Micros) -> Micros:

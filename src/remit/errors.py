@@ -84,6 +84,14 @@ class NoToken(Unauthenticated):
     """None came along, or nothing that could be one."""
 
 
+class TooMany(RemitError):
+    """Too many attempts in too short a time."""
+
+    code = "too_many"
+    status = 429
+    next_step = "Wait a minute and try again."
+
+
 class Refused(RemitError):
     """A decision said no. `details["decision"]` holds reason, sentence and basis."""
 
@@ -125,6 +133,11 @@ class Conflict(RemitError):
     code = "conflict"
     status = 409
     next_step = "Read the current state and try again."
+
+
+def stale(sentence: str, **details: int | str) -> Conflict:
+    """Something is not any more as the caller saw it."""
+    return Conflict(sentence, "Look at it again.", code="stale_revision", details=details)
 
 
 class AlreadyExists(Conflict):

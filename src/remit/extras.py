@@ -1,6 +1,4 @@
-"""How to install what only some users need, so that it works as it is written."""
-
-from __future__ import annotations
+"""Installation hints for optional dependencies, as commands that work as written."""
 
 import re
 import shlex

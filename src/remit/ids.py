@@ -5,8 +5,6 @@ see the last twelve digits, which are random. The first ones are the time, and t
 was made together.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets
@@ -39,6 +37,9 @@ McpServerId = NewType("McpServerId", str)
 HaltId = NewType("HaltId", str)
 JobId = NewType("JobId", str)
 RepoId = NewType("RepoId", str)
+FolderId = NewType("FolderId", str)
+ChangeId = NewType("ChangeId", str)
+ChangeCommentId = NewType("ChangeCommentId", str)
 BindingId = NewType("BindingId", str)
 WaitId = NewType("WaitId", str)
 SubmissionId = NewType("SubmissionId", str)
@@ -47,6 +48,8 @@ SubmissionId = NewType("SubmissionId", str)
 SHORTEST_PART = 8
 #: So many digits at the end of an id are shown in lists: 48 random bits, which no two share.
 SHORT = 12
+#: Sorts after every id, and after every id that begins with what stands before it.
+END_OF_IDS = "g"
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HEX = re.compile(r"[0-9a-f]+")
@@ -57,6 +60,12 @@ _MOST_SHOWN = 5
 
 #: So many random bits.
 Bits = Callable[[int], int]
+
+
+def earliest_id(at: int) -> str:
+    """Sorts before every id that is made from a time on, in microseconds, and after the others."""
+    digits = f"{max(0, at) // 1000:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
 
 
 class Ids:
@@ -126,7 +135,7 @@ def is_part_of(id_: str, text: str) -> bool:
 
 
 def several(sentence: str, candidates: Sequence[str]) -> BadInput:
-    """What to answer when that which was named can be any of these."""
+    """Error for a name that can be any of these."""
     shown = ", ".join(candidates[:_MOST_SHOWN])
     left = len(candidates) - _MOST_SHOWN
     return BadInput(
@@ -137,14 +146,8 @@ def several(sentence: str, candidates: Sequence[str]) -> BadInput:
     )
 
 
-class TokenKind(StrEnum):
-    AGENT = "agent"
-    RUN = "run"
-    USER = "user"
-    SESSION = "session"
-    LOGIN = "login"
-    #: Opens nothing but the inbox of one agent, to mail from outside.
-    CHANNEL = "channel"
+#: A CHANNEL token opens nothing but the inbox of one agent, to mail from outside.
+TokenKind = StrEnum("TokenKind", "AGENT RUN USER SESSION LOGIN CHANNEL")
 
 
 def new_token(kind: TokenKind) -> str:
@@ -152,8 +155,18 @@ def new_token(kind: TokenKind) -> str:
     return f"rmt_{kind.value}_{secrets.token_urlsafe(32)}"
 
 
+def new_reference() -> str:
+    """144 random bits that stand for one act, in a button; short enough for any chat."""
+    return secrets.token_urlsafe(18)
+
+
+def new_code() -> str:
+    """Code to type on another device within minutes: 49 random bits, nothing alike."""
+    return "".join(secrets.choice("ABCDEFGHJKMNPQRSTUVWXYZ23456789") for _ in range(10))
+
+
 def token_digest(token: str) -> str:
-    """What is stored of a token. A lookup by digest leaks nothing through its timing."""
+    """Digest of a token, as stored. A lookup by digest leaks nothing through its timing."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

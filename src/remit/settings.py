@@ -1,11 +1,9 @@
 """Settings: the environment first, then `remit.toml` in REMIT_HOME, then defaults."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from remit.errors import BadInput
@@ -34,6 +32,8 @@ class Settings:
     keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
     #: Whether channels may call addresses in private networks, this machine's among them.
     private_channels: bool = False
+    #: Servers in place of the public ones, by kind of channel: `telegram=http://127.0.0.1:8081`.
+    channel_servers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def board_token_file(self) -> Path:
@@ -80,6 +80,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         background_jobs=_jobs(value("background_jobs")),
         keep_failed_workspaces=_hours(value("keep_failed_workspaces")),
         private_channels=_yes(value("private_channels"), "private_channels"),
+        channel_servers=_servers(value("channel_servers")),
     )
 
 
@@ -137,6 +138,19 @@ def _yes(text: str | None, name: str) -> bool:
     return text == "yes"
 
 
+def _servers(text: str | None) -> dict[str, str]:
+    found = {}
+    for part in (text or "").replace(",", " ").split():
+        kind, _, url = part.partition("=")
+        if not kind or not url.startswith(("http://", "https://")):
+            raise BadInput(
+                "channel_servers must name a server for each kind of channel.",
+                'Write it like "telegram=http://127.0.0.1:8081".',
+            )
+        found[kind] = url.rstrip("/")
+    return found
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -155,6 +169,7 @@ def _read(path: Path) -> dict[str, str]:
         "background_jobs",
         "keep_failed_workspaces",
         "private_channels",
+        "channel_servers",
     )
     for key, value in found.items():
         if key not in known:

@@ -4,8 +4,6 @@ What is stuck in one kind keeps no other waiting, and none of them keeps the pro
 The event loop's own pool is left to what cannot get stuck, such as imports.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import queue

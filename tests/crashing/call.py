@@ -18,6 +18,8 @@ class Call:
     given: dict[str, Any] = field(default_factory=dict)
     #: A token; without one Remit itself calls.
     token: str = ""
+    #: Or the linked account from which somebody speaks.
+    account: str = ""
     #: How it is called where bytes, files or folders come along with it.
     through: str = ""
     #: So much later than the others.

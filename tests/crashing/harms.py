@@ -3,10 +3,10 @@
 from typing import Any
 
 from remit.services.context import Context
-from remit.store import events
-from remit.store.blobs import LocalBlobs
-from remit.store.database import Transaction
-from remit.store.sweeping import SweepReport
+from remit.store.blob_store.blobs import LocalBlobs
+from remit.store.blob_store.orphan_sweep import SweepReport
+from remit.store.engine.database import Transaction
+from remit.store.record import events
 from tests.crashing.points import put
 
 
@@ -35,7 +35,7 @@ def commit_early() -> None:
 
 def commit_late() -> None:
     """It is said to be done, and is not."""
-    from remit.store import sqlite
+    from remit.store.engine import sqlite
 
     together = sqlite._commit_together
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remit.store.blobs import EMPTY
-from remit.store.migrate import is_sqlite
+from remit.store.blob_store.blobs import EMPTY
+from remit.store.engine.migrate import is_sqlite
 from remit.testing.invariants import RULES
 from tests.crashing.databases import (
     KEPT_VALUE,

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from remit.services import agents, configuration, halts, inbox, permissions
+from remit.services.hiring import configuration
+from remit.services.messaging import inbox
+from remit.services.organisation import agents, halts, permissions
 from tests import working
 from tests.background import ask as ask_background
 from tests.company import Member

@@ -4,7 +4,10 @@ from typing import Any
 
 from remit.clock import MINUTE, to_iso
 from remit.errors import AwaitsApproval
-from remit.services import approvals, companies, creation, grants
+from remit.services.governance import approvals
+from remit.services.hiring import helper_creation
+from remit.services.people import companies
+from remit.services.rights import grants
 from tests.company import Answer, Member
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
@@ -125,7 +128,7 @@ def _(s: Scene) -> Call:
 
 def _created(s: Scene, boss: Member, name: str) -> str:
     try:
-        s.c.call(boss.caller, creation.create_agent, name=name)
+        s.c.call(boss.caller, helper_creation.create_agent, name=name)
     except AwaitsApproval as error:
         return str(error.details["approval_id"])
     raise AssertionError("it was created without asking")

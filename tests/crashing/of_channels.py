@@ -1,7 +1,7 @@
 """Channels: bindings, what goes out through them, and what comes in."""
 
 from remit.ids import token_digest
-from remit.services import outbox
+from remit.services.connections import outbox
 from remit.services.identity import as_system
 from tests.channel_stage import bind
 from tests.company import Member
@@ -32,6 +32,18 @@ def _held(s: Scene) -> str:
 def _(s: Scene) -> Call:
     call = s.by_board(company=s.c.id, agent=s.agent().id, kind="webhook", config={"url": HOOK})
     return changed(call, shown_once=("token",))
+
+
+@situation("bindings.preview")
+def _(s: Scene) -> Call:
+    call = s.by_board(company=s.c.id, agent=s.agent().id, kind="webhook", config={"url": HOOK})
+    return changed(call, keyed=False, leaves=False)
+
+
+@situation("bindings.try_out")
+def _(s: Scene) -> Call:
+    found = bind(s.c, s.agent(), HOOK)
+    return s.by_board(company=s.c.id, binding=found["id"])
 
 
 @situation("bindings.remove")

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from remit.services import files, grants, mcp_servers, repos
+from remit.services.connections import folders, mcp_servers, repos
+from remit.services.knowledge import files
+from remit.services.rights import grants
 from tests.company import Member, keyed
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
@@ -15,6 +17,13 @@ def _(s: Scene) -> Call:
     s.c.wait(s.c.app.vault.put(s.c.board, company=s.c.id, name=name, value="the first value"))
     call = s.by_board(company=s.c.id, name=name, value="the second value")
     return changed(call, through="vault.put")
+
+
+@situation("signing.make")
+def _(s: Scene) -> Call:
+    """Another key in place of the one that signs commits: the file of the former one goes."""
+    s.c.wait(s.c.app.signing.make(s.c.board, company=s.c.id))
+    return changed(s.by_board(company=s.c.id), through="signing.make")
 
 
 @situation("secrets.put (found elsewhere)")
@@ -58,6 +67,12 @@ def _(s: Scene) -> Call:
     return s.by_board(company=s.c.id, name=_server(s))
 
 
+@situation("mcp_servers.try_new")
+def _(s: Scene) -> Call:
+    call = s.by_board(company=s.c.id, name=s.name(), definition={"command": ["/bin/true"]})
+    return changed(call, keyed=False)
+
+
 @situation("mcp_servers.use")
 def _(s: Scene) -> Call:
     worker = s.agent()
@@ -74,6 +89,12 @@ def _repo(s: Scene) -> str:
 @situation("repos.add")
 def _(s: Scene) -> Call:
     return s.by_board(company=s.c.id, name=s.name(), url="https://example.invalid/b.git")
+
+
+@situation("repos.try_out")
+def _(s: Scene) -> Call:
+    asked = {"name": s.name(), "url": "https://example.invalid/c.git"}
+    return changed(s.by_board(company=s.c.id, asked=asked), keyed=False, leaves=False)
 
 
 @situation("repos.remove")
@@ -95,6 +116,22 @@ def _(s: Scene) -> Call:
     give = {"to": worker.id, "resource": f"repo:{name}", "level": "use"}
     s.c.call(s.c.board, grants.give, company=s.c.id, **give)
     return changed(s.by(s.run(worker), name=name), keyed=False)
+
+
+@situation("folders.bind")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, agent=s.agent().id, path=f"/srv/{s.name()}")
+
+
+@situation("folders.mount")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, path=f"/srv/{s.name()}", programs=["bin"])
+
+
+@situation("folders.remove")
+def _(s: Scene) -> Call:
+    about = {"company": s.c.id, "path": f"/srv/{s.name()}"}
+    return s.by_board(company=s.c.id, folder=s.c.call(s.c.board, folders.mount, **about)["id"])
 
 
 @situation("maintenance.forget_answers")

@@ -1,7 +1,8 @@
 """Mail, questions and schedules."""
 
 from remit.clock import DAY, MINUTE, to_iso
-from remit.services import capability_requests, grants, inbox, questions, schedules
+from remit.services.messaging import inbox, questions, schedules
+from remit.services.rights import capability_requests, grants
 from tests.company import Answer, Member
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
@@ -194,6 +195,12 @@ def _(s: Scene) -> Call:
 @situation("schedules.add")
 def _(s: Scene) -> Call:
     return s.by(s.agent(), body="Every day.", cron="0 9 * * *")
+
+
+@situation("schedules.preview")
+def _(s: Scene) -> Call:
+    call = s.by(s.agent(), body="Every day.", cron="0 9 * * *")
+    return changed(call, keyed=False, leaves=False)
 
 
 @situation("schedules.run_due")

@@ -3,8 +3,10 @@
 from typing import Any
 
 from remit.clock import HOUR
-from remit.services import limits, reorganise, sessions, users
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import reorganise
+from remit.services.people import own_tokens, sessions, users
+from remit.services.spending import limits
 from tests.company import Answer
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
@@ -87,6 +89,42 @@ def _(s: Scene) -> Call:
     person = _person(s)
     made = s.c.call(s.c.board, users.create_token, company=s.c.id, user=person, expires_at=None)
     return s.by_board(company=s.c.id, token=made["id"])
+
+
+@situation("users.create_link")
+def _(s: Scene) -> Call:
+    return changed(s.by_board(company=s.c.id, user=_person(s)), shown_once=("token",))
+
+
+@situation("tokens.create")
+def _(s: Scene) -> Call:
+    return changed(s.by(s.c.token_of(_person(s)), label="phone"), shown_once=("token",))
+
+
+@situation("tokens.revoke")
+def _(s: Scene) -> Call:
+    person = s.c.token_of(_person(s))
+    return s.by(person, token=s.c.call(person, own_tokens.create)["id"])
+
+
+@situation("sessions.open")
+def _(s: Scene) -> Call:
+    return changed(s.by(s.c.token_of(_person(s))), shown_once=("token",))
+
+
+@situation("instance.begin_backup")
+def _(s: Scene) -> Call:
+    return s.by_board(new_name="remit-1.backup")
+
+
+@situation("instance.take_backup")
+def _(s: Scene) -> Call:
+    return s.by_board(name="remit-1.backup")
+
+
+@situation("instance.remove_backup")
+def _(s: Scene) -> Call:
+    return s.by_board(name="remit-1.backup")
 
 
 @situation("sessions.create_link")

@@ -3,8 +3,9 @@
 from typing import Any
 
 from remit.clock import DAY
-from remit.services import inbox, job_work, jobs, runs
+from remit.services.execution import job_queue, jobs, runs
 from remit.services.identity import as_system
+from remit.services.messaging import inbox
 from tests import working
 from tests.background import ask as ask_background
 from tests.budgeting import set_budget, spend
@@ -184,6 +185,14 @@ def _(s: Scene) -> Call:
     return changed(call, keyed=False, refused="conflict")
 
 
+@situation("claiming.briefing")
+def _(s: Scene) -> Call:
+    worker = s.agent()
+    s.letter(worker)
+    run = s.run(worker)
+    return changed(s.by_remit(run=run.id, token=run.caller.token), keyed=False)
+
+
 @situation("claiming.keep_session")
 def _(s: Scene) -> Call:
     run = s.run(s.agent())
@@ -246,7 +255,7 @@ def _job(s: Scene, made: Member | None = None) -> tuple[Member, str]:
 
 def _held(s: Scene) -> str:
     job = _job(s)[1]
-    s.c.call(as_system(), job_work.claim, job=job, worker="w")
+    s.c.call(as_system(), job_queue.claim, job=job, worker="w")
     return job
 
 
@@ -284,7 +293,7 @@ def _(s: Scene) -> Call:
 def _closing(s: Scene) -> tuple[str, dict[str, Any]]:
     """A job that is held, and an end of it that closes an account which nobody else uses."""
     job = _job(s, _on_an_account(s))[1]
-    s.c.call(as_system(), job_work.claim, job=job, worker="w")
+    s.c.call(as_system(), job_queue.claim, job=job, worker="w")
     told: dict[str, Any] = {"ok": False, "error": "No more today.", "fault": "rate", "usage": {}}
     return job, told
 
@@ -299,7 +308,7 @@ def _(s: Scene) -> Call:
 @situation("job_work.wait")
 def _(s: Scene) -> Call:
     job, told = _closing(s)
-    s.c.call(as_system(), job_work.end, job=job, epoch=1, **told)
+    s.c.call(as_system(), job_queue.end, job=job, epoch=1, **told)
     s.c.sql("UPDATE jobs SET held_by = NULL WHERE id = ?", job)
     return changed(s.by_remit(job=job, worker="w"), keyed=False)
 

@@ -1,7 +1,9 @@
 """Wishes that are answered or taken back, and people who are told outside."""
 
-from remit.services import inbox, notices, outcomes
+from remit.services.connections import notice_planning, notices
 from remit.services.identity import as_system
+from remit.services.messaging import inbox
+from remit.services.work import outcomes
 from tests.company import Answer, Run
 from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
@@ -91,6 +93,11 @@ def _(s: Scene) -> Call:
     return s.by_remit(notice=_claimed(s), epoch=1, why="nobody took it")
 
 
+@situation("notices.take_over")
+def _(s: Scene) -> Call:
+    return s.by_remit(notice=_claimed(s), epoch=1, alone=True)
+
+
 def _asked(s: Scene) -> Answer:
     url = "https://chat.example.org/me"
     s.c.call(s.c.board, notices.set_webhook, company=s.c.id, url=url)
@@ -99,7 +106,7 @@ def _asked(s: Scene) -> Answer:
 
 def _notice(s: Scene) -> str:
     asked = _asked(s)
-    s.c.call(as_system(), notices.look, company=s.c.id, commands=[])
+    s.c.call(as_system(), notice_planning.look, company=s.c.id, commands=[])
     ((found,),) = s.c.sql("SELECT id FROM notices WHERE subject_id = ?", asked["id"])
     return str(found)
 
@@ -108,3 +115,8 @@ def _claimed(s: Scene) -> str:
     notice = _notice(s)
     s.c.call(as_system(), notices.claim, notice=notice, worker="w")
     return notice
+
+
+@situation("notice_rules.change")
+def _(s: Scene) -> Call:
+    return s.by_board(company=s.c.id, quiet="22:00-07:00", routes={"all": ["webhook"]})

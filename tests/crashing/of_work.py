@@ -1,6 +1,7 @@
 """Files, outcomes and delegation."""
 
-from remit.services import outcomes, questions, schedules, submitting
+from remit.services.messaging import questions, schedules
+from remit.services.work import outcomes, submitting
 from tests import background
 from tests.channel_stage import bind
 from tests.crashing.call import Call

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import remit.app
-from remit.runtime.secrets import Vault
+from remit.runtime.secrets.values import Vault
 from remit.services.command import Gate
-from remit.store.blobs import LocalBlobs
-from remit.store.migrate import is_sqlite, sqlite_path
+from remit.store.blob_store.blobs import LocalBlobs
+from remit.store.engine.migrate import is_sqlite, sqlite_path
 
 # Where a process may die, in the order in which it comes there.
 KEPT = "a value is kept and no row names it"

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from remit.model.limit import DEFAULTS, Limit
-from remit.services import grants, runs
+from remit.model.execution.limit import DEFAULTS, Limit
+from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.rights import grants
 from tests import working
 from tests.company import Answer, Company, Member, Run
 from tests.crashing.call import Call

@@ -7,7 +7,6 @@ leave the same rows, to the byte.
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import random
@@ -15,7 +14,6 @@ import resource
 import secrets
 import select
 import signal
-import subprocess
 import sys
 import traceback
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -26,19 +24,20 @@ from remit.app import App
 from remit.clock import DAY
 from remit.errors import RemitError
 from remit.ids import Ids
-from remit.services import agents, companies, events
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents
+from remit.services.people import companies
+from remit.services.record import events
 from remit.settings import load
-from remit.store.database import open_database
+from remit.store.engine.database import open_database
 from remit.testing.clock import A_DAY, VirtualClock
+from tests import cli_forks
 from tests.crashing.call import THEN, Call
 from tests.crashing.harms import HARMS
 from tests.crashing.points import Watch, put
 from tests.crashing.ways import WAYS
 from tests.rootless import remove_root
-from tests.warming import warm_up
 
-ROOT = Path(__file__).parents[2]
 #: Preparing takes a second; a machine that has much else to do takes fifty times as long.
 SECONDS = 240.0
 #: Everything that is swept by its age is old enough then, whatever the day of the test.
@@ -72,21 +71,11 @@ class Stage:
     """The process that forks the others, seen from the test."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crashing.stage"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._process = cli_forks.instances().told("tests.crashing.stage")
         self._buffer = b""
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+        self._process.close()
 
     def run(self, order: Order) -> dict[str, Any]:
         """Fork a process and wait for its end: how it ended, and what it said before."""
@@ -106,7 +95,6 @@ class Stage:
 
 
 def main() -> None:
-    warm_up()
     for line in sys.stdin:
         order = Order(**json.loads(line))
         out, into = os.pipe()
@@ -160,6 +148,7 @@ async def _call(order: Order) -> dict[str, Any]:
     chance, tokens = random.Random(order.seed), random.Random(f"{order.seed} tokens")
     # Seeded, so that the same call leaves the same; names of files stay nobody else's.
     put(secrets, "token_urlsafe", lambda length: tokens.randbytes(length).hex())
+    put(secrets, "choice", tokens.choice)
     clock = VirtualClock(THEN + call.later)
     watch = Watch(call.verb, order.url, order.point, order.which, order.length)
     watch.begin()
@@ -168,8 +157,10 @@ async def _call(order: Order) -> dict[str, Any]:
     settings = load({"REMIT_HOME": order.home, "REMIT_DATABASE_URL": order.url})
     app = App(settings, clock, ids=ids, database=database)
     caller = as_system() if not call.token else Caller(call.token)
+    if call.account:
+        caller = Caller("", account=call.account)
     if call.keyed:
-        caller = Caller(caller.token, KEY, caller.system)
+        caller = Caller(caller.token, KEY, caller.system, account=caller.account)
     said: dict[str, Any] = {}
     try:
         said["answer"] = await WAYS[call.through](app, caller, call)
@@ -236,8 +227,3 @@ _ACTIONS = {
     "lost": _lost,
     "rootless": _rootless,
 }
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        main()

@@ -4,12 +4,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from remit.app import App
-from remit.runtime import runs as live_runs
-from remit.services import companies
+from remit.runtime.repos import signing
+from remit.runtime.runs import lifecycle as live_runs
 from remit.services.command import verb_named
 from remit.services.identity import Caller
+from remit.services.people import companies
 from tests.crashing.call import Call
+
+_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
 async def _through_gate(app: App, caller: Caller, call: Call) -> Any:
@@ -53,6 +59,13 @@ async def _set_secret(app: App, caller: Caller, call: Call) -> Any:
     return await app.vault.put(caller, **call.given)
 
 
+async def _make_signing_key(app: App, caller: Caller, call: Call) -> Any:
+    """The same key each time: what is left is compared."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(signing, "new_key", lambda: signing.stored(_KEY))
+        return await app.signing.make(caller, **call.given)
+
+
 async def _remove_secret(app: App, caller: Caller, call: Call) -> Any:
     return await app.vault.remove(caller, **call.given)
 
@@ -93,6 +106,7 @@ WAYS: dict[str, Callable[[App, Caller, Call], Awaitable[Any]]] = {
     "library.create_outcome": _create_outcome,
     "vault.put": _set_secret,
     "vault.remove": _remove_secret,
+    "signing.make": _make_signing_key,
     "archive.import_": _import,
     "archive.export": _export,
     "runs.begin": _begin_run,

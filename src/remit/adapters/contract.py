@@ -1,11 +1,9 @@
-"""What an adapter is.
+"""The adapter contract.
 
 A plugin names its class under the entry point group `remit.adapters`. The class has a `type`, a
 pydantic model `Config` whose fields are its documentation, and `check()`; it may derive from
 `Adapter`, which supplies the rest, or be taken in by `adopt`.
 """
-
-from __future__ import annotations
 
 import asyncio
 import inspect
@@ -17,12 +15,12 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
-from remit.adapters.asking import Tried
 from remit.adapters.documentation import configuration_doc
-from remit.adapters.fitting import fitting
-from remit.adapters.lending import Lent, pick
+from remit.adapters.plugin_shape import Described, fitting
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
+from remit.adapters.setup.lending import Lent, pick
+from remit.adapters.setup.probe import Tried
 
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LONGEST_SENTENCE = 300
@@ -37,7 +35,7 @@ _Model = type[BaseModel]
 
 @dataclass(frozen=True)
 class Check:
-    """What was found when an adapter looked whether it can work here."""
+    """Result of an adapter's look whether it can work here."""
 
     usable: bool
     sentence: str
@@ -46,12 +44,12 @@ class Check:
     facts: Mapping[str, str | bool | None] = field(default_factory=dict)
 
 
-class Adapter(ABC):
+class Adapter(Described, ABC):
     """One way to run an agent. It keeps no state: what a run needs comes with the run."""
 
     #: How it is named in `adapterType`.
     type: ClassVar[str]
-    #: One sentence: what it runs.
+    #: One sentence: what it runs; unless given, the docstring of the class.
     summary: ClassVar[str] = ""
     #: The keys of `adapterConfig`; the description of a field is its documentation.
     Config: ClassVar[_Model]
@@ -75,7 +73,7 @@ class Adapter(ABC):
         """Look whether it can work, with this `Config` and this environment; may take seconds."""
 
     def lending(self, config: Any, environment: Environment) -> Lent:
-        """What a run with this `Config` is lent of the worker's environment."""
+        """Variables of the worker's environment that a run with this `Config` is lent."""
         del config  # of no consequence here
         return Lent(pick(environment, self.lends))
 
@@ -99,7 +97,7 @@ class Adapter(ABC):
 
     @classmethod
     def agent_configuration_doc(cls) -> str:
-        """What an agent reads before it configures another one."""
+        """Documentation for an agent that configures another one."""
         return configuration_doc(
             cls.type, cls.summary, cls.Config, safety=cls.safety, examples=cls.examples
         )

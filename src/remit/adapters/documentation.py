@@ -1,7 +1,5 @@
 """The text about an adapter's settings, made from its model and nothing else."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ The one place where messages of providers and of their programs are read. What i
 here is the agent's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, SystemClock, from_iso
 from remit.errors import BadInput
-from remit.model.fault import Fault
+from remit.model.execution.fault import Fault
 
 #: More than this of what somebody printed is not read.
 _LONGEST = 4000
@@ -161,13 +159,7 @@ def _seen(fault: Fault, until: Micros | None) -> Seen:
 
 # ── until when ──────────────────────────────────────────────────────────────────────────────────
 
-_UNITS: dict[str, Micros] = {
-    "ms": SECOND // 1000,
-    "s": SECOND,
-    "m": MINUTE,
-    "h": HOUR,
-    "d": DAY,
-}
+_UNITS: dict[str, Micros] = {"ms": SECOND // 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _PART = (
     r"(\d{1,7}(?:\.\d{1,6})?) ?"
     r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)\b"
@@ -202,7 +194,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def _retry_after(headers: Mapping[str, str], now: Micros) -> Micros | None:
-    """What `Retry-After` says: seconds, or a date."""
+    """Parses `Retry-After`: seconds, or a date."""
     named = {name.lower(): value for name, value in headers.items()}
     if given := named.get("retry-after-ms", "").strip():
         return now + int(float(given) * 1000) if _is_number(given) else None
@@ -225,12 +217,7 @@ def _is_number(text: str) -> bool:
 def _until(text: str, now: Micros) -> Micros | None:
     """The time that a message names, if it lies ahead."""
     said = text[-_LONGEST:]
-    times = (
-        _by_epoch(said),
-        _by_moment(said),
-        _by_length(said, now),
-        _by_clock(said, now),
-    )
+    times = (_by_epoch(said), _by_moment(said), _by_length(said, now), _by_clock(said, now))
     for found in times:
         if found is not None and found > now:
             return found

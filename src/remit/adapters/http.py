@@ -1,22 +1,20 @@
 """An agent that runs elsewhere and is called over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
 import socket
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from remit.adapters import answers, faults, outward
+from remit.adapters import faults, guarded_http, program_answer
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import Config, SecretName, Text
-from remit.model.transcript import Entry, EntryKind
+from remit.adapters.settings import Config, Seconds, SecretName, Text
+from remit.model.execution.transcript import Entry, EntryKind
 
 _PATIENCE_SECONDS = 5
 #: For telling a remote agent that its run is over; it is waited for, whoever stops Remit.
@@ -55,9 +53,7 @@ def _not_the_protocols(name: str) -> str:
 
 
 HeaderName = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"),
-    AfterValidator(_not_the_protocols),
+    str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"), AfterValidator(_not_the_protocols)
 ]
 HeaderValue = Annotated[Text, Field(pattern=r"^[^\r\n\x00]*$")]
 Address = Annotated[str, Field(max_length=2000), AfterValidator(_address)]
@@ -88,19 +84,15 @@ class HttpConfig(Config):
         description="Where it is announced that a run was cancelled. null: only the run's token "
         "ends.",
     )
-    timeout_seconds: int = Field(
-        default=3600,
-        ge=1,
-        le=86_400,
-        description="A run that takes longer is given up, and its token ends.",
+    timeout_seconds: Seconds = Field(
+        default=3600, description="A run that takes longer is given up, and its token ends."
     )
 
 
 class Http(Adapter):
-    type: ClassVar[str] = "http"
-    summary: ClassVar[str] = (
-        "Calls an agent that runs elsewhere, and lets it call back with the token of its run."
-    )
+    """Calls an agent that runs elsewhere, and lets it call back with the token of its run."""
+
+    type = "http"
     Config = HttpConfig
     remote = True
     safety = (
@@ -161,7 +153,7 @@ class Http(Adapter):
             if config.cancel_url is not None:
                 await _announce_end(config, config.cancel_url, context)
             raise
-        except (outward.NotAllowed, outward.BadAnswer) as error:
+        except (guarded_http.NotAllowed, guarded_http.BadAnswer) as error:
             sentence = f"The remote agent cannot be used ({error})."
             return RunResult(False, reason="protocol", error=sentence[:500])
         except OSError as error:
@@ -180,7 +172,7 @@ class Http(Adapter):
                 fault=seen.fault if seen else None,
                 until=seen.until if seen else None,
             )
-        return _told(context, answers.result_of(answers.parse(said)))
+        return _told(context, program_answer.result_of(program_answer.parse(said)))
 
 
 def _told(context: RunContext, result: RunResult) -> RunResult:
@@ -209,7 +201,7 @@ async def _post(
     headers = {**config.headers, "Accept": "application/json", "Content-Type": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    answer = await outward.post(
+    answer = await guarded_http.post(
         url,
         content=json.dumps(document).encode(),
         headers=headers,

@@ -1,9 +1,5 @@
 """A person with an inbox."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
@@ -21,11 +17,10 @@ class HumanConfig(Config):
 
 
 class Human(Adapter):
-    type: ClassVar[str] = "human"
-    summary: ClassVar[str] = (
-        "A person sits in the agent's seat: they read its inbox, answer and complete outcomes. No "
-        "program is started."
-    )
+    """A person sits in the agent's seat: they read its inbox, answer and complete outcomes. No
+    program is started."""
+
+    type = "human"
     Config = HumanConfig
     safety = ("The person acts with the agent's rights, and what they do is recorded as theirs.",)
     examples = {"A person": {}, "Without notifications": {"notify": False}}  # noqa: RUF012

@@ -1,16 +1,14 @@
-"""How many turns of the model a run took, and how often in a row it made the same call.
+"""Counters of a run: turns of the model, and identical calls in a row.
 
 An adapter that sees turns and calls says so; a run that goes beyond its limits ends.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from remit.errors import Refused
-from remit.model.limit import MAX_TURNS, REPETITION
+from remit.model.execution.limit import MAX_TURNS, REPETITION
+from remit.model.organisation.decision import deny
 
 #: Of a long text only so much at its beginning and its end is compared, and its length.
 _COMPARED = 1_000
@@ -22,7 +20,7 @@ Call = tuple[str, str]
 
 
 def same_call(tool: str, arguments: Any) -> Call:
-    """What identical calls have in common, without keeping megabytes of them."""
+    """Digest of a call, the same for identical ones."""
     if isinstance(arguments, Mapping):
         arguments = {name: _short(one) for name, one in arguments.items() if name != _KEY}
     try:
@@ -62,7 +60,7 @@ class Pace:
     def turn(self, number: int) -> None:
         """The model was asked so often; raises when that is too often."""
         if self._most_turns is not None and number > self._most_turns:
-            raise Refused(f"It took {self._most_turns} turns.", _STEP, code=MAX_TURNS)
+            deny(MAX_TURNS, f"It took {self._most_turns} turns.").enforce(_STEP)
 
     def call(self, tool: str, arguments: Any, *, by: str = "", ours: bool = False) -> None:
         """The model called a tool, of Remit or of its own; raises when it did so too often."""
@@ -75,4 +73,4 @@ class Pace:
         times = times + 1 if before == call else 1
         self._last[by] = (call, times)
         if times > self._most_repeats:
-            raise Refused(said_again(tool, self._most_repeats), _STEP, code=REPETITION)
+            deny(REPETITION, said_again(tool, self._most_repeats)).enforce(_STEP)

@@ -1,4 +1,4 @@
-"""What is installed of one kind: ours, and what plugins bring along.
+"""Registry of one kind of plugin: ours, and what others bring along.
 
 Nothing is imported before it is asked for, because most commands ask for nothing. A plugin that
 cannot be loaded is reported by `problems()` and leaves the others alone.
@@ -33,7 +33,7 @@ P = TypeVar("P", bound=Typed)
 
 
 class Plugins(ABC, Generic[P]):
-    """Those of one entry point group, by their type."""
+    """Plugins of one entry point group, by their type."""
 
     #: What one of them is called.
     noun: ClassVar[str]

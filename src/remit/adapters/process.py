@@ -1,23 +1,20 @@
 """Any program that reads a task as JSON and answers as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import Field
 
-from remit.adapters import answers
+from remit.adapters import program_answer
 from remit.adapters.contract import Adapter, Check, Environment
-from remit.adapters.looking import find_program
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import Program, RunSettings, Text
-from remit.model.fault import Fault
-from remit.model.transcript import Entry, EntryKind
+from remit.adapters.settings import Program, RunSettings, Seconds, Text
+from remit.adapters.setup.detect import find_program
+from remit.model.execution.fault import Fault
+from remit.model.execution.transcript import Entry, EntryKind
 
 
 class ProcessConfig(RunSettings):
@@ -31,21 +28,18 @@ class ProcessConfig(RunSettings):
         description="Its arguments, one entry each, passed as they are. Not for secrets: other "
         "users of the machine see them.",
     )
-    silence_seconds: int | None = Field(
+    silence_seconds: Seconds | None = Field(
         default=None,
-        ge=1,
-        le=86_400,
         description="A run of which nothing was heard for so long is stopped: no output of the "
         "program, no call of a tool of Remit. null: only timeoutSeconds stops it.",
     )
 
 
 class Process(Adapter):
-    type: ClassVar[str] = "process"
-    summary: ClassVar[str] = (
-        "Starts a program for each run. It gets the task as JSON on its standard input, answers as "
-        "JSON on its standard output, and can call Remit with REMIT_URL and REMIT_TOKEN."
-    )
+    """Starts a program for each run. It gets the task as JSON on its standard input, answers as
+    JSON on its standard output, and can call Remit with REMIT_URL and REMIT_TOKEN."""
+
+    type = "process"
     Config = ProcessConfig
     background = True
     safety = (
@@ -120,7 +114,9 @@ class Process(Adapter):
         async for line in child.lines():
             last = line if line.strip() else last
         code = await child.wait()
-        result = answers.result_of(answers.parse(last), failure=_failure(code, context.complaint))
+        result = program_answer.result_of(
+            program_answer.parse(last), failure=_failure(code, context.complaint)
+        )
         if code != 0 and not last and _was_not_started(config.command, context.complaint):
             sentence = f"The program {config.command!r} is not there, or cannot be executed."
             return replace(result, reason="program", error=sentence, fault=Fault.SETUP)
@@ -131,7 +127,7 @@ class AnswerReader(Reader):
     """The answer is a JSON object; what people want to read is its text."""
 
     def read(self, line: str) -> Iterable[Entry]:
-        said = answers.parse(line).get("text") if line.startswith("{") else None
+        said = program_answer.parse(line).get("text") if line.startswith("{") else None
         if isinstance(said, str) and said != line:
             return (Entry(EntryKind.SAID, said),)
         return super().read(line)

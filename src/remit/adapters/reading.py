@@ -1,11 +1,9 @@
-"""What a run printed, turned into what people read: entries, as `remit.model.transcript` has them.
+"""Reader of a run's output: entries, as `remit.model.execution.transcript` has them.
 
 Each adapter knows what a line of its program means (`Adapter.reader`). Lines may be cut, huge,
 half of one kind and half of another, or made to mislead: whatever has no meaning is shown as text.
 Each character is looked at a few times at most, however long a line is.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -15,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from remit.clock import Micros
-from remit.model.decision import REFUSALS
-from remit.model.transcript import Entry, EntryKind, entry_of, harmless
+from remit.model.execution.transcript import Entry, EntryKind, entry_of, harmless
+from remit.model.organisation.decision import REFUSALS
 
 #: How Remit says that a part of the log is missing.
 _GAP = re.compile(r"^\[… \d{1,20} characters are left out …\]$")
@@ -58,7 +56,7 @@ class JsonReader(Reader, ABC):
 
     @abstractmethod
     def meaning(self, event: Mapping[str, Any]) -> Iterable[Entry]:
-        """What one of them says to a person."""
+        """One of them, in words for a person."""
 
 
 class Known:

@@ -6,19 +6,20 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from remit.adapters.plugins import Plugins
+from remit.errors import BadInput, Unsupported
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from remit.adapters.asking import Tried
     from remit.adapters.contract import Adapter
     from remit.adapters.reading import Reader
+    from remit.adapters.setup.probe import Tried
 
 #: Where each of ours is.
 BUILT_IN = {
-    "claude": "remit.adapters.claude:Claude",
-    "codex": "remit.adapters.codex:Codex",
-    "llm": "remit.adapters.llm:Llm",
+    "claude": "remit.adapters.claude.adapter:Claude",
+    "codex": "remit.adapters.codex.adapter:Codex",
+    "llm": "remit.adapters.llm.adapter:Llm",
     "process": "remit.adapters.process:Process",
     "http": "remit.adapters.http:Http",
     "human": "remit.adapters.human:Human",
@@ -44,6 +45,19 @@ class Registry(Plugins["Adapter"]):
         from remit.adapters import validation
 
         return validation.read(self.get(type_).Config, config)
+
+    def usable(self, type_: str, config: object) -> BaseModel:
+        """The settings of an agent that is to run now; says why it cannot, if so."""
+        if type_ not in self.types():
+            raise Unsupported(
+                f"There is no adapter {type_!r} here.",
+                "Install it, or choose another.",
+                code="no_adapter",
+            )
+        try:
+            return self.read(type_, config)
+        except BadInput as error:
+            raise BadInput(error.sentence, error.step, code="bad_configuration") from None
 
     def validate(self, type_: str, config: object) -> dict[str, Any]:
         """The settings as given, if the adapter takes them; BadInput names the wrong field."""
@@ -80,6 +94,7 @@ all = installed.all  # noqa: A001  # read as `registry.all()`
 problems = installed.problems
 validate = installed.validate
 read = installed.read
+usable = installed.usable
 check = installed.check
 reader = installed.reader
 try_out = installed.try_out

@@ -1,4 +1,4 @@
-"""What a run gives an adapter, and what it wants back. A plugin's `run` is written against this."""
+"""The run contract: what a run gives an adapter and wants back, also a plugin."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from remit.adapters.pace import Pace
 from remit.adapters.settings import Prices
 from remit.errors import Unsupported
-from remit.model.transcript import Entry, line_of
+from remit.model.execution.transcript import Entry, line_of
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a run took from a model."""
+    """Tokens and cost that a run took from a model."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -54,9 +53,9 @@ class RunResult:
     session: str | None = None
     #: How long the conversation has become.
     context_tokens: int | None = None
-    #: Whose fault it was that it did not end well: one of `remit.model.fault.Fault`. None: what
-    #: `reason` stands for, if it is one of the words above, and the agent's otherwise. It decides
-    #: whether the agent, everybody on this worker or everybody with this account has to wait.
+    #: Whose fault it was that it did not end well: one of `remit.model.execution.fault.Fault`.
+    #: None: what `reason` stands for, if it is one of the words above, and the agent's otherwise.
+    #: It decides whether the agent, everybody on this worker or everybody with this account waits.
     fault: str | None = None
     #: Until when that lasts, if the provider said so, in microseconds since 1970. It is believed
     #: for a day at most.
@@ -74,7 +73,7 @@ class Child(ABC):
 
     @abstractmethod
     def lines(self) -> AsyncIterator[str]:
-        """What it prints on its standard output, line by line; it is in the log as well."""
+        """Standard output, line by line; it is in the log as well."""
 
     @abstractmethod
     async def wait(self) -> int:
@@ -85,6 +84,7 @@ class Child(ABC):
         """End it before its time, with everything it started."""
 
 
+@dataclass(kw_only=True)
 class RunContext(ABC):
     """One run of one agent, or one background job of it."""
 
@@ -110,7 +110,7 @@ class RunContext(ABC):
     #: What the worker lends: the key for the model, by variable.
     credentials: Mapping[str, str]
     #: What goes with the key: addresses, regions, proxies, certificates.
-    beside: Mapping[str, str] = MappingProxyType({})
+    beside: Mapping[str, str] = field(default_factory=dict)
     #: The value of the secret that `secretRef` of the configuration names.
     secret: str | None = None
     #: What the run has taken from a model so far, as far as its adapter knows.
@@ -122,7 +122,7 @@ class RunContext(ABC):
     #: How many turns of the model a run may take; None without a limit.
     most_turns: int | None = None
     #: Counts turns and calls, for those who see them; raises when the run is to end.
-    pace: Pace = Pace()
+    pace: Pace = field(default_factory=Pace)
 
     @abstractmethod
     async def start(
@@ -188,7 +188,7 @@ class RunContext(ABC):
         return self.secret
 
     def task(self) -> dict[str, Any]:
-        """What a run is about, for programs and agents elsewhere that take it as JSON."""
+        """Description of a run, for programs and agents elsewhere that take it as JSON."""
         if self.background:
             return {"job": self.run_id, "turn": self.turn}
         return {
@@ -200,7 +200,7 @@ class RunContext(ABC):
         }
 
     def environment(self) -> dict[str, str]:
-        """What every program of a run is told about it; one of a job is told nothing of Remit."""
+        """Variables of every program of a run; one of a job is told nothing of Remit."""
         return {
             **({} if self.background else self._about_remit()),
             "HOME": str(self.home),
@@ -220,3 +220,26 @@ class RunContext(ABC):
             "REMIT_BOSS": str(boss),
             "REMIT_WORKSPACE": str(self.workspace),
         }
+
+
+async def start_program(
+    context: RunContext,
+    argv: Sequence[str],
+    told: dict[str, str],
+    login: Path | None,
+    place: tuple[str, str],
+    **more: Any,
+) -> Child:
+    """Start an agent's program with a login of the worker, if there is one: without a sandbox
+    where it lies, which a variable tells; in it, lent to the folder of the home."""
+    variable, folder = place
+    full, lent = context.config.sandbox == "full", {}
+    if login is not None and full:
+        told[variable] = str(login.parent)
+    elif login is not None:
+        lent[login] = context.home / folder / login.name
+    cwd = None if context.config.cwd is None else Path(context.config.cwd)
+    stdin = context.turn.encode()
+    return await context.start(
+        argv, env=told, cwd=cwd, stdin=stdin, full_access=full, lent=lent, **more
+    )

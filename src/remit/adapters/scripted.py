@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -13,8 +13,9 @@ from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.reading import answered, mapping
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import Config
-from remit.model import transcript
-from remit.model.transcript import Entry, EntryKind
+from remit.model.execution import transcript
+from remit.model.execution.transcript import Entry, EntryKind
+from remit.model.text import plural
 
 if TYPE_CHECKING:
     from remit.testing import ScriptedAgent, ToolRefused
@@ -53,10 +54,9 @@ class ScriptedConfig(Config):
 
 
 class Scripted(Adapter):
-    type: ClassVar[str] = "scripted"
-    summary: ClassVar[str] = (
-        "Calls tools as a script says. For demonstrations and tests: it needs no model and no key."
-    )
+    """Calls tools as a script says. For demonstrations and tests: it needs no model and no key."""
+
+    type = "scripted"
     Config = ScriptedConfig
     background = True
     safety = ("A script acts with the agent's rights and checks nothing before it acts.",)
@@ -108,7 +108,7 @@ def _follow(context: RunContext, over: threading.Event) -> RunResult:
         except ToolRefused as refusal:
             context.tell(_refused(tool, refusal))
             return RunResult(False, reason=refusal.code, error=str(refusal))
-    return RunResult(True, text=f"{len(steps)} steps, {len(mail)} messages")
+    return RunResult(True, text=f"{plural(len(steps), 'step')}, {plural(len(mail), 'message')}")
 
 
 def _refused(tool: str, refusal: ToolRefused) -> Entry:

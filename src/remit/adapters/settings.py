@@ -32,6 +32,8 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 SecretName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
 ToolName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
+#: How long a run may take, at most a day.
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Effort = Literal["none", "low", "medium", "high", "xhigh"]
 
 
@@ -109,7 +111,7 @@ Dollars = Annotated[float, Field(ge=0, le=10_000)]
 
 
 class Prices(Config):
-    """What a model's provider takes for a million tokens, in dollars."""
+    """Prices of a model's provider for a million tokens, in dollars."""
 
     input: Dollars = Field(description="For what the model reads.")
     output: Dollars = Field(description="For what it writes.")
@@ -144,13 +146,11 @@ class RunSettings(Config):
         description="Folder in which the program starts, relative to the workspace of the run. An "
         'absolute path needs sandbox "full". null: the workspace.',
     )
-    timeout_seconds: int = Field(
-        default=3600, ge=1, le=86_400, description="A run that takes longer is stopped."
+    timeout_seconds: Seconds = Field(
+        default=3600, description="A run that takes longer is stopped."
     )
-    silence_seconds: int | None = Field(
+    silence_seconds: Seconds | None = Field(
         default=1800,
-        ge=1,
-        le=86_400,
         description="A run of which nothing was heard for so long is stopped: no output of its "
         "program, no turn of its model, no call of a tool of Remit. null: only timeoutSeconds "
         "stops it.",

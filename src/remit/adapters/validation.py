@@ -1,7 +1,5 @@
 """An adapter's settings, checked by its own model; an error names the place, never the value."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

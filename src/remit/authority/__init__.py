@@ -7,7 +7,8 @@ Nothing else in the code base answers "may they".
 from remit.authority.attenuate import Wish, attenuate, covers, excessive
 from remit.authority.boss import GOVERNED
 from remit.authority.capability import holding
-from remit.authority.decide import BOSS_LEVEL, Action, Facts, decide
+from remit.authority.decide import BOSS_LEVEL, Action, decide
+from remit.authority.facts import Facts, GivenFacts
 from remit.authority.outcome import Relation
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "GOVERNED",
     "Action",
     "Facts",
+    "GivenFacts",
     "Relation",
     "Wish",
     "attenuate",

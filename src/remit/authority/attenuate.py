@@ -1,23 +1,25 @@
 """Passing rights on: a grant by an agent is never wider than what the agent holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remit.authority.capability import holding, strongest
 from remit.clock import Micros
-from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level, Mode
+from remit.model.organisation.decision import Decision, Effect, allow, deny
+from remit.model.organisation.grant import Grant, Level, Mode
+from remit.model.organisation.path_pattern import apart, names_executed, within
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants to pass on."""
+    """A capability that somebody wants to pass on."""
 
     level: Level
     #: None asks for as long as the source lasts.
     expires_at: Micros | None = None
+    #: Patterns of files and branches of a repository; None asks for as much as the source has.
+    paths: tuple[str, ...] | None = None
+    branches: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Attenuation:
     parent: Grant | None = None
     mode: Mode = Mode.ALLOW
     expires_at: Micros | None = None
+    paths: tuple[str, ...] | None = None
+    branches: tuple[str, ...] | None = None
 
 
 def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
@@ -35,53 +39,122 @@ def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
     verdict = holding(held, wish.level, now)
     if verdict.effect is Effect.DENY:
         return Attenuation(
-            Decision(
-                Effect.DENY,
+            deny(
                 "not_held" if verdict.reason == "no_capability" else verdict.reason,
                 f"You cannot pass on {wish.level.word}: {_lower(verdict.sentence)}",
                 verdict.basis,
             )
         )
-    mode = Mode.ALLOW if verdict.effect is Effect.ALLOW else Mode.ASK
+    restraints = _restraints(held, wish, now)
+    if Mode.DENY in restraints:
+        return Attenuation(
+            deny(
+                "outside_limits",
+                "Part of what you pass on was denied to you: name files or branches without it.",
+                f"grant:{restraints[Mode.DENY].id}",
+            )
+        )
+    asks = verdict.effect is not Effect.ALLOW or Mode.ASK in restraints
+    mode = Mode.ASK if asks else Mode.ALLOW
     sources = [
         grant
         for grant in held
         if grant.live(now)
         and grant.level >= wish.level
         and (grant.mode is Mode.ALLOW or (mode is Mode.ASK and grant.mode is Mode.ASK))
+        and _lies_within(wish.paths, grant.limited_paths, of_files=True)
+        and _lies_within(wish.branches, grant.limited_branches)
     ]
+    if not sources:
+        return Attenuation(
+            deny(
+                "outside_limits",
+                "You cannot pass on files or branches that your own capability does not name.",
+                "rule:outside_limits",
+            )
+        )
+    # Who holds all of it passes on all of it, whatever else they hold.
+    sources = [grant for grant in sources if not grant.is_limited] or sources
     lasting = [grant for grant in sources if _outlasts(grant.expires_at, wish.expires_at)]
     parent = strongest(lasting or sources)  # there is one, or holding() had said no
     if wish.expires_at is not None and not lasting:
         return Attenuation(
-            Decision(
-                Effect.DENY,
+            deny(
                 "outlives_source",
                 "The grant would outlive the capability it comes from.",
                 f"grant:{parent.id}",
             )
         )
     if wish.expires_at is not None and wish.expires_at <= now:
-        return Attenuation(
-            Decision(Effect.DENY, "already_expired", "The expiry lies in the past.", "rule:expiry")
-        )
+        return Attenuation(deny("already_expired", "The expiry lies in the past.", "rule:expiry"))
     expires_at = wish.expires_at if wish.expires_at is not None else parent.expires_at
     return Attenuation(
-        Decision(Effect.ALLOW, "held", "You hold what you pass on.", f"grant:{parent.id}"),
+        allow("held", "You hold what you pass on.", f"grant:{parent.id}"),
         parent,
         mode,
         expires_at,
+        wish.paths if wish.paths is not None else parent.limited_paths,
+        wish.branches if wish.branches is not None else parent.limited_branches,
     )
 
 
+def _restraints(held: Iterable[Grant], wish: Wish, now: Micros) -> dict[Mode, Grant]:
+    """Grants of the holder that deny, or make ask, in some files or branches only, unless they are
+    known to lie apart from the wish."""
+    return {
+        grant.mode: grant
+        for grant in held
+        if grant.live(now)
+        and grant.mode is not Mode.ALLOW
+        and grant.is_limited
+        and grant.level <= wish.level
+        and not _lies_apart(wish.paths, grant.limited_paths)
+        and not _lies_apart(wish.branches, grant.limited_branches)
+    }
+
+
+def _lies_within(
+    wanted: tuple[str, ...] | None, source: tuple[str, ...] | None, *, of_files: bool = False
+) -> bool:
+    """Return whether the patterns lie within those of the source. Files that a forge executes lie
+    within no source that does not name them."""
+    if wanted is None:
+        return True
+    if source is None:
+        return not (of_files and any(names_executed(one) for one in wanted))
+    return all(
+        any(
+            within(one, other)
+            and not (of_files and names_executed(one) and not names_executed(other))
+            for other in source
+        )
+        for one in wanted
+    )
+
+
+def _lies_apart(wanted: tuple[str, ...] | None, source: tuple[str, ...] | None) -> bool:
+    if wanted is None or source is None:
+        return False
+    return all(apart(one, other) for one in wanted for other in source)
+
+
 def covers(held: Sequence[Grant], grant: Grant, now: Micros) -> bool:
-    """Whether somebody holding `held` could give `grant` as it stands."""
+    """Return whether a holder of `held` could give `grant` as it stands."""
     if grant.mode is Mode.DENY:
         return True  # a prohibition gives nothing, so it exceeds nothing
-    verdict = holding(held, grant.level, now)
-    if verdict.effect is Effect.DENY:
-        return False
-    return verdict.effect is Effect.ALLOW or grant.mode is Mode.ASK
+    if not grant.is_limited and not any(one.is_limited for one in held):
+        verdict = holding(held, grant.level, now)
+        return verdict.effect is Effect.ALLOW or (
+            verdict.effect is Effect.ASK and grant.mode is Mode.ASK
+        )
+    wish = Wish(grant.level, None, grant.limited_paths, grant.limited_branches)
+    given = attenuate(held, wish, now)
+    return (
+        given.decision.allowed
+        and (given.mode is Mode.ALLOW or grant.mode is Mode.ASK)
+        # Nothing narrower would do.
+        and (given.paths, given.branches) == (grant.limited_paths, grant.limited_branches)
+    )
 
 
 def excessive(held: Iterable[Grant], given: Iterable[Grant], now: Micros) -> list[Grant]:

@@ -6,12 +6,8 @@ level or permission, people and their accounts, keys and secrets, access to the 
 a person stopped or paused, and taking something out for good. So those actions are not in the list.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from remit.ids import AgentId
-from remit.model.permission import Reach
+from remit.authority.facts import Facts
+from remit.model.organisation.permission import Reach
 
 #: What a board member may do to somebody in their part, and such an agent, too.
 GOVERNED = frozenset(
@@ -51,27 +47,15 @@ GOVERNED = frozenset(
 _ABOUT_REQUESTS = frozenset({"approval.decide", "approval.cancel"})
 
 
-def governs(
-    action: str,
-    agent: str,
-    place: Sequence[AgentId],
-    *,
-    reach: Reach,
-    above: Sequence[AgentId],
-    over_boss: bool,
-    for_people: bool,
-    by_person: bool,
-    requester: AgentId | None,
-) -> bool:
-    """Whether the level gives this agent a say in the matter, which lies at `place` in the tree.
-
-    `above` are the agent itself and its bosses; `over_boss` says that the matter is of another with
-    that level, `for_people` that only people decide it, `by_person` that a person's pause ends.
-    """
-    if action not in GOVERNED or not place or over_boss or for_people or by_person:
+def governs(action: str, agent: str, facts: Facts) -> bool:
+    """Return whether the level gives this agent a say in the matter."""
+    place, reach = facts.place, facts.reach
+    if action not in GOVERNED or not place:
         return False
-    if action in _ABOUT_REQUESTS and requester is None:
+    if facts.over_boss or facts.for_people or facts.by_person:
+        return False
+    if action in _ABOUT_REQUESTS and facts.requester is None:
         return False  # a person asked for it
-    if place[0] in above or place[0] == agent:
+    if place[0] in facts.above or place[0] == agent:
         return False
     return reach is Reach.COMPANY or (reach is Reach.BELOW and agent in place[1:])

@@ -1,12 +1,10 @@
-"""What an agent's grants on one resource add up to."""
-
-from __future__ import annotations
+"""Combination of an agent's grants on one resource."""
 
 from collections.abc import Iterable, Sequence
 
 from remit.clock import Micros
-from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level, Mode
+from remit.model.organisation.decision import Decision, Effect, allow, deny
+from remit.model.organisation.grant import Grant, Level, Mode
 
 _FOREVER = 1 << 62
 
@@ -17,6 +15,9 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
     A right must first be conferred, by an `allow` or an `ask` of at least that level. Then it can
     be taken away: a `deny` of this level or a lower one forbids it, and an `ask` of this level or
     a lower one puts a person in between. So deny beats ask, and ask beats allow.
+
+    What is limited to some files or branches confers, and takes away only there: `changing` looks
+    at these.
     """
     denied: list[Grant] = []
     conferred: list[Grant] = []
@@ -29,21 +30,18 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
             if grant.level >= need:
                 conferred.append(grant)
         elif grant.mode is Mode.DENY:
-            if grant.level <= need:
+            if grant.level <= need and not grant.is_limited:
                 denied.append(grant)
         else:
             if grant.level >= need:
                 asked.append(grant)
-            if grant.level <= need:
+            if grant.level <= need and not grant.is_limited:
                 gates.append(grant)
     if denied:
         basis = strongest(denied)
-        return Decision(
-            Effect.DENY, "denied_by_grant", "This was denied explicitly.", f"grant:{basis.id}"
-        )
+        return deny("denied_by_grant", "This was denied explicitly.", f"grant:{basis.id}")
     if not conferred and not asked:
-        return Decision(
-            Effect.DENY,
+        return deny(
             "no_capability",
             f"The capability that gave you {need.word} here has expired."
             if any(_has_expired(grant, need, now) for grant in held)
@@ -55,9 +53,7 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
     if gates:
         return _ask(strongest(gates))
     basis = strongest(conferred)
-    return Decision(
-        Effect.ALLOW, "granted", f"A grant gives {basis.level.word}.", f"grant:{basis.id}"
-    )
+    return allow("granted", f"A grant gives {basis.level.word}.", f"grant:{basis.id}")
 
 
 def _has_expired(grant: Grant, need: Level, now: Micros) -> bool:

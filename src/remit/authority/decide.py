@@ -1,29 +1,30 @@
 """The decision function."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
 
 from remit.authority.boss import governs
 from remit.authority.capability import condition, holding
+from remit.authority.facts import Facts
 from remit.authority.governance import GOVERNING, decide_governance
-from remit.authority.outcome import Relation, decide_outcome
-from remit.clock import Micros
-from remit.ids import AgentId, UserId
-from remit.model.agent import OPERATIONAL, AgentStatus
-from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level, Mode, Resource
-from remit.model.mail import Messaging
-from remit.model.permission import Reach
-from remit.model.principal import ActorKind, Principal
-from remit.model.user import Membership, UserRole
+from remit.authority.outcome import decide_outcome
+from remit.authority.repository import changing
+from remit.ids import AgentId
+from remit.model.messaging.mail import Messaging
+from remit.model.organisation.agent import OPERATIONAL, AgentStatus
+from remit.model.organisation.decision import BY_REMIT, Decision, Effect, allow, deny
+from remit.model.organisation.grant import Grant, Level, Mode, Resource
+from remit.model.organisation.permission import Reach
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.user import UserRole
 
 
 class Action(StrEnum):
-    """What can be asked for. The value is what events record."""
+    """The actions that can be asked for. The value is the name in events."""
 
     COMPANY_CREATE = "company.create"
+    #: Look at the machine of the instance, and keep copies of everything.
+    INSTANCE_OPERATE = "instance.operate"
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
     COMPANY_EXPORT = "company.export"
@@ -94,6 +95,13 @@ class Action(StrEnum):
     #: To have it fetched now.
     REPO_SYNC = "repo.sync"
     REPO_USE = "repo.use"
+    #: To show runs a folder of the machine.
+    FOLDER_CHANGE = "folder.change"
+    #: To have a change of a repository taken in, to take it in, to look at it, to talk about it.
+    CHANGE_PROPOSE = "change.propose"
+    CHANGE_MERGE = "change.merge"
+    CHANGE_READ = "change.read"
+    CHANGE_COMMENT = "change.comment"
     AGENT_PURGE = "agent.purge"
     BINDING_READ = "binding.read"
     BINDING_CHANGE = "binding.change"
@@ -118,6 +126,7 @@ _LOOKING = frozenset(
         Action.EVENT_READ,
         Action.EVENT_VERIFY,
         Action.REPO_READ,
+        Action.CHANGE_READ,
         Action.BINDING_READ,
     }
 )
@@ -141,12 +150,15 @@ _COMPANY_WIDE = frozenset(
         Action.REPO_ADD,
         Action.REPO_CHANGE,
         Action.REPO_SYNC,
+        Action.FOLDER_CHANGE,
         Action.AGENT_PURGE,
     }
 )
 
+#: What concerns no company, or all of them.
+_OF_INSTANCE = frozenset({Action.COMPANY_CREATE, Action.INSTANCE_OPERATE})
 #: What reaches into the instance's own machine: a say in the company is not enough.
-_OPERATING = frozenset({Action.SECRET_CHANGE, Action.MCP_SERVER_CHANGE})
+_OPERATING = frozenset({Action.SECRET_CHANGE, Action.MCP_SERVER_CHANGE, Action.FOLDER_CHANGE})
 
 #: Open to every agent of the company: the base tools, and knowing who works there.
 _EVERY_AGENT = frozenset({Action.COMPANY_READ, Action.AGENT_READ, Action.FILE_CREATE})
@@ -168,23 +180,21 @@ _CHANGING_OUTCOMES = OUTCOME_ACTIONS - {Action.OUTCOME_READ}
 #: What an agent may do that holds the right to it, and no other: `instance.configure` for what
 #: concerns all, or the right to use the one thing.
 _BY_CAPABILITY = frozenset(
-    {
-        Action.MCP_SERVER_READ,
-        Action.MCP_SERVER_CALL,
-        Action.REPO_READ,
-        Action.REPO_SYNC,
-        Action.REPO_USE,
-    }
+    {Action.MCP_SERVER_READ, Action.MCP_SERVER_CALL, Action.REPO_READ, Action.REPO_SYNC}
 )
+
+#: What an agent may do with a repository, by how much of it it holds.
+_OF_REPO = {
+    Action.REPO_USE: Level.READ,
+    Action.CHANGE_READ: Level.READ,
+    Action.CHANGE_COMMENT: Level.PROPOSE,
+    Action.CHANGE_PROPOSE: Level.PROPOSE,
+    Action.CHANGE_MERGE: Level.MERGE,
+}
 
 #: What an agent may do with its own, and with nobody else's.
 _ITS_OWN = frozenset(
-    {
-        Action.SCHEDULE_CHANGE,
-        Action.QUESTION_ASK,
-        Action.MESSAGE_READ,
-        Action.BINDING_READ,
-    }
+    {Action.SCHEDULE_CHANGE, Action.QUESTION_ASK, Action.MESSAGE_READ, Action.BINDING_READ}
 )
 
 _LEVEL = {
@@ -194,91 +204,18 @@ _LEVEL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All that a decision may depend on, besides who asks for what."""
-
-    now: Micros
-    #: The asking user's part in this company.
-    membership: Membership | None = None
-    #: The agents under which the resource lies: its own first, then each boss above.
-    #: Empty for what belongs to the company as a whole, or when the tree cannot be trusted.
-    place: tuple[AgentId, ...] = ()
-    #: What the asking agent holds on the resource.
-    held: tuple[Grant, ...] = ()
-    #: Whether the file may be known to everybody in the company.
-    listed: bool = True
-    #: The boss of the agent that is acted upon.
-    target_boss: AgentId | None = None
-    #: The boss of the asking agent.
-    own_boss: AgentId | None = None
-    #: Whether the asking agent and the one that is acted upon have the same boss, agent or person.
-    same_boss: bool = False
-    #: The agent that a question was put to, or passed on to; the board when None.
-    asked: AgentId | None = None
-    #: Whether the mail answers a question of its receiver that is the asking agent's to answer.
-    awaits_answer: bool = False
-    #: The company's rule for mail.
-    messaging: Messaging = Messaging.CHAIN
-    #: Whether the mail goes to a person with authority over the asking agent.
-    receiver_is_board: bool = False
-    #: Whether the mail is to be run in the background, for the asking agent.
-    to_background: bool = False
-    #: Whether the mail goes to a channel, and whether the asking agent is bound to that kind.
-    to_channel: bool = False
-    bound: bool = False
-    #: Whether the message went from one report of the asking agent to another.
-    among_reports: bool = False
-    #: Whether the file came to the asking person by mail.
-    received: bool = False
-    #: Whether a person made the halt or the pause that is to be lifted.
-    by_person: bool = False
-    #: The agent that made the halt, and its bosses upward.
-    maker: tuple[AgentId, ...] = ()
-    #: The grant that is acted upon.
-    grant: Grant | None = None
-    #: How the asking agent stands to the outcome.
-    relation: Relation = Relation.NONE
-    #: Whether the outcome was handed over as a whole.
-    delegated: bool = False
-    #: What was said about the asking agent and hiring.
-    can_create_agents: bool | None = None
-    #: Whether the asking agent leads the company.
-    is_ceo: bool = False
-    #: A new agent for an outcome that the asking agent hands over, not for a post.
-    for_delegation: bool = False
-    #: The agent that asked for the approval.
-    requester: AgentId | None = None
-    #: Whether Remit itself opens and closes the outcome.
-    kept_by_remit: bool = False
-    #: The person in the seat of the agent that is acted upon.
-    seat_user: UserId | None = None
-    #: A document about an agent, its memory or its log: it and its bosses may read it.
-    about_agent: bool = False
-    #: Its memory, which it also writes.
-    is_memory: bool = False
-    #: Over whom the asking agent has a say by its level.
-    reach: Reach = Reach.NOBODY
-    #: The asking agent and its bosses upward.
-    above: tuple[AgentId, ...] = ()
-    #: Whether whom it concerns has the level `boss`.
-    over_boss: bool = False
-    #: Whether only people decide it, such as who gets a secret.
-    for_people: bool = False
-
-
 def decide(actor: Principal, action: Action, resource: Resource | None, facts: Facts) -> Decision:
     """May `actor` do `action` to `resource` (the company itself when None), given the facts?"""
     if actor.kind is ActorKind.SYSTEM:
-        return _allow("system", "Remit does this by itself.", "rule:system")
+        return BY_REMIT
     if actor.kind is ActorKind.USER:
         decision = _decide_user(actor, action, facts)
     else:
         decision = _decide_agent(actor, action, resource, facts)
         if _may_be_overruled(decision) and _governs(actor, action, resource, facts):
-            decision = _allow("boss_level", "You have the say there by your level.", BOSS_LEVEL)
+            decision = allow("boss_level", "You have the say there by your level.", BOSS_LEVEL)
     if facts.kept_by_remit and decision.allowed and action in _CHANGING_OUTCOMES:
-        return _deny("kept_by_remit", "Remit opens and closes this outcome by itself.")
+        return deny("kept_by_remit", "Remit opens and closes this outcome by itself.")
     return decision
 
 
@@ -287,7 +224,8 @@ BOSS_LEVEL = "rule:boss_level"
 
 
 def _may_be_overruled(decision: Decision) -> bool:
-    """What was said explicitly, and what holds for every agent, goes before a level."""
+    """Return whether a level can change this refusal: explicit grants and rules for every agent
+    cannot be overruled."""
     return decision.effect is Effect.DENY and decision.reason not in (
         "denied_by_grant",
         "agent_inactive",
@@ -304,57 +242,50 @@ def _governs(actor: Principal, action: Action, resource: Resource | None, facts:
         for grant in _own(facts.held, actor, resource)
     ):
         return False  # somebody said that it does not decide, or that a person does
-    return governs(
-        action.value,
-        actor.id,
-        facts.place,
-        reach=facts.reach,
-        above=facts.above,
-        over_boss=facts.over_boss,
-        for_people=facts.for_people,
-        by_person=facts.by_person,
-        requester=facts.requester,
-    )
+    return governs(action.value, actor.id, facts)
 
 
 def _decide_user(actor: Principal, action: Action, facts: Facts) -> Decision:
-    if action is Action.COMPANY_CREATE:
+    if action in _OF_INSTANCE:
         if actor.operator:
-            return _allow("operator", "You run this instance.", "rule:operator")
-        return _deny("not_operator", "Only an operator of the instance creates companies.")
+            return allow("operator", "You run this instance.")
+        what = "creates companies" if action is Action.COMPANY_CREATE else "does this"
+        return deny("not_operator", f"Only an operator of the instance {what}.")
     if facts.to_background:
-        return _deny("agents_only", "Only agents have background jobs.")
+        return deny("agents_only", "Only agents have background jobs.")
     if facts.to_channel:
-        return _deny("agents_only", "Only agents are bound to channels.")
+        return deny("agents_only", "Only agents are bound to channels.")
     membership = facts.membership
     if membership is not None and action is Action.KEY_CHANGE and facts.seat_user == actor.id:
-        return _allow("seat", "You hold this agent's seat.", "rule:seat")
+        return allow("seat", "You hold this agent's seat.")
     if membership is None:
-        return _deny("not_a_member", "You have no part in this company.", conceal=True)
+        return deny("not_a_member", "You have no part in this company.", conceal=True)
     if action in _OPERATING and not actor.operator:
-        return _deny("not_operator", "Only an operator of the instance does this.")
+        return deny("not_operator", "Only an operator of the instance does this.")
     if action is Action.MCP_SERVER_CALL:
-        return _deny("agents_only", "Agents use MCP servers; people let them.")
+        return deny("agents_only", "Agents use MCP servers; people let them.")
+    if action is Action.CHANGE_PROPOSE:
+        return deny("agents_only", "Agents propose changes; people push to the repository itself.")
     if membership.role is UserRole.OBSERVER and action not in _LOOKING:
-        return _deny("observer", "Observers look and do not change.")
+        return deny("observer", "Observers look and do not change.")
     if action is Action.REPO_ADD and not actor.operator:
-        return _deny("not_operator", "Only an operator says what this machine fetches.")
+        return deny("not_operator", "Only an operator says what this machine fetches.")
     scope = membership.scope_agent_id
     if scope is None:
-        return _allow("board", f"You are {membership.role.value} of the company.", "rule:board")
+        return allow("board", f"You are {membership.role.value} of the company.", "rule:board")
     if action is Action.COMPANY_READ or (
         action in (Action.AGENT_READ, Action.FILE_SEE) and facts.listed
     ):
-        return _allow("member", "Members see who works here and what exists.", "rule:member")
+        return allow("member", "Members see who works here and what exists.")
     if action is Action.MESSAGE_SEND and facts.receiver_is_board:
-        return _allow("member", "You write to the board over your part.", "rule:member")
+        return allow("member", "You write to the board over your part.")
     if action in (Action.FILE_SEE, Action.FILE_READ) and facts.received:
-        return _allow("received", "It was sent to you.", "rule:received")
+        return allow("received", "It was sent to you.")
     if action in _COMPANY_WIDE:
-        return _deny("outside_scope", "This concerns the whole company, not only your part.")
+        return deny("outside_scope", "This concerns the whole company, not only your part.")
     if scope in facts.place:
-        return _allow("board", "It lies in your part of the company.", "rule:board")
-    return _deny(
+        return allow("board", "It lies in your part of the company.")
+    return deny(
         "outside_scope", "It lies outside your part of the company.", conceal=not facts.listed
     )
 
@@ -364,99 +295,112 @@ def _decide_agent(
 ) -> Decision:
     if actor.agent_status not in OPERATIONAL:
         status = actor.agent_status or AgentStatus.TERMINATED
-        return _deny("agent_inactive", f"This agent is {status.value.replace('_', ' ')}.")
+        return deny("agent_inactive", f"This agent is {status.value.replace('_', ' ')}.")
     if action in _EVERY_AGENT:
-        return _allow("member", "Every agent of the company may.", "rule:member")
+        return allow("member", "Every agent of the company may.")
     if action in OUTCOME_ACTIONS:
         held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
         return decide_outcome(action.value, held, facts.relation, facts.delegated, facts.now)
     if action.value in GOVERNING:
-        return decide_governance(
-            action.value,
-            actor.id,
-            facts.place,
-            _own(facts.held, actor, resource),
-            facts.now,
-            is_ceo=facts.is_ceo,
-            can_create_agents=facts.can_create_agents,
-            for_delegation=facts.for_delegation,
-            requester=facts.requester,
-            for_people=facts.for_people,
-        )
+        held = _own(facts.held, actor, resource)
+        return decide_governance(action.value, actor.id, held, facts)
     if action in (Action.AGENT_CONTROL, Action.AGENT_TERMINATE):
         # Supervision is transitive, and never reaches oneself or upward.
         if actor.id not in facts.place[1:]:
-            return _deny("not_below_you", "You supervise only who works below you.")
+            return deny("not_below_you", "You supervise only who works below you.")
         if facts.by_person:
-            return _deny("paused_by_person", "A person paused it; no agent lifts that.")
-        return _allow("ancestor", "It works below you.", "rule:ancestor")
+            return deny("paused_by_person", "A person paused it; no agent lifts that.")
+        return allow("ancestor", "It works below you.")
     if action in (Action.HALT_STOP, Action.HALT_GO):
         return _decide_halt(actor, action, facts)
     if action is Action.MESSAGE_SEND:
         return _decide_message(actor, resource, facts)
     if action in _ITS_OWN:
         if facts.place and facts.place[0] == actor.id:
-            return _allow("self", "It is your own.", "rule:self")
+            return allow("self", "It is your own.")
         if action is Action.MESSAGE_READ and facts.among_reports:
-            return _allow("common_boss", "Your reports write to each other.", "rule:common_boss")
-        return _deny("not_yours", "It belongs to another agent.", conceal=True)
+            return allow("common_boss", "Your reports write to each other.")
+        return deny("not_yours", "It belongs to another agent.", conceal=True)
     if action is Action.QUESTION_ANSWER:
         if facts.target_boss is not None and facts.target_boss == actor.id:
-            return _allow("boss", "Your report asks you.", "rule:boss")
+            return allow("boss", "Your report asks you.")
         if actor.id in _passed_by(facts):
-            return _allow("asked", "It was passed on to you.", "rule:asked")
-        return _deny("not_asked", "It was put to somebody else.", conceal=True)
+            return allow("asked", "It was passed on to you.")
+        return deny("not_asked", "It was put to somebody else.", conceal=True)
     if action is Action.THREAD_CANCEL:
         if actor.id in facts.place:
-            return _allow("ancestor", "It is yours, or of somebody below you.", "rule:ancestor")
-        return _deny("not_below_you", "Only its owner and those above cancel it.", conceal=True)
+            return allow("ancestor", "It is yours, or of somebody below you.")
+        return deny("not_below_you", "Only its owner and those above cancel it.", conceal=True)
     if action is Action.LOG_WRITE:
         if facts.place and facts.place[0] == actor.id:
-            return _allow("self", "It is your own log.", "rule:self")
-        return _deny("not_your_log", "An agent submits to its own log.")
+            return allow("self", "It is your own log.")
+        return deny("not_your_log", "An agent submits to its own log.")
     if action in _LEVEL or action is Action.FILE_SEE:
         held = _own(facts.held, actor, resource)
         by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
         given = _decide_file(action, held, facts)
         return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
+    if action in _OF_REPO:
+        return _decide_repo(actor, action, _own(facts.held, actor, resource), facts)
     if action in _BY_CAPABILITY:
         return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
         if facts.target_boss is not None and facts.target_boss == actor.id:
-            return _allow("boss", "It is your report.", "rule:boss")
-        return _deny("not_your_report", "You can grant only to your own direct reports.")
+            return allow("boss", "It is your report.")
+        return deny("not_your_report", "You can grant only to your own direct reports.")
     if action is Action.GRANT_REVOKE:
         if facts.grant is not None and facts.grant.granted_by_agent == actor.id:
-            return _allow("granter", "You gave this grant.", f"grant:{facts.grant.id}")
+            return allow("granter", "You gave this grant.", f"grant:{facts.grant.id}")
         if facts.grant is not None and _own_to_give_up(actor, facts.grant):
-            return _allow("holder", "You give up what you hold.", f"grant:{facts.grant.id}")
-        return _deny(
+            return allow("holder", "You give up what you hold.", f"grant:{facts.grant.id}")
+        return deny(
             "not_your_grant",
             "Only who gave a grant, its holder or the board can revoke it.",
             conceal=True,
         )
     if action is Action.GRANT_READ:
         if facts.place and facts.place[0] == actor.id:
-            return _allow("self", "It is your own.", "rule:self")
+            return allow("self", "It is your own.")
         if facts.target_boss is not None and facts.target_boss == actor.id:
-            return _allow("boss", "It is your report's.", "rule:boss")
-        return _deny("not_your_report", "You see your own capabilities and your reports'.")
-    return _deny("board_only", "Only the board does this.")
+            return allow("boss", "It is your report's.")
+        return deny("not_your_report", "You see your own capabilities and your reports'.")
+    return deny("board_only", "Only the board does this.")
+
+
+def _decide_repo(
+    actor: Principal, action: Action, held: tuple[Grant, ...], facts: Facts
+) -> Decision:
+    """A clone, or a change: its author looks at it and answers, and does not judge it."""
+    own = bool(facts.place) and facts.place[0] == actor.id
+    if own and action is Action.CHANGE_MERGE:
+        return deny("own_change", "Nobody judges a change of their own.")
+    if own and action in (Action.CHANGE_READ, Action.CHANGE_COMMENT):
+        return allow("self", "It is your own.")
+    if actor.id in facts.place[1:] and action in (Action.CHANGE_READ, Action.CHANGE_COMMENT):
+        return allow("ancestor", "It is of somebody below you.")
+    need = _OF_REPO[action]
+    if action is Action.CHANGE_READ:
+        found = holding(held, need, facts.now)
+        return found if found.allowed else replace(found, effect=Effect.DENY, conceal=True)
+    if facts.into is None:
+        return holding(held, need, facts.now)
+    return changing(held, need, facts.into, facts.touched, facts.now)
 
 
 def _decide_halt(actor: Principal, action: Action, facts: Facts) -> Decision:
     """An agent stops who works below it, and lifts what it or somebody below it stopped."""
     if actor.id not in facts.place[1:]:
-        return _deny("not_below_you", "You stop and let go on only who works below you.")
+        return deny("not_below_you", "You stop and let go on only who works below you.")
     if action is Action.HALT_GO and facts.by_person:
-        return _deny("stopped_by_person", "A person stopped it; no agent lifts that.")
+        return deny("stopped_by_person", "A person stopped it; no agent lifts that.")
     if action is Action.HALT_GO and actor.id not in facts.maker:
-        return _deny("stopped_from_above", "Somebody who is not below you stopped it.")
-    return _allow("ancestor", "It works below you.", "rule:ancestor")
+        return deny("stopped_from_above", "Somebody who is not below you stopped it.")
+    return allow("ancestor", "It works below you.")
 
 
 def _passed_by(facts: Facts) -> tuple[AgentId, ...]:
-    """Who was asked one after the other: from the boss of who asks up to who is asked now."""
+    """The agents that were asked one after the other: from the boss of the asker up to the one who
+    is asked now."""
     if facts.asked is None or facts.asked not in facts.place:
         return ()
     return facts.place[1 : facts.place.index(facts.asked) + 1]
@@ -470,15 +414,15 @@ def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -
         return granted
     if facts.to_channel and not facts.bound:
         # A capability on the channel can forbid or ask, and takes the place of no binding.
-        return _deny("not_bound", "You are not bound to a channel of that kind.")
+        return deny("not_bound", "You are not bound to a channel of that kind.")
     by_rule = _message_rule(actor, resource.id if resource is not None else "", facts)
     if by_rule is not None:
         # What was said explicitly goes before what follows from the tree.
         gate = condition(held, Level.USE, facts.now)
-        return gate or _allow(by_rule[0], by_rule[1], f"rule:{by_rule[0]}")
+        return gate or allow(by_rule[0], by_rule[1], f"rule:{by_rule[0]}")
     if granted.effect is not Effect.DENY:
         return granted
-    return _deny("not_in_reach", "You write to your boss and to your own reports.")
+    return deny("not_in_reach", "You write to your boss and to your own reports.")
 
 
 #: Each setting adds to the one before it.
@@ -517,18 +461,18 @@ def _own_to_give_up(actor: Principal, grant: Grant) -> bool:
 
 
 def _about_agent(actor: Principal, action: Action, facts: Facts) -> Decision | None:
-    """What follows from whom a document is about."""
+    """The rule for documents about an agent: the agent and its bosses read them."""
     writing = action is Action.FILE_WRITE
     if facts.place and facts.place[0] == actor.id and (not writing or facts.is_memory):
-        return _allow("self", "It is about you.", "rule:self")
+        return allow("self", "It is about you.")
     if actor.id in facts.place[1:] and not writing:
-        return _allow("ancestor", "It is about an agent below you.", "rule:ancestor")
+        return allow("ancestor", "It is about an agent below you.")
     return None
 
 
 def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decision:
     if action is Action.FILE_SEE and facts.listed:
-        return _allow("listed", "The file is listed.", "rule:listed")
+        return allow("listed", "The file is listed.")
     need = _LEVEL.get(action, Level.READ)
     decision = holding(held, need, facts.now)
     if decision.effect is Effect.DENY and not facts.listed:
@@ -537,9 +481,9 @@ def _decide_file(action: Action, held: tuple[Grant, ...], facts: Facts) -> Decis
             holding(held, Level.READ, facts.now).effect is not Effect.DENY
         )
         if not known:
-            return _deny(decision.reason, decision.sentence, decision.basis, conceal=True)
+            return deny(decision.reason, decision.sentence, decision.basis, conceal=True)
     if decision.effect is Effect.ASK and action is Action.FILE_SEE:
-        return _allow("asked", "You may ask to read it, so you know of it.", decision.basis)
+        return allow("asked", "You may ask to read it, so you know of it.", decision.basis)
     return decision
 
 
@@ -554,13 +498,3 @@ def _own(held: tuple[Grant, ...], actor: Principal, resource: Resource | None) -
         and grant.resource_id == resource.id
         and grant.kind is resource.kind
     )
-
-
-def _allow(reason: str, sentence: str, basis: str) -> Decision:
-    return Decision(Effect.ALLOW, reason, sentence, basis)
-
-
-def _deny(
-    reason: str, sentence: str, basis: str | None = None, *, conceal: bool = False
-) -> Decision:
-    return Decision(Effect.DENY, reason, sentence, basis or f"rule:{reason}", conceal)

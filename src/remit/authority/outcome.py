@@ -5,20 +5,18 @@ outcome and looks at everything below, but does not reach in; whoever received i
 and does not judge it. Explicit grants add to what follows from this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from remit.authority.capability import condition, holding
 from remit.clock import Micros
-from remit.model.decision import Decision, Effect
-from remit.model.grant import Grant, Level
+from remit.model.organisation.decision import Decision, Effect, allow, deny
+from remit.model.organisation.grant import Grant, Level
 
 
 class Relation(StrEnum):
-    """How an agent stands to an outcome; the first that holds."""
+    """The relation of an agent to an outcome; the first that holds."""
 
     OWNER = "owner"
     #: Handed it over, and will judge it.
@@ -57,9 +55,9 @@ def decide_outcome(
         return replace(granted, conceal=not known)
     if relation is Relation.OWNER and delegated and action in _JUDGING:
         # Before any grant: nobody passes judgement on their own mandate.
-        return _deny("own_mandate", _JUDGING[action])
+        return deny("own_mandate", _JUDGING[action])
     if relation is Relation.OWNER and not delegated and action == "outcome.submit":
-        return _deny("yours_to_judge", "Nobody delegated it to you, so you judge it yourself.")
+        return deny("yours_to_judge", "Nobody delegated it to you, so you judge it yourself.")
     by_rule = _by_rule(action, relation)
     if by_rule.allowed:
         # What was said explicitly goes before what follows from the tree.
@@ -67,7 +65,7 @@ def decide_outcome(
     if granted.effect is not Effect.DENY and action not in _ONLY_BY_RULE:
         return granted
     if by_rule.conceal and known:
-        return _deny("read_only", "You may read it, and no more.")
+        return deny("read_only", "You may read it, and no more.")
     return by_rule
 
 
@@ -86,36 +84,26 @@ _JUDGING = {
 def _by_rule(action: str, relation: Relation) -> Decision:
     if action == "outcome.read":
         if relation in _SEES:
-            return _allow(relation.value, _SEES[relation])
+            return allow(relation.value, _SEES[relation])
         return _hidden()
     if relation is Relation.NONE:
         return _hidden()
     if relation is Relation.OWNER:
         if action == "outcome.reclaim":
-            return _deny("not_delegated", "It is yours; there is nothing to reclaim.")
-        return _allow("owner", "It is your outcome.")
+            return deny("not_delegated", "It is yours; there is nothing to reclaim.")
+        return allow("owner", "It is your outcome.")
     if relation is Relation.DELEGATOR:
         if action in ("outcome.change", "outcome.finish", "outcome.reclaim"):
-            return _allow("delegator", "You delegated it.")
-        return _deny("delegated_away", "You handed it over; its owner works inside it.")
+            return allow("delegator", "You delegated it.")
+        return deny("delegated_away", "You handed it over; its owner works inside it.")
     if relation is Relation.JUDGE and action == "outcome.finish":
-        return _allow("judge", _SEES[relation])
+        return allow("judge", _SEES[relation])
     if relation in (Relation.JUDGE, Relation.BOSS):
-        return _deny("delegated_away", "It lies inside what you delegated; its owner works on it.")
+        return deny("delegated_away", "It lies inside what you delegated; its owner works on it.")
     if relation is Relation.ABOVE:
-        return _deny("skip_level", "It lies with a report of your report; talk to your own report.")
-    return _deny("read_only", "You see it as a reason for your work, and do not change it.")
-
-
-def _allow(reason: str, sentence: str) -> Decision:
-    return Decision(Effect.ALLOW, reason, sentence, f"rule:{reason}")
-
-
-def _deny(reason: str, sentence: str) -> Decision:
-    return Decision(Effect.DENY, reason, sentence, f"rule:{reason}")
+        return deny("skip_level", "It lies with a report of your report; talk to your own report.")
+    return deny("read_only", "You see it as a reason for your work, and do not change it.")
 
 
 def _hidden() -> Decision:
-    return Decision(
-        Effect.DENY, "no_relation", "You have nothing to do with it.", "rule:no_relation", True
-    )
+    return deny("no_relation", "You have nothing to do with it.", conceal=True)

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from remit.channels.contract import Channel
 
 #: Where each of ours is.
-BUILT_IN = {"webhook": "remit.channels.webhook:Webhook"}
+BUILT_IN = {
+    "webhook": "remit.channels.webhook:Webhook",
+    "telegram": "remit.channels.telegram:Telegram",
+    "slack": "remit.channels.slack:Slack",
+    "email": "remit.channels.email:Email",
+}
 
 
 class Registry(Plugins["Channel"]):
@@ -53,10 +58,6 @@ class Registry(Plugins["Channel"]):
 
 #: The one of this process.
 installed = Registry()
-
-
-def types() -> list[str]:
-    return installed.types()
 
 
 def get(type_: str) -> Channel:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from remit.adapters import outward
+from remit.adapters import guarded_http
 from remit.adapters.contract import Check, Environment
 from remit.adapters.http import Address
 from remit.adapters.settings import Config, SecretName
@@ -40,20 +39,19 @@ class WebhookConfig(Config):
     def _callable(cls, url: str | None) -> str | None:
         if url is not None and not url.isprintable():
             raise ValueError("must not have characters that cannot be seen")
-        address = None if url is None else outward.literal(urlsplit(url).hostname or "")
+        address = None if url is None else guarded_http.literal(urlsplit(url).hostname or "")
         # Private ones are the operator's to allow, which is known when a message is sent.
-        why = None if address is None else outward.refusal(address, private=True)
+        why = None if address is None else guarded_http.refusal(address, private=True)
         if why is not None:
             raise ValueError(f"must not be called: the address {why}")
         return url
 
 
 class Webhook(Channel):
-    type: ClassVar[str] = "webhook"
-    summary: ClassVar[str] = (
-        "Posts what an agent says to an address as signed JSON, and takes messages for the agent "
-        "at POST /api/channels/webhook with the binding's token."
-    )
+    """Posts what an agent says to an address as signed JSON, and takes messages for the agent at
+    POST /api/channels/webhook with the binding's token."""
+
+    type = "webhook"
     Config = WebhookConfig
     safety = (
         "Whoever answers at `url` reads what the agent sends there.",
@@ -124,7 +122,7 @@ async def post(
         "User-Agent": "Remit",
     }
     try:
-        answer = await outward.post(
+        answer = await guarded_http.post(
             url,
             content=content,
             headers=headers,
@@ -132,7 +130,7 @@ async def post(
             largest=_LARGEST_ANSWER,
             private=private,
         )
-    except outward.NotAllowed as error:
+    except guarded_http.NotAllowed as error:
         raise Undelivered(str(error), for_good=True) from error
     except OSError as error:
         raise Undelivered(f"nobody took it ({error})"[:300]) from error
@@ -141,7 +139,7 @@ async def post(
 
 
 def document(parcel: Parcel) -> bytes:
-    """What is sent: the same bytes for the same message, however often."""
+    """The body that is sent: the same bytes for the same message, however often."""
     return json.dumps(
         {
             "id": parcel.id,

@@ -7,8 +7,6 @@ is parsed in milliseconds, as many megabytes of `[1],[1]` in seconds. So values 
 anything is parsed, and what is not small is parsed in a thread, never on the event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter, deque
@@ -142,7 +140,7 @@ class Incoming:
         return message
 
     async def who(self) -> str:
-        """What tells the bearer from others; refuses one that nobody knows."""
+        """Key of the bearer; refuses one that nobody knows."""
         if self._who is None:
             self._who = await self._know()
         return self._who
@@ -192,8 +190,10 @@ async def whole(scope: Scope, receive: Receive, largest: int = LARGEST_DOCUMENT)
 
 async def apart(size: int, work: Callable[..., T], *args: object) -> T:
     """Do something that takes time in proportion to a body, in a thread unless that is small."""
-    if size <= SMALL:
-        return work(*args)
+    return work(*args) if size <= SMALL else await in_thread(work, *args)
+
+
+async def in_thread(work: Callable[..., T], *args: object) -> T:
     return await asyncio.get_running_loop().run_in_executor(_THREAD, work, *args)
 
 
@@ -208,7 +208,7 @@ def check_values(body: bytes, most: int = MOST_VALUES) -> None:
 
 
 def declared_size(scope: Scope) -> int | None:
-    """What the head says; none for a body that comes in chunks."""
+    """Size of the body by its head; none for a body that comes in chunks."""
     declared = 0
     for name, value in scope["headers"]:
         if name == b"transfer-encoding":

@@ -1,25 +1,33 @@
-"""The reference of the hiring skill, made from the tools and routes that there are.
+"""Documents made from the declarations: the reference of all tools, routes and commands, that of
+the hiring skill, and the table of declared commands that the command line reads.
 
-`python -m remit.entrypoints.reference` writes it again; a test fails while it is out of date.
+`python -m remit.entrypoints.reference` writes them again; a test fails while one is out of date.
 """
 
-from __future__ import annotations
-
 import asyncio
+import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from remit.app import App
-from remit.entrypoints.http.asgi import build_asgi
-from remit.entrypoints.mcp.registry import Tool, input_schema
-from remit.entrypoints.mcp.tools import build_tools
-from remit.services import agents
+from remit.entrypoints.cli.declared import TABLE
+from remit.entrypoints.cli.main import cli
+from remit.entrypoints.declared import chosen, declared, for_people
+from remit.entrypoints.http.server.asgi import build_asgi
+from remit.entrypoints.mcp.registry import Tool, schema_of
+from remit.entrypoints.mcp.tools.listing import build_tools
+from remit.services.fields import Field
 from remit.services.identity import Caller
+from remit.services.organisation import agents
+from remit.services.surfaces import AsCommand, AsRoute
 from remit.settings import load
 
 PLACE = Path(__file__).parent.parent / "skills/remit-create-agent/references/api-reference.md"
+WHOLE = Path(__file__).parents[3] / "docs/reference.md"
 
 TOOLS = (
     "adapter_docs",
@@ -47,6 +55,10 @@ _HEAD = """# API reference
 
 Made by `python -m remit.entrypoints.reference`. Keys with * are required.
 """
+_WHOLE = """# Reference
+
+Made by `python -m remit.entrypoints.reference`. Keys with * are required.
+"""
 _HTTP = """
 ## HTTP
 
@@ -56,21 +68,62 @@ At `$REMIT_URL` with `Authorization: Bearer $REMIT_TOKEN`. Errors:
 
 
 def reference(document: Mapping[str, Any], tools: Sequence[Tool]) -> str:
-    """The text for an OpenAPI document and a list of tools."""
-    lines = [_HEAD]
+    """The parts of an OpenAPI document and a list of tools that hiring needs."""
     known = {tool.name: tool for tool in tools}
     listed = [known[name] for name in TOOLS if name in known]
-    if listed:
-        lines += ["## Tools of the MCP server `remit`", ""]
-    for tool in listed:
-        schema = input_schema(tool.arguments)
-        lines += [f"### {tool.name}", "", tool.description, *_fields(schema, {}), ""]
-    lines += [_HTTP.strip(), ""]
-    for path, operations in sorted(document["paths"].items()):
-        if any(part in path for part in ROUTES):
-            for method, operation in operations.items():
-                lines += [*_route(f"{method.upper()} {path}", operation, document), ""]
+    return _text(_HEAD, _tools(listed), _routes(document, ROUTES))
+
+
+def whole(document: Mapping[str, Any], tools: Sequence[Tool]) -> str:
+    """Everything that can be called, and what it takes."""
+    return _text(_WHOLE, _tools(tools), _routes(document, ("/",)), _commands())
+
+
+def _text(*parts: str | Iterable[str]) -> str:
+    lines = [line for part in parts for line in ([part] if isinstance(part, str) else part)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _tools(tools: Sequence[Tool]) -> Iterator[str]:
+    if tools:
+        yield from ("## Tools of the MCP server `remit`", "")
+    for tool in tools:
+        yield from (f"### {tool.name}", "", tool.description, *_fields(schema_of(tool), {}), "")
+
+
+def _routes(document: Mapping[str, Any], parts: Sequence[str]) -> Iterator[str]:
+    yield from (_HTTP.strip(), "")
+    for path, operations in sorted(document["paths"].items()):
+        if any(part in path for part in parts):
+            for method, operation in operations.items():
+                yield from (*_route(f"{method.upper()} {path}", operation, document), "")
+
+
+def _commands() -> Iterator[str]:
+    yield from ("## Commands", "")
+    for name, command in _each("remit", cli):
+        arguments = [
+            one.make_metavar(click.Context(command))
+            for one in command.params
+            if isinstance(one, click.Argument)
+        ]
+        yield from (f"### {' '.join([name, *arguments])}", "", command.get_short_help_str(200))
+        for one in command.params:
+            if isinstance(one, click.Option) and one.expose_value:
+                names = ", ".join(f"`{opt}`" for opt in (*one.opts, *one.secondary_opts))
+                yield f"- {names} {one.help or ''}".rstrip()
+        yield ""
+
+
+def _each(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for part in command.list_commands(context):
+        inner = command.get_command(context, part)
+        if inner is not None and not inner.hidden:
+            yield from _each(f"{name} {part}", inner)
 
 
 def _route(title: str, operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
@@ -122,7 +175,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 async def collect(home: Path) -> tuple[dict[str, Any], Sequence[Tool]]:
-    """What an instance offers to somebody who may hire and has reports: its root agent."""
+    """API and tools as an instance offers them to its root agent, who may hire and has reports."""
     async with App(load({"REMIT_HOME": str(home)})) as app:
         await app.first_start()
         board = Caller(app.settings.board_token_file.read_text().strip())
@@ -134,11 +187,69 @@ async def collect(home: Path) -> tuple[dict[str, Any], Sequence[Tool]]:
         return build_asgi(app).api.openapi(), tools
 
 
-def current() -> str:
-    """The reference as it should be now."""
+def commands() -> str:
+    """The declared commands by group, as the command line reads them."""
+    table: dict[str, list[dict[str, Any]]] = {}
+    for verb, surface in declared(AsCommand):
+        group, name = surface.name.split()
+        routes = [one for one in verb.surfaces if isinstance(one, AsRoute)]
+        # In the company that was named; otherwise wherever it is.
+        routes.sort(key=lambda one: "{companyId}" not in one.path)
+        hidden = {*surface.without, *routes[0].without, "company"}
+        if routes[0].page:
+            hidden |= {"after", "before", "limit"}
+        parameters = [_parameter(one, surface, routes[0]) for one in chosen(verb, hidden)]
+        entry = {
+            "name": name,
+            "help": surface.words or verb.words,
+            "said": surface.said,
+            "method": routes[0].method,
+            "paths": [one.path for one in routes],
+            "is_list": bool(routes[0].page),
+            "has_body": any(one["in"] == "body" for one in parameters),
+            "parameters": sorted(parameters, key=lambda one: one["in"] != "path"),
+        }
+        table.setdefault(group, []).append(entry)
+    # A command in a line, so that a change is one line of a commit.
+    groups = (
+        f'"{group}": [\n' + ",\n".join(map(json.dumps, entries)) + "\n]"
+        for group, entries in sorted(table.items())
+    )
+    return "{\n" + ",\n".join(groups) + "\n}\n"
+
+
+#: What a parameter is without is what it does not say.
+_ALWAYS = ("name", "field", "in")
+
+
+def _parameter(one: Field, surface: AsCommand, route: AsRoute) -> dict[str, Any]:
+    inner = one.entries or one
+    in_path = route.in_path.get(one.name)
+    said = surface.spelled.get(one.name) or (in_path if in_path == "id" else one.name)
+    described = {
+        "name": said,
+        "field": route.called(one.name),
+        "in": "path" if in_path else "query" if route.method in ("GET", "DELETE") else "body",
+        "required": one.required or in_path is not None,
+        "many": one.entries is not None,
+        "kind": inner.kind.__name__,
+        "flag": one.kind is bool and not one.optional,
+        "words": list(inner.words),
+        "of": inner.reference.kind if inner.reference else "",
+        "help": for_people(one),
+    }
+    return {key: value for key, value in described.items() if value or key in _ALWAYS}
+
+
+def write() -> tuple[dict[str, Any], Sequence[Tool]]:
+    """Write all that is made from the declarations; tells what it was made of."""
+    TABLE.write_text(commands())  # first: the commands are read from it
     with tempfile.TemporaryDirectory(prefix="remit-reference-") as home:
-        return reference(*asyncio.run(collect(Path(home))))
+        offered = asyncio.run(collect(Path(home)))
+    PLACE.write_text(reference(*offered))
+    WHOLE.write_text(whole(*offered))
+    return offered
 
 
 if __name__ == "__main__":
-    PLACE.write_text(current())
+    write()

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from remit import __version__, threads
-from remit.adapters.ability import best_adapter
+from remit.adapters.setup.ability import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
-from remit.entrypoints.http.asgi import Instance, build_asgi
-from remit.entrypoints.http.connections import Impatient
-from remit.entrypoints.http.logs import keep_logs
+from remit.entrypoints.http.server.asgi import Instance, build_asgi
+from remit.entrypoints.http.server.logs import keep_logs
+from remit.entrypoints.http.server.protocol import Impatient
 from remit.errors import BadInput, Conflict, RemitError, Unavailable
 from remit.runtime.deadlines import Deadline, within
-from remit.runtime.jobs import Jobs
-from remit.runtime.worker import DEFAULT_SLOTS, Worker
+from remit.runtime.jobs.executor import Jobs
+from remit.runtime.runs.worker import DEFAULT_SLOTS, Worker
 from remit.settings import DEFAULT_HOST, Settings
 
 if TYPE_CHECKING:
-    from remit.entrypoints.http.lazy import Endpoint
+    from remit.entrypoints.http.server.lazy import Endpoint
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +155,8 @@ def _server(
     stopping: Callable[[], Awaitable[None]] = _nothing,
     deadline: Deadline | None = None,
 ) -> Server:
-    instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance))
+    owns_process = deadline is not None
+    instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance, owns_process))
     config = uvicorn.Config(
         instance,
         lifespan="on",
@@ -267,19 +268,20 @@ def _check_own_instance(settings: Settings) -> None:
             return
 
 
-def _load_mcp(app: App, instance: Instance) -> Endpoint:
+def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
     """In a thread, because the import takes a second."""
     from remit.entrypoints.mcp import lean
     from remit.entrypoints.mcp.endpoint import build_endpoint
-    from remit.entrypoints.mcp.proxy_tools import ProxyTools
     from remit.entrypoints.mcp.repetition import build_admission
-    from remit.entrypoints.mcp.tools import build_authenticate, build_listed, build_tools
+    from remit.entrypoints.mcp.tools.listing import build_listed, build_tools
+    from remit.entrypoints.mcp.tools.proxy_tools import ProxyTools
     from remit.entrypoints.mcp.upstream import Pool
+    from remit.services.identity import Caller
 
     tools = build_tools(app, instance.announcer.attached)
     pool = Pool(app)
     others = ProxyTools(app, pool)
-    if gc.get_freeze_count():
+    if owns_process:
         gc.freeze()  # these modules, too
     return build_endpoint(
         tools=tools,
@@ -287,7 +289,7 @@ def _load_mcp(app: App, instance: Instance) -> Endpoint:
         find=others.find,
         admit=build_admission(app),
         needs=pool,
-        authenticate=build_authenticate(app),
+        authenticate=lambda token: app.gate.check(Caller(token)),
         version=__version__,
         allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
         shorten=lean.build(app),
@@ -304,10 +306,11 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, *, host: str = DEFAULT_HOST, port: int = 0, clock: Clock | None = None
+    settings: Settings, *, clock: Clock | None = None
 ) -> AsyncIterator[tuple[App, str]]:
     """An instance inside a program that has other things to do, for as long as the block lasts."""
-    with listen(settings, host, port) as listening, InstanceLock(settings) as lock:
+    host = DEFAULT_HOST
+    with listen(settings, host, 0) as listening, InstanceLock(settings) as lock:
         url = address(host, listening.getsockname()[1])
         lock.describe(url)
         async with App(settings, clock=clock) as app:

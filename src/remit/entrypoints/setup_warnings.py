@@ -3,8 +3,6 @@
 It is set up all the same: its worker may be another machine, and what is missing can be added.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +10,7 @@ from typing import Any, Final
 from remit import threads
 from remit.app import App
 from remit.errors import RemitError
-from remit.runtime import checks
+from remit.runtime.runs import checks
 
 #: These need nothing.
 ALWAYS_WORK: Final = frozenset({"human", "scripted"})
@@ -23,7 +21,7 @@ Warned = dict[str, Any]
 
 
 async def of(app: App, adapter: object, config: object) -> Warned | None:
-    """What is missing for an agent with these settings; None when nothing is."""
+    """Missing set-up of an agent with these settings; None when nothing is."""
     if not isinstance(adapter, str) or adapter in ALWAYS_WORK:
         return None
     settings = config if isinstance(config, Mapping) else None
@@ -36,14 +34,13 @@ async def of(app: App, adapter: object, config: object) -> Warned | None:
     return {"sentence": found.sentence, "next_step": found.next_step}
 
 
-async def of_hire(
-    app: App, answer: dict[str, Any], adapter: str | None, config: Mapping[str, Any] | None
-) -> dict[str, Any]:
+async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
     """What an agent is answered that hired somebody, with a warning if there is one.
 
     Whoever is run as its boss works as that does; and no program is started here because an agent
     named it.
     """
+    adapter, config = described.get("adapter_type"), described.get("adapter_config")
     if adapter is None or "command" in (config or {}):
         return answer
     found = await of(app, adapter, config)

@@ -1,14 +1,12 @@
 """Outcomes as a drawing that any browser shows, by day and by night."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
-from remit.model.layout import Layout, Point, Sizes, arrange
+from remit.entrypoints.graph_layout import Layout, Point, Sizes, arrange
 
 _LETTER = 7.2
 _SIZES = Sizes()
@@ -68,7 +66,7 @@ def embed(
     arrow = f"url(#{name}-arrow)"
     return "\n".join(
         (
-            f'<svg class="graph" {size} role="group" aria-label="{_heading(graph)}">',
+            f'<svg class="graph" {size} role="group" aria-label="Drawing of outcomes">',
             f'<defs>{_arrow(f"{name}-arrow")}<rect id="{name}-box" {box}/></defs>',
             f'<g class="line" marker-end="{arrow}">',
             *(f'<path d="{_path(placed.lines[edge], 0)}"/>' for edge in parts),
@@ -91,7 +89,10 @@ def _node(corner: Point, node: Mapping[str, Any], link: str, box: str, here: boo
     first, *more = rows
     lines = [f"<text>{_text(first)}</text>"]
     lines += [f'<text y="{15 * number}">{_text(row)}</text>' for number, row in enumerate(more, 1)]
-    below = _cut(f"{node['status']} · {node['owner']}", _ROW_LENGTH + 5)
+    said = f"{_said(node)} · {node['owner']}"
+    if node.get("hidden"):
+        said = f"{said} · +{node['hidden']} below"
+    below = _cut(said, _ROW_LENGTH + 5)
     whole = f"<title>{_text(title)}</title>" if rows[-1].endswith("…") else ""
     kind = f"box {_status(node)} here" if here else f"box {_status(node)}"
     x, y = corner[0] + 12, corner[1] + 20
@@ -102,7 +103,14 @@ def _node(corner: Point, node: Mapping[str, Any], link: str, box: str, here: boo
     )
 
 
+def _said(node: Mapping[str, Any]) -> str:
+    state = str(node.get("state") or node["status"])
+    return "in parts" if state == "split" else state
+
+
 def _status(node: Mapping[str, Any]) -> str:
+    if node.get("state"):
+        return str(node["state"])
     return node["status"] if node["status"] in ("open", "completed", "closed") else "open"
 
 
@@ -182,7 +190,10 @@ def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | No
         f'<text x="{x + 12:.1f}" y="{first + 15 * number:.1f}">{_text(row)}</text>'
         for number, row in enumerate(rows)
     ]
-    below = _cut(f"{node['status']} · {node['owner']}", _ROW_LENGTH + 5)
+    said = f"{_said(node)} · {node['owner']}"
+    if node.get("hidden"):
+        said = f"{said} · +{node['hidden']} below"
+    below = _cut(said, _ROW_LENGTH + 5)
     box = (
         f"<g><title>{_text(node['title'])} ({_text(node['status'])})</title>"
         f'<rect class="box {_status(node)}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'

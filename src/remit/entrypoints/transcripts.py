@@ -1,17 +1,14 @@
-"""The log of a run as people read it: asked for piece by piece, each time by whoever looks."""
+"""The log of a run as people read it."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from remit.adapters import registry
 from remit.adapters.reading import Transcript
 from remit.clock import from_iso
-from remit.model.transcript import Entry, EntryKind, denials
-from remit.services import runs
-from remit.services.command import Gate
-from remit.services.identity import Caller
+from remit.model.execution.transcript import Entry, EntryKind, denials
+from remit.services.command import Ask
+from remit.services.execution import runs
 
 PIECES = 500
 #: An entry, and its place among those of its run; the first is 1.
@@ -20,7 +17,7 @@ _SPEAKS = (EntryKind.SAID, EntryKind.PRINTED)
 
 
 class Reading:
-    """What was read of a run so far."""
+    """Position in the output of a run."""
 
     def __init__(self, run: Mapping[str, Any]) -> None:
         self._transcript = Transcript(
@@ -38,7 +35,7 @@ class Reading:
         )
 
     def end(self, run: Mapping[str, Any]) -> list[Numbered]:
-        """What is left when the run is over, and how it ended."""
+        """The rest of the output of a run that is over, and how it ended."""
         at = from_iso(run["completed_at"]) if run["completed_at"] else None
         found = self._numbered(self._transcript.end(at))
         if run["final_response"] and not self._spoke:
@@ -70,17 +67,15 @@ def _end(run: Mapping[str, Any]) -> Entry:
     )
 
 
-async def entries(gate: Gate, who: Caller, run: Mapping[str, Any]) -> AsyncIterator[Numbered]:
+def entries(ask: Ask, run: str) -> Iterator[Numbered]:
     """All there is so far, from the beginning; its end only if it has ended."""
-    reading = Reading(run)
+    found = ask(runs.show, run=run)
+    reading = Reading(found)
     while True:
-        page = await gate(who, runs.log, run=run["id"], after=reading.seen, limit=PIECES)
+        page = ask(runs.log, run=run, after=reading.seen, limit=PIECES)
         for piece in page["pieces"]:
-            for one in reading.add(piece):
-                yield one
+            yield from reading.add(piece)
         if len(page["pieces"]) < PIECES:
             break
     if not page["live"]:
-        ended = await gate(who, runs.show, run=run["id"])
-        for one in reading.end(ended):
-            yield one
+        yield from reading.end(found)

@@ -1,7 +1,5 @@
 """A worker as a process of its own: it starts agents, and serves them on this machine only."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -10,15 +8,15 @@ import socket
 from collections.abc import Callable, Iterator
 
 from remit import threads
-from remit.adapters.ability import best_adapter
+from remit.adapters.setup.ability import best_adapter
 from remit.app import App, InstanceLock
-from remit.entrypoints.http.logs import keep_logs
+from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work
 from remit.errors import BadInput, Conflict
 from remit.runtime.deadlines import Deadline
-from remit.runtime.runs import tidy_up
-from remit.services import bootstrap
+from remit.runtime.runs.lifecycle import tidy_up
 from remit.services.identity import as_system
+from remit.services.people import bootstrap
 from remit.settings import DEFAULT_HOST, Settings, prepare_home
 
 log = logging.getLogger(__name__)

@@ -1,14 +1,12 @@
 """Events: what happened, chained so that a change to the past shows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, fields
 
 from remit.clock import Micros
 from remit.ids import CompanyId, EventId, RunId
-from remit.model.principal import ActorKind
+from remit.model.organisation.principal import ActorKind
 
 #: The hash before the first event of a company.
 GENESIS = "0" * 64

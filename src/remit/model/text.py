@@ -1,13 +1,15 @@
 """Text that people and agents send us, made safe to keep and to show."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from enum import Enum
+from typing import TypeVar
 
 from remit.errors import BadInput
+
+Choice = TypeVar("Choice", bound=Enum)
 
 #: HB-02. Names stand in addresses and on command lines, so they stay this plain.
 NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
@@ -55,6 +57,15 @@ def clean_name(text: object, field: str = "name") -> str:
             "Choose a name such as 'web-designer'.",
         )
     return text
+
+
+def one_of(kind: type[Choice], value: object, field: str) -> Choice:
+    """A member of an enum by its value."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(one.value for one in kind)
+        raise BadInput(f"{field} must be one of {known}.", "Choose one of these.") from None
 
 
 def name_key(name: str) -> str:

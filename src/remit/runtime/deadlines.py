@@ -1,11 +1,10 @@
 """An end to waiting: whatever hangs, an end comes to its end.
 
-`within` bounds one wait. `Deadline` bounds the end of the whole process, also when the event loop
-itself is stuck: it is a thread, and it leaves without asking anybody. Nothing that was acknowledged
-is lost by that, and programs of runs are killed by the system when we are gone.
+`within` bounds one wait, `uninterrupted` finishes one. `Deadline` bounds the end of the whole
+process, also when the event loop itself is stuck: it is a thread, and it leaves without asking
+anybody. Nothing that was acknowledged is lost by that, and programs of runs are killed by the
+system when we are gone.
 """
-
-from __future__ import annotations
 
 import asyncio
 import logging
@@ -13,8 +12,8 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import Self, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -28,7 +27,7 @@ CUT_OFF = 1
 
 
 async def within(seconds: float, work: Awaitable[T], what: str) -> T | None:
-    """What comes of it, or None if it takes longer: then it is cancelled, left behind, and said."""
+    """The result, or None if it takes longer: then it is cancelled, left behind, and logged."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait([task], timeout=seconds)
@@ -40,6 +39,20 @@ async def within(seconds: float, work: Awaitable[T], what: str) -> T | None:
     leave_behind(task)
     log.error("%s did not come to an end within %g seconds and is left behind", what, seconds)
     return None
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Finish it, however often we are cancelled meanwhile; then be cancelled."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()
 
 
 def leave_behind(task: asyncio.Future[T]) -> None:
@@ -54,7 +67,7 @@ def _ignored(task: asyncio.Future[T]) -> None:
 
 
 class Deadline:
-    """How long a process may take to end; enter it for as long as there is something to end."""
+    """The time that a process may take to end; enter it while there is something to end."""
 
     def __init__(
         self, seconds: float | None = None, leave: Callable[[int], object] = os._exit
@@ -97,7 +110,7 @@ class Deadline:
 
 
 def _doing() -> str:
-    """Where the main thread is; places in programs, nothing of what they work on."""
+    """The stack of the main thread: places in programs, no data."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     places = traceback.extract_stack(frame)[-4:] if frame is not None else []
     return " > ".join(f"{one.name} ({one.filename}:{one.lineno})" for one in places)

@@ -13,24 +13,27 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from remit.adapters.ability import WITHOUT_MODEL
+from remit.adapters.setup.ability import WITHOUT_MODEL
 from remit.clock import Clock
 from remit.errors import BadInput, KeyReused, Refused, RemitError
 from remit.ids import CompanyId, Ids
 from remit.model.event import canonical
 from remit.services.context import Context, Denied, Kind, approved
 from remit.services.identity import Caller, identify
-from remit.services.verbs import Answer, P, R, Verb, command, logged, query, verb_named
-from remit.store import events as event_log
-from remit.store.blobs import BlobStore
-from remit.store.database import Database, Transaction
-from remit.store.errors import RowConflict
+from remit.services.verbs import FOR_REMIT, Answer, P, R, Verb, command, logged, query, verb_named
+from remit.store.blob_store.blobs import BlobStore
+from remit.store.engine.database import Database, Transaction
+from remit.store.engine.errors import RowConflict
+from remit.store.record import events as event_log
 
 __all__ = [
+    "FOR_REMIT",
     "Answer",
+    "Ask",
     "Call",
     "Context",
     "Denied",
@@ -47,6 +50,7 @@ __all__ = [
 ]
 
 LONGEST_KEY = 255
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,14 @@ class _Reply(Generic[R]):
     company: CompanyId | None = None
 
 
+class Ask(Protocol):
+    """Answers queries of one caller, all on the same snapshot."""
+
+    def __call__(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
 class Parking(Protocol):
-    """What becomes of a call that needs approval. Both run in the call's own transaction."""
+    """The hooks for calls that need approval. Both run in the call's own transaction."""
 
     def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
         """A ticket to go on with, what the call answered when it was carried out, or that
@@ -106,19 +116,48 @@ class Gate:
                 return self._open(await self.database.read(work))
             except _Recordable:
                 pass  # a refusal leaves a trace, and that takes a write
+        return await self._write(work)
+
+    async def together(self, caller: Caller, work: Callable[[Ask], T]) -> T:
+        """Run several queries in one read transaction, in a thread of the database.
+
+        The caller is identified once; each query is decided as it would be alone, and each refusal
+        is recorded, which takes a write of its own.
+        """
+        refused: list[tuple[Verb[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+
+        def look(tx: Transaction) -> T:
+            now = self.clock.now()
+            actor = identify(tx, caller, now)
+
+            def ask(verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+                if verb.kind is not Kind.QUERY:
+                    raise AssertionError(f"{verb.name} takes a transaction of its own")
+                ctx = Context(
+                    *(tx, actor, now, self.ids, self.blobs, verb.kind, caller), self.usable_adapter
+                )
+                try:
+                    return verb.body(ctx, *args, **kwargs)
+                except RemitError:
+                    if ctx.refused:
+                        refused.append((verb, args, kwargs))
+                    raise
+
+            return work(ask)
+
         try:
-            reply = await self.database.write(work)
-        except RowConflict:
-            # Somebody else committed in between; now the verb (or the stored answer) sees it.
-            reply = await self.database.write(work)
-        return self._open(reply)
+            return await self.database.read(look)
+        finally:
+            for verb, args, kwargs in refused:
+                with suppress(RemitError):
+                    await self._write(self._work(caller, verb, args, kwargs))
 
     async def check(self, caller: Caller) -> None:
         """Refuse a token that is not good, before anything is stored for its bearer."""
         await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))
 
     async def first_answer(self, caller: Caller) -> Answer | None:
-        """What the caller's idempotency key was answered with, whatever was asked."""
+        """The stored answer to the caller's idempotency key, whatever was asked."""
         if caller.key is None:
             return None
 
@@ -128,6 +167,14 @@ class Gate:
             return None if first is None else cast(Answer, json.loads(first.answer))
 
         return await self.database.read(look)
+
+    async def _write(self, work: Callable[[Transaction], _Reply[R]]) -> R:
+        try:
+            reply = await self.database.write(work)
+        except RowConflict:
+            # Somebody else committed in between; now the verb (or the stored answer) sees it.
+            reply = await self.database.write(work)
+        return self._open(reply)
 
     def _work(
         self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -229,7 +276,7 @@ class _Recordable(Exception):
 def _first_answer(
     tx: Transaction, who: str, caller: Caller, verb: Verb[P, R], digest: str
 ) -> R | None:
-    """What this very request was answered before."""
+    """The stored answer to this very request, if it was made before."""
     first = tx.one(event_log.ANSWER, actor=who, key=_key(caller))
     if first is None:
         return None
@@ -255,6 +302,7 @@ def checked_key(key: str) -> str:
 
 
 def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """What was asked. What our side picked for it (`new_id`, `new_files`) is not part of it."""
+    """The digest of a request. Values that our side picked (`new_id`, `new_files`) are not part of
+    it."""
     asked = {name: value for name, value in kwargs.items() if not name.startswith("new_")}
     return hashlib.sha256(canonical([verb.name, list(args), asked]).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a verb has in hand: decisions about what it wants, and the record of what it did."""
+"""Context of a verb: decisions about what it wants, and the record of what it did."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Unpack
 
-from remit.adapters.ability import WITHOUT_MODEL
-from remit.authority import GOVERNED, Action, Facts, decide
+from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.authority import GOVERNED, Action, Facts, GivenFacts, decide
 from remit.clock import HOUR, Micros
-from remit.errors import NotFound, Refused
+from remit.errors import NotFound
 from remit.ids import CompanyId, EventId, GrantId, Ids
-from remit.model.agent import DEEPEST_TREE
-from remit.model.decision import Decision, Effect
 from remit.model.event import Event, canonical
-from remit.model.grant import Resource
-from remit.model.permission import PermissionLevel, Reach, policy
-from remit.model.principal import ActorKind, Principal
-from remit.model.user import Membership
+from remit.model.organisation.agent import DEEPEST_TREE
+from remit.model.organisation.decision import Decision, Effect, allow
+from remit.model.organisation.grant import Resource
+from remit.model.organisation.permission import PermissionLevel, Reach, policy
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.user import Membership
 from remit.services.identity import Caller, identify
 from remit.services.refusal import next_step
-from remit.store import agents as agent_statements
-from remit.store import events as event_log
-from remit.store import grants as grant_statements
-from remit.store import people
-from remit.store.blobs import BlobStore
-from remit.store.database import Transaction
+from remit.store.blob_store.blobs import BlobStore
+from remit.store.engine.database import Transaction
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import grants as grant_statements
+from remit.store.organisation import people
+from remit.store.record import events as event_log
 
 #: When a grant was last used is kept this exactly; more would cost a write per call.
 USE_PRECISION = HOUR
@@ -47,14 +47,19 @@ Denied = tuple[Action, str, Decision]
 
 
 def approved(approval: str) -> Decision:
-    return Decision(
-        Effect.ALLOW, "approved", "This very call was approved.", f"approval:{approval}"
-    )
+    return allow("approved", "This very call was approved.", f"approval:{approval}")
+
+
+class Matter(GivenFacts, total=False):
+    """The facts of a matter, and the agent that it lies with; as `Context.decide` takes them."""
+
+    home: str | None
+    over: str | None
 
 
 @dataclass
 class Context:
-    """What a verb has in hand while it runs."""
+    """The context of a running verb: transaction, caller, time and the decisions taken so far."""
 
     tx: Transaction
     actor: Principal
@@ -71,7 +76,7 @@ class Context:
     #: The approval that this very call was given.
     ticket: str | None = None
     #: Shown to the caller once and stored nowhere.
-    secrets: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, object] = field(default_factory=dict)
     #: What can find that there is nothing to ask anybody about.
     before_asking: Callable[[Context], None] | None = None
     _head: event_log.Head | None = None
@@ -79,6 +84,13 @@ class Context:
     _events: int = 0
     _denied: Denied | None = None
     _reaches: dict[str, Reach] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._work_in(self.company)
+
+    def _work_in(self, company: CompanyId | None) -> None:
+        self.company = company
+        self.tx.given = {"company": company, "now": self.now}
 
     def enter(self, company: str) -> CompanyId:
         """Work in a company. Whoever has no part in it does not learn that it exists."""
@@ -93,19 +105,25 @@ class Context:
             if self.membership is None:
                 raise NotFound("There is no such company.")
         waited = self._head is None
-        self.company = company
+        self._work_in(company)
         if self.kind is Kind.COMMAND and self.tx.writable:
             self._lock()
             if waited and not self.tx.one_by_one:
                 self._look_again()
         return company
 
-    def take_turn(self) -> None:
-        """For a logged verb that changes something: nobody else changes the company meanwhile."""
+    def lock_company(self) -> None:
+        """For a logged verb that changes something: other commands of the company wait."""
         if self._head is None and self.tx.writable:
             self._lock()
             if not self.tx.one_by_one:
                 self._look_again()
+
+    @property
+    def author(self) -> dict[str, object]:
+        """The caller, as columns of the rows that are stored."""
+        actor = self.actor
+        return {"agent_id": actor.agent_id, "user_id": actor.user_id, "run_id": actor.run_id}
 
     @property
     def place_in_record(self) -> int:
@@ -118,25 +136,25 @@ class Context:
     def leave(self) -> None:
         """Go on in another company; only for lists over all companies of a person."""
         assert self.kind is Kind.QUERY
-        self.company = self.membership = None
+        self.membership = None
+        self._work_in(None)
 
     def _look_again(self) -> None:
-        """Whoever waited for their turn may have lost their token or their part meanwhile."""
+        """Check the caller again after waiting for the lock: the token or the membership may have
+        ended."""
         if self.caller is None or self.caller.system:
             return
         self.actor = identify(self.tx, self.caller, self.now)
         if self.actor.kind is ActorKind.USER:
-            self.membership = self.tx.one(
-                people.MEMBERSHIP, company=self.company, user=self.actor.id
-            )
+            self.membership = self.tx.one(people.MEMBERSHIP, user=self.actor.id)
             if self.membership is None:
                 raise NotFound("There is no such company.")
 
-    def place(self, agent: str | None) -> tuple[Any, ...]:
+    def boss_chain(self, agent: str | None) -> tuple[Any, ...]:
         """The agent and its bosses, upward; empty when the tree cannot be trusted."""
         if agent is None:
             return ()
-        chain = self.tx.all(agent_statements.CHAIN_OF_BOSSES, company=self.company, agent=agent)
+        chain = self.tx.all(agent_statements.CHAIN_OF_BOSSES, agent=agent)
         if len(chain) > DEEPEST_TREE or len(set(chain)) != len(chain):
             return ()
         return tuple(chain)
@@ -147,14 +165,21 @@ class Context:
         resource: Resource | None = None,
         *,
         home: str | None = None,
-        **facts: Any,
+        over: str | None = None,
+        **facts: Unpack[GivenFacts],
     ) -> Decision:
-        """Load what the decision depends on, and decide."""
+        """Load what the decision depends on, and decide.
+
+        `home` is the agent that the matter lies with. `over` is the same where it also counts for
+        agents who is above whom.
+        """
+        if over is not None:
+            home, facts["place"] = over, self.boss_chain(over)
         if resource is not None and self.actor.kind is ActorKind.AGENT and "held" not in facts:
             facts["held"] = tuple(self.held(self.actor.id, resource))
         scoped = self.membership is not None and self.membership.scope_agent_id is not None
         if "place" not in facts and home is not None and scoped:
-            facts["place"] = self.place(home)
+            facts["place"] = self.boss_chain(home)
         known = Facts(self.now, self.membership, **facts)
         decision = decide(self.actor, action, resource, known)
         if decision.effect is Effect.DENY and action.value in GOVERNED:
@@ -173,17 +198,18 @@ class Context:
         facts: Facts,
         home: str | None,
     ) -> Decision:
-        """What a level adds to what an agent was refused; loaded then only, because few have it."""
+        """Decide again with the agent's level after a refusal; its facts are loaded only then,
+        because few agents have one."""
         reach = self.reach
-        place = facts.place or (self.place(home) if reach is not Reach.NOBODY else ())
+        place = facts.place or (self.boss_chain(home) if reach is not Reach.NOBODY else ())
         if reach is Reach.NOBODY or not place:
             return refusal
-        concerned = self.tx.one(agent_statements.AGENT, company=self.company, agent=place[0])
+        concerned = self.tx.one(agent_statements.AGENT, agent=place[0])
         known = replace(
             facts,
             place=place,
             reach=reach,
-            above=self.place(self.actor.id),
+            above=self.boss_chain(self.actor.id),
             over_boss=concerned is None or concerned.permission_level is PermissionLevel.BOSS,
         )
         return decide(self.actor, action, resource, known)
@@ -195,7 +221,7 @@ class Context:
 
     def reach_of(self, agent: str) -> Reach:
         if agent not in self._reaches:
-            found = self.tx.one(agent_statements.AGENT, company=self.company, agent=agent)
+            found = self.tx.one(agent_statements.AGENT, agent=agent)
             company = None
             if found is not None and found.permission_level is PermissionLevel.BOSS:
                 company = self.tx.one(people.COMPANY, company=self.company)
@@ -213,11 +239,14 @@ class Context:
         *,
         on: str | None = None,
         home: str | None = None,
-        **facts: Any,
+        over: str | None = None,
+        **facts: Unpack[GivenFacts],
     ) -> Decision:
-        """Decide, and end the call unless the answer is yes. `on` names what events show."""
-        decision = self.decide(action, resource, home=home, **facts)
-        return self.accept(action, on or str(resource or ""), decision)
+        """Decide, and end the call unless the answer is yes. `on` names what events show: the agent
+        that the decision is `over`, or the resource, unless something else is said."""
+        decision = self.decide(action, resource, home=home, over=over, **facts)
+        about = f"agent:{over}" if over is not None else str(resource or "")
+        return self.accept(action, on or about, decision)
 
     def accept(
         self,
@@ -225,9 +254,11 @@ class Context:
         on: str,
         decision: Decision,
         before_asking: Callable[[Context], None] | None = None,
+        step: str | None = None,
     ) -> Decision:
         """Go on with a decision, or end the call with it; `before_asking` may find that there is
-        nothing to ask anybody about."""
+        nothing to ask anybody about. `step` is what to do next where the reason alone does not
+        say it."""
         if decision.allowed:
             self._decided = decision
             return decision
@@ -235,12 +266,7 @@ class Context:
         self.before_asking = before_asking
         if decision.conceal:
             raise _absent(on)
-        raise Refused(
-            decision.sentence,
-            next_step(decision, action, on),
-            code=decision.reason,
-            details={"decision": decision.as_dict()},
-        )
+        raise decision.refusal(step or next_step(decision, action, on))
 
     @contextmanager
     def acting_as(self, actor: Principal, ticket: str | None = None) -> Iterator[None]:
@@ -248,23 +274,20 @@ class Context:
         before = (self.actor, self.membership, self.ticket, self._decided, self._denied)
         self.actor, self.membership, self.ticket = actor, None, ticket
         if actor.kind is ActorKind.USER:
-            self.membership = self.tx.one(people.MEMBERSHIP, company=self.company, user=actor.id)
+            self.membership = self.tx.one(people.MEMBERSHIP, user=actor.id)
         try:
             yield
         finally:
             # What the other may not do is no attempt of whoever calls.
             self.actor, self.membership, self.ticket, self._decided, self._denied = before
 
-    def accept_rule(self, decision: Decision) -> None:
+    def allow_by_rule(self, decision: Decision) -> None:
         """Go on with a rule that needs no facts, such as a person's right to sign in."""
         self._decided = decision
 
     def held(self, agent: str, resource: Resource) -> list[Any]:
         return self.tx.all(
-            grant_statements.HELD,
-            holder=agent,
-            kind=resource.kind.value,
-            resource=resource.id,
+            grant_statements.HELD, holder=agent, kind=resource.kind.value, resource=resource.id
         )
 
     def record(
@@ -295,13 +318,19 @@ class Context:
             allowed=rests_on.effect is Effect.ALLOW,
             reason=rests_on.reason,
             basis=rests_on.basis,
-            details=canonical(dict(details or {})),
+            details=canonical({**(details or {}), **self._from_where()}),
             prev_hash="",
             hash="",
         )
         self._head = event_log.append(self.tx, self._head, event)
         self._events += 1
         return event.id
+
+    def _from_where(self) -> dict[str, str]:
+        """The chat account from which a person acted, for the event."""
+        if self.caller is None or self.caller.account is None:
+            return {}
+        return {"account": self.caller.account}
 
     def record_refusal(self) -> bool:
         """After a rollback: keep that somebody tried."""
@@ -318,7 +347,7 @@ class Context:
 
     @property
     def asked(self) -> Denied | None:
-        """What would have been possible with somebody's approval."""
+        """The decision, if it was that somebody's approval is needed."""
         if self._denied is not None and self._denied[2].effect is Effect.ASK:
             return self._denied
         return None
@@ -341,11 +370,17 @@ class Context:
             if grant.id == grant_id and (
                 grant.used_at is None or grant.used_at + USE_PRECISION <= self.now
             ):
-                self.tx.run(grant_statements.MARK_USED, grant=GrantId(grant_id), now=self.now)
+                self.tx.run(grant_statements.MARK_USED, grant=GrantId(grant_id))
+
+
+def system_only(ctx: Context) -> None:
+    """For the verbs of background work: to everybody else there is no such verb."""
+    if ctx.actor.kind is not ActorKind.SYSTEM:
+        raise NotFound("There is nothing here with that id.")
 
 
 def _absent(on: str) -> NotFound:
-    """What somebody reads who named something that does not exist, so that it sounds the same."""
+    """Not-found text, identical for absent and hidden things."""
     kind, _, named = on.partition(":")
     if not named:
         return NotFound("There is nothing here with that id.")

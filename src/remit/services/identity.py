@@ -1,6 +1,4 @@
-"""Who is calling: from the token, and from nothing else."""
-
-from __future__ import annotations
+"""Identification of the caller: from the token, and from nothing else."""
 
 import hmac
 from dataclasses import dataclass
@@ -8,21 +6,25 @@ from dataclasses import dataclass
 from remit.clock import Micros, to_iso
 from remit.errors import Stopped, Unauthenticated
 from remit.ids import looks_like_token, token_digest
-from remit.model.agent import AgentStatus
-from remit.model.principal import SYSTEM, ActorKind, Principal
-from remit.store.database import Transaction
-from remit.store.halts import COVERING
-from remit.store.people import IDENTITY, Identity
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.store.engine.database import Transaction
+from remit.store.messaging.chat import ACCOUNT
+from remit.store.organisation.halts import COVERING
+from remit.store.organisation.people import IDENTITY, USER, Identity
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a request brings along: a token, and perhaps a key that makes it repeatable."""
+    """The credentials of a request: a token, and perhaps a key that makes it repeatable."""
 
     token: str
     key: str | None = None
     #: Remit's own doings. No entry point can set it from outside.
     system: bool = False
+    #: The linked account that somebody speaks from; they are its user, for as long as it is linked.
+    #: No entry point can set it from outside.
+    account: str | None = None
     #: Where names are looked up, for somebody who has a part in several companies.
     company: str | None = None
 
@@ -31,9 +33,20 @@ def as_system(key: str | None = None) -> Caller:
     return Caller("", key, system=True)
 
 
+def as_linked(account: str, company: str) -> Caller:
+    """A person who speaks from a chat, in the company of the agent that they speak to."""
+    return Caller("", account=account, company=company)
+
+
 def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
     if caller.system:
         return SYSTEM
+    if caller.account is not None:
+        linked = tx.one(ACCOUNT, id=caller.account, now=now)
+        user = linked and tx.one(USER, user=linked.user_id)
+        if not user:
+            raise Unauthenticated("The account is not linked any more.", "Link it again.")
+        return Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
     if not looks_like_token(caller.token):
         raise Unauthenticated("No valid token was presented.")
     digest = token_digest(caller.token)

@@ -1,9 +1,7 @@
-"""What somebody who was refused can do next."""
-
-from __future__ import annotations
+"""Next steps after a refusal."""
 
 from remit.authority import Action
-from remit.model.decision import Decision
+from remit.model.organisation.decision import Decision
 
 _STEPS = {
     "needs_approval": "Ask the board to allow it, or to approve this use.",
@@ -38,6 +36,10 @@ _STEPS = {
     "itself.",
     "altered": "Reject it, and have it asked for anew; `remit event verify` checks the record.",
     "not_held": "Ask your own boss for it first (capability_request), then pass it on.",
+    "outside_limits": "Leave it out, or ask your boss for a capability that names it.",
+    "executed_by_forge": "Leave it out, or ask your boss (ask) for a capability that names it.",
+    "not_author": "Who may merge it can decline it: `remit change decline`.",
+    "own_change": "Somebody else with merge on the repository, or the board, judges it.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
 #: Nobody judges, changes or hands on the mandate they were given.
@@ -53,7 +55,9 @@ _LEVELS = {
     Action.MCP_SERVER_CALL: "use",
     Action.REPO_READ: "use",
     Action.REPO_SYNC: "use",
-    Action.REPO_USE: "use",
+    Action.CHANGE_PROPOSE: "propose",
+    Action.CHANGE_COMMENT: "propose",
+    Action.CHANGE_MERGE: "merge",
 }
 
 

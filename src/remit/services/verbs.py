@@ -5,21 +5,24 @@ the name of a verb, the names of its arguments and the version of both. So a nam
 stays, wherever the function moves; and a parameter that is renamed, added or removed is declared
 as a change, which makes a new version and carries older calls over to it.
 
-    @command("outcomes.reopen", Renamed("outcome", "outcome_id"), Added("note", ""))
-    def reopen(ctx: Context, *, outcome_id: str, note: str = "") -> Answer: ...
-"""
+    @command("nouns.verb", Renamed("old", "new"), Added("note", ""))
+    def verb(ctx: Context, *, new: str, note: str = "") -> Answer: ...
 
-from __future__ import annotations
+Beside them stands where the verb can be called from: `surfaces.py`.
+"""
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, wraps
 from importlib import import_module
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from remit.errors import Conflict
-from remit.services.context import Context, Kind
+from remit.services.context import Context, Kind, system_only
+from remit.services.fields import Field, Stored, fields_of
+from remit.services.surfaces import AsRoute, Surface
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +65,13 @@ class Removed:
         return {name: value for name, value in arguments.items() if name != self.name}
 
 
+class ForRemit:
+    """The verb is background work, and there is no such verb to anybody else."""
+
+
+FOR_REMIT = ForRemit()
 Change = Renamed | Added | Removed
+Declared = Change | Surface | ForRemit
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,13 @@ class Verb(Generic[P, R]):
     body: Callable[Concatenate[Context, P], R]
     #: What happened to its parameters, oldest first.
     changes: tuple[Change, ...] = ()
+    #: Where it can be called from.
+    surfaces: tuple[Surface, ...] = ()
+    #: Fields of a description that it takes beside them (`**described`). A call that says nothing
+    #: about one means its default, so that a new field is no new version.
+    described: tuple[str, ...] = ()
+    #: Whether it is background work: to everybody but Remit itself there is no such verb.
+    for_remit: bool = False
 
     @property
     def version(self) -> int:
@@ -82,7 +98,27 @@ class Verb(Generic[P, R]):
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """All but the context."""
-        return dict(list(inspect.signature(self.body).parameters.items())[1:])
+        own = list(inspect.signature(self.body).parameters.items())[1:]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return {
+            **{name: one for name, one in own if one.kind is not inspect.Parameter.VAR_KEYWORD},
+            **{name: inspect.Parameter(name, kind, default=None) for name in self.described},
+        }
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """Its parameters with what their types say."""
+        return fields_of(self.body)
+
+    @cached_property
+    def stored(self) -> Field | None:
+        """The parameter whose text is kept as a file."""
+        return next((one for one in self.fields.values() if Stored() in one.marks), None)
+
+    @property
+    def words(self) -> str:
+        """The first paragraph of its docstring."""
+        return " ".join((self.body.__doc__ or "").strip().partition("\n\n")[0].split())
 
     def carry_over(self, arguments: Arguments, version: int) -> Arguments:
         """The arguments of a call that was stored in that version, as they are named now."""
@@ -97,22 +133,51 @@ class Verb(Generic[P, R]):
 _VERBS: dict[str, Verb[..., Any]] = {}
 
 
-def query(
-    name: str, *changes: Change
-) -> Callable[[Callable[Concatenate[Context, P], R]], Verb[P, R]]:
-    return lambda body: _declare(Verb(name, Kind.QUERY, body, changes))
+class _Declares(Protocol):
+    """Makes a verb of a function, whose annotation says what it answers: descriptions of the API
+    are made of it. Whoever calls a verb has a plain dictionary, as a stored answer is."""
+
+    @overload
+    def __call__(
+        self, body: Callable[Concatenate[Context, P], Mapping[str, object]]
+    ) -> Verb[P, Answer]: ...
+
+    @overload
+    def __call__(
+        self, body: Callable[Concatenate[Context, P], Sequence[Mapping[str, object]]]
+    ) -> Verb[P, list[Answer]]: ...
+
+    @overload
+    def __call__(self, body: Callable[Concatenate[Context, P], R]) -> Verb[P, R]: ...
 
 
-def logged(
-    name: str, *changes: Change
-) -> Callable[[Callable[Concatenate[Context, P], R]], Verb[P, R]]:
-    return lambda body: _declare(Verb(name, Kind.LOGGED, body, changes))
+def query(name: str, *declared: Declared) -> _Declares:
+    return cast(_Declares, lambda body: _declare(name, Kind.QUERY, body, declared))
+
+
+def logged(name: str, *declared: Declared) -> _Declares:
+    return cast(_Declares, lambda body: _declare(name, Kind.LOGGED, body, declared))
 
 
 def command(
-    name: str, *changes: Change
-) -> Callable[[Callable[Concatenate[Context, P], Answer]], Verb[P, Answer]]:
-    return lambda body: _declare(Verb(name, Kind.COMMAND, body, changes))
+    name: str, *declared: Declared, described: Iterable[str] = ()
+) -> Callable[[Callable[Concatenate[Context, P], Mapping[str, object]]], Verb[P, Answer]]:
+    def declare(body: Callable[Concatenate[Context, P], Any]) -> Verb[P, Answer]:
+        return _declare(name, Kind.COMMAND, body, declared, tuple(described))
+
+    return declare
+
+
+def preview_of(name: str, verb: Verb[P, Answer]) -> Verb[P, Answer]:
+    """A verb that answers exactly what another would do, and leaves everything as it was."""
+
+    @wraps(verb.body)
+    def previewed(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        answer = verb.body(ctx, *args, **kwargs)
+        ctx.tx.restart()
+        return {**answer, **({"event_id": None} if "event_id" in answer else {}), "dry_run": True}
+
+    return _declare(name, Kind.LOGGED, previewed, ())
 
 
 def verb_named(name: str) -> Verb[..., Any]:
@@ -132,12 +197,53 @@ def all_verbs() -> Mapping[str, Verb[..., Any]]:
     return {name: verb for name, verb in _VERBS.items() if _place(verb).startswith("remit.")}
 
 
-def _declare(verb: Verb[P, R]) -> Verb[P, R]:
-    other = _VERBS.get(verb.name)
+def _declare(
+    name: str,
+    kind: Kind,
+    body: Callable[Concatenate[Context, P], R],
+    declared: tuple[Declared, ...],
+    described: tuple[str, ...] = (),
+) -> Verb[P, R]:
+    changes = tuple(one for one in declared if isinstance(one, Change))
+    surfaces = tuple(one for one in declared if not isinstance(one, Change | ForRemit))
+    for_remit = FOR_REMIT in declared
+    # What is wrong is said as over HTTP, where there is a route.
+    called = next((one.called for one in surfaces if isinstance(one, AsRoute)), str)
+    body = _ours(body) if for_remit else body
+    cleaned = _cleaning(body, called) if surfaces else body
+    verb = Verb(name, kind, cleaned, changes, surfaces, described, for_remit)
+    other = _VERBS.get(name)
     if other is not None and _place(other) != _place(verb):
-        raise ValueError(f"{verb.name} is declared by {_place(other)} and by {_place(verb)}")
-    _VERBS[verb.name] = verb
+        raise ValueError(f"{name} is declared by {_place(other)} and by {_place(verb)}")
+    _VERBS[name] = verb
     return verb
+
+
+def _ours(body: Callable[Concatenate[Context, P], R]) -> Callable[Concatenate[Context, P], R]:
+    """The body of a verb that Remit alone can call."""
+
+    @wraps(body)
+    def called(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        system_only(ctx)
+        return body(ctx, *args, **kwargs)
+
+    return called
+
+
+def _cleaning(
+    body: Callable[Concatenate[Context, P], R], called: Callable[[str], str]
+) -> Callable[Concatenate[Context, P], R]:
+    """The body of a verb, which is given its texts cleaned."""
+    texts = cache(lambda: [one for one in fields_of(body).values() if one.is_cleaned])
+
+    @wraps(body)
+    def cleaned(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        for one in texts():
+            if one.name in kwargs and not (one.optional and kwargs[one.name] is None):
+                kwargs[one.name] = one.clean(kwargs[one.name], called(one.name))
+        return body(ctx, *args, **kwargs)
+
+    return cleaned
 
 
 def _place(verb: Verb[..., Any]) -> str:

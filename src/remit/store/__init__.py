@@ -1,1 +1,1 @@
-"""What is true and what happened: tables, statements, migrations, events, blobs."""
+"""Storage of state and history: tables, statements, migrations, events, blobs."""

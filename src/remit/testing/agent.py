@@ -1,10 +1,7 @@
 """An agent without a model: it calls tools over MCP, as the script says."""
 
-from __future__ import annotations
-
 import http.client
 import json
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -51,12 +48,7 @@ class ScriptedAgent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:

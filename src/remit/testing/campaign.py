@@ -3,8 +3,6 @@
 A story is a list of `Op`s, each a kind and a few numbers; `World` carries them out.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Time that passes when it is told to, forwards and, as real clocks sometimes do, backwards."""
 
-from __future__ import annotations
-
 from remit.clock import Micros
 
 #: A day like others, 2027-01-15, so that nothing depends on the day of the test.

@@ -6,18 +6,16 @@ which no transaction takes back. A `Crash` at such a place ends all that the pro
 rows and contents are as a real crash would leave them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remit.store.blobs import Content, LocalBlobs, Spool
-from remit.store.database import Database, Transaction
-from remit.store.sqlite import SqliteTransaction, connect, translate
-from remit.store.statement import SQLITE
+from remit.store.blob_store.blobs import Content, LocalBlobs, Spool
+from remit.store.engine.database import Database, Transaction
+from remit.store.engine.sqlite import SqliteTransaction, connect, translate
+from remit.store.engine.statement import SQLITE
 
 T = TypeVar("T")
 

@@ -4,8 +4,6 @@ A request goes through everything a real one goes through, from the guard to the
 outlives the crashes of what is behind it, as an address does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
 from remit.app import App
-from remit.entrypoints.http.asgi import build_asgi
+from remit.entrypoints.http.server.asgi import build_asgi
 
 HOST = "127.0.0.1"
 

@@ -1,15 +1,13 @@
-"""What must be true of a company after every step, whatever happened to it.
+"""Invariants of a company after every step, whatever happened to it.
 
 Each invariant is a question to the database that finds the rows which break it. `check` asks them
 all; `check_record` goes through the whole record, which takes longer.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-from remit.services import events
-from remit.store.database import Transaction
+from remit.services.record import events
+from remit.store.engine.database import Transaction
 from remit.testing.simulation import Simulation
 
 

@@ -1,4 +1,4 @@
-"""Whether what several processes did at once could have been done one after the other.
+"""Linearizability check: whether what several processes did at once has a sequential order.
 
 A history is what was asked and answered, with the times of both by one clock. It is linearizable if
 there is an order in which each operation takes effect at one moment between its call and its
@@ -9,8 +9,6 @@ are independent of each other and looked at one by one.
 An operation without an answer, because its process was killed or its connection lost, may have
 taken effect at any time after its call, or never.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -48,7 +46,7 @@ class Operation:
 
 
 class Model(Protocol[S]):
-    """What one key is when everything comes one after the other."""
+    """Sequential model of one key."""
 
     def initial(self, key: str) -> S: ...
 

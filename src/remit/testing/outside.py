@@ -4,15 +4,15 @@ Whatever they ask, in whatever state the company is, they get an answer or a rea
 that something went wrong inside.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from zlib import crc32
 
-from remit.entrypoints.http.caller import COOKIE
+from remit.entrypoints.http.wire.caller import COOKIE
 from remit.ids import random_name
-from remit.services import approvals, runs, sessions
+from remit.services.execution import runs
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
+from remit.services.people import sessions
 from remit.testing.door import Response
 from remit.testing.invariants import Broken
 from remit.testing.simulation import Simulation

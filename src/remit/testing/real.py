@@ -1,7 +1,5 @@
 """A stage with real agents: an instance of its own, a worker, whatever an adapter runs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil
@@ -14,10 +12,13 @@ from remit.app import App
 from remit.clock import SECOND, Micros
 from remit.entrypoints.serve import running
 from remit.errors import BadInput, Unsupported
-from remit.runtime.worker import Worker
-from remit.services import agents, claiming, companies, configuration
+from remit.runtime.runs.worker import Worker
 from remit.services.command import Verb
+from remit.services.execution import run_queue
+from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
+from remit.services.organisation import agents
+from remit.services.people import companies
 from remit.settings import load
 from remit.testing.scenario import Part
 
@@ -77,8 +78,8 @@ class RealStage:
         quiet = 0
         left = self._patience
         while quiet < _QUIET_LOOKS:
-            ready = await self._app.gate(as_system(), claiming.ready)
-            live = await self._app.gate(as_system(), claiming.live)
+            ready = await self._app.gate(as_system(), run_queue.ready)
+            live = await self._app.gate(as_system(), run_queue.live)
             quiet = 0 if ready or live else quiet + 1
             await asyncio.sleep(_LOOK_SECONDS)
             left -= _LOOK_SECONDS
@@ -100,7 +101,7 @@ class RealStage:
 
 @contextlib.contextmanager
 def real_stage(
-    adapter: str, config: Mapping[str, Any], *, patience: float = 600, slots: int = 4
+    adapter: str, config: Mapping[str, Any], *, patience: float = 600
 ) -> Iterator[RealStage]:
     folder = Path(tempfile.mkdtemp(prefix="remit-scenario-"))
     settings = load({"REMIT_HOME": str(folder)})
@@ -109,7 +110,7 @@ def real_stage(
             instance = running(settings)
             app, url = runner.run(instance.__aenter__())
             try:
-                worker = runner.run(_started(app, url, slots))
+                worker = runner.run(_started(app, url))
                 try:
                     yield RealStage(runner, app, adapter, config, patience)
                 finally:
@@ -120,7 +121,7 @@ def real_stage(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _started(app: App, url: str, slots: int) -> Worker:
-    worker = Worker(app, url, slots=slots)
+async def _started(app: App, url: str) -> Worker:
+    worker = Worker(app, url)
     worker.start()
     return worker

@@ -23,8 +23,6 @@ are left aside and the agents decide by themselves; people do the same, and the 
 it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -33,9 +31,14 @@ from typing import Any, Protocol
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.errors import BadInput
-from remit.services import agents, approvals, events, files, outcomes, questions, threads
-from remit.services import mail as mail_verbs
 from remit.services.command import Verb
+from remit.services.governance import approvals
+from remit.services.knowledge import files
+from remit.services.messaging import mail as mail_verbs
+from remit.services.messaging import questions, threads
+from remit.services.organisation import agents
+from remit.services.record import events
+from remit.services.work import outcomes
 from remit.testing.agent import ToolRefused
 from remit.testing.simulation import Letter, Simulation, Turn
 
@@ -53,7 +56,7 @@ class Failed(AssertionError):
 
 @dataclass(frozen=True)
 class Reaction:
-    """What an agent does on a message, or when it first runs without one."""
+    """Reaction of an agent to a message, or to its first run without one."""
 
     on: str
     matching: str = ""
@@ -106,6 +109,11 @@ class Stage(Protocol):
 
 
 def read(path: Path) -> Scenario:
+    return parse(load(path))
+
+
+def load(path: Path) -> object:
+    """What a file of a story says, before anything is made of it."""
     import yaml
 
     try:
@@ -113,13 +121,12 @@ def read(path: Path) -> Scenario:
             raise BadInput(f"{path} is larger than a scenario can be.", "Shorten it.")
         text = path.read_text()
         _check_plain(yaml.scan(text), path)
-        found = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except OSError as error:
         raise BadInput(f"{path} cannot be read ({error.strerror}).", "Check the path.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         place = str(error).splitlines()[-1].strip()
         raise BadInput(f"{path} is not YAML ({place}).", "Correct the file.") from error
-    return parse(found)
 
 
 def _check_plain(tokens: Iterable[Any], path: Path) -> None:

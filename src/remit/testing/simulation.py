@@ -22,33 +22,24 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from remit.app import App
 from remit.clock import HOUR, SECOND, Micros
 from remit.entrypoints.mcp.registry import Tool, validate
-from remit.entrypoints.mcp.tools import build_tools
+from remit.entrypoints.mcp.tools.listing import build_tools
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import Ids
-from remit.services import (
-    accounts,
-    agents,
-    claiming,
-    companies,
-    inbox,
-    limits,
-    mail,
-    outcomes,
-    runs,
-    schedules,
-    threads,
-    users,
-)
 from remit.services.command import Verb
+from remit.services.execution import admission, run_queue, runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import inbox, mail, schedules, threads
+from remit.services.organisation import agents
+from remit.services.people import companies, users
+from remit.services.spending import limits
+from remit.services.work import outcomes
 from remit.settings import Settings, load
-from remit.store.migrate import migrate
+from remit.store.engine.migrate import migrate
 from remit.testing.agent import ToolRefused
 from remit.testing.clock import VirtualClock
 from remit.testing.database import Crash, CrashingBlobs, CrashPoint, InlineDatabase, Moment
@@ -153,12 +144,7 @@ class Simulation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not isinstance(error, Crash):
             error.add_note(f"seed {self.seed}; the story:\n" + "\n".join(self.story[-50:]))
         self.close()
@@ -287,15 +273,14 @@ class Simulation:
 
     def ready(self) -> list[str]:
         """Who would be started now."""
-        found = self.ask(claiming.ready, caller=as_system())
-        return [one["agent_id"] for one in found]
+        return [one.agent_id for one in self.ask(run_queue.ready, caller=as_system())]
 
     def turn(self, agent: str) -> bool:
         """Start an agent and let it do what its script says; tells whether it had work."""
         run = self._ids.new()
         try:
             claimed = self.do(
-                claiming.claim,
+                run_queue.claim,
                 caller=as_system(),
                 agent=agent,
                 run=run,
@@ -339,10 +324,10 @@ class Simulation:
         with contextlib.suppress(RemitError):
             if refusal.reason == limits.REACHED:
                 self.do(limits.hold, caller=as_system(), agent=agent)
-            elif refusal.reason == accounts.HELD:
-                self.do(accounts.wait, caller=as_system(), agent=agent, worker="simulated")
-            elif refusal.reason != accounts.OPENING:
-                self.do(claiming.settle, caller=as_system(), agent=agent)
+            elif refusal.reason == admission.HELD:
+                self.do(admission.wait, caller=as_system(), agent=agent, worker="simulated")
+            elif refusal.reason != admission.OPENING:
+                self.do(run_queue.settle, caller=as_system(), agent=agent)
 
     def step(self) -> bool:
         """Let one of those that are ready work; whom, is chance."""
@@ -358,13 +343,13 @@ class Simulation:
     def sweep(self) -> None:
         """What repairs whatever was forgotten."""
         # Nobody works between two turns, so whoever holds something then is gone.
-        for run, until in self.ask(claiming.held, caller=as_system()).items():
+        for run, until in self.ask(run_queue.held, caller=as_system()).items():
             with contextlib.suppress(Conflict):
-                self.do(claiming.take_over, caller=as_system(), run=run, until=until)
-        for agent in self.ask(claiming.misdated, caller=as_system()):
-            self.do(claiming.redate, caller=as_system(), agent=agent)
-        for company in self.ask(claiming.forgotten, caller=as_system()):
-            self.do(claiming.sweep, caller=as_system(), company=company)
+                self.do(run_queue.take_over, caller=as_system(), run=run, until=until)
+        for agent in self.ask(run_queue.misdated, caller=as_system()):
+            self.do(run_queue.redate, caller=as_system(), agent=agent)
+        for company in self.ask(run_queue.forgotten, caller=as_system()):
+            self.do(run_queue.sweep, caller=as_system(), company=company)
 
     def run(self, most: int = MOST_TURNS, *, patience: Micros = HOUR) -> int:
         """Until nobody has anything to do, also after waiting for `patience`; answers the turns."""
@@ -386,8 +371,8 @@ class Simulation:
         raise AssertionError(f"after {most} turns there is still something to do")
 
     def _next_time(self) -> Micros | None:
-        known = self.ask(claiming.next_ready, caller=as_system())
-        times = [*known.values(), self.ask(schedules.next_due, caller=as_system())]
+        known = self.ask(run_queue.next_ready, caller=as_system())
+        times = [*known, self.ask(schedules.next_due, caller=as_system())]
         later = [time for time in times if time is not None]
         return min(later, default=None)
 

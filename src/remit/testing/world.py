@@ -5,8 +5,6 @@ there), so any part of a story is a story as well: that is what lets a long one 
 down to a short one.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,23 +13,17 @@ from zlib import crc32
 
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.ids import random_name
-from remit.services import (
-    agents,
-    approvals,
-    bindings,
-    companies,
-    dead_letters,
-    delegation,
-    grants,
-    needs_you,
-    outbox,
-    outcomes,
-    questions,
-    reorganise,
-)
 from remit.services.command import Verb
+from remit.services.connections import bindings, outbox
+from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
-from remit.store.database import Transaction
+from remit.services.messaging import dead_letters, questions
+from remit.services.organisation import agents, reorganise
+from remit.services.people import companies
+from remit.services.rights import grants
+from remit.services.screens import needs_you
+from remit.services.work import delegation, outcomes
+from remit.store.engine.database import Transaction
 from remit.testing.agent import ToolRefused
 from remit.testing.database import Crash, Moment
 from remit.testing.invariants import Broken
@@ -54,7 +46,7 @@ class Op:
 
 @dataclass
 class Outcome:
-    """What became of a campaign."""
+    """Result of a campaign."""
 
     seed: int
     ops: list[Op]

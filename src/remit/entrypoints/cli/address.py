@@ -1,7 +1,5 @@
 """Addresses: of the API's resources, and whether an instance is on this machine."""
 
-from __future__ import annotations
-
 from urllib.parse import SplitResult, quote, urlsplit
 
 from remit.errors import BadInput

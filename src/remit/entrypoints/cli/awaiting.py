@@ -1,13 +1,11 @@
 """Waiting for the answer to a letter: what is said meanwhile, and what is printed."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any
 
-from remit.entrypoints.cli import letters, output
 from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import letters, output
 from remit.entrypoints.cli.options import Session
 from remit.ids import short
 

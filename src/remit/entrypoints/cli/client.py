@@ -1,7 +1,5 @@
 """Talking to the instance over HTTP, with what the standard library brings."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -197,7 +195,7 @@ def _good(response: http.client.HTTPResponse) -> http.client.HTTPResponse:
         answer = _decoded(response.read(LONGEST_ERROR))
     except Unavailable:
         answer = None
-    raise _error(response.status, answer)
+    raise error_of(response.status, answer)
 
 
 def _decoded(body: bytes) -> Any:
@@ -209,7 +207,7 @@ def _decoded(body: bytes) -> Any:
         ) from None
 
 
-def _error(status: int, answer: Any) -> RemitError:
+def error_of(status: int, answer: Any) -> RemitError:
     kind = _KINDS.get(status, RemitError)
     if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
         return kind(f"The instance answered with status {status}.")

@@ -1,33 +1,31 @@
-"""A company at work in a temporary home: scripted agents, real calls, no model and no key."""
+"""A company at work in a temporary home: scripted agents, real calls, no model and no key.
+
+The story is `demo.yaml`; here it is told.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
-from remit.entrypoints.cli.demo_hiring import Hiring
-from remit.entrypoints.cli.demo_mail import Correspondence
-from remit.entrypoints.cli.demo_stage import Stage, WentWrong, call
-from remit.entrypoints.cli.demo_work import Work
-from remit.entrypoints.cli.demo_worker import Started
-from remit.entrypoints.cli.narrator import Narrator
+from rich.console import Console
+from rich.text import Text
+
+from remit.entrypoints.cli.drawing import trees
 from remit.entrypoints.serve import running
-from remit.errors import RemitError
-from remit.services import agents, companies, events, grants
+from remit.runtime.sandbox import sandbox_policy
 from remit.services.identity import Caller
+from remit.services.people import companies
 from remit.settings import load
-from remit.testing import ScriptedAgent, ToolRefused
+from remit.testing import story
 
-PLAN = """# Launch plan
-
-1. Write the announcement.
-2. Check the facts, see kb://{facts}.
-"""
-FACTS = "Remit keeps a record of who did what, why, and by whose authority.\n"
+STORY = Path(__file__).with_name("demo.yaml")
 _PAUSE_SECONDS = 0.25
+_WIDTH = 8
 
 
 def run(*, serve: bool = False, speed: str = "normal", as_json: bool = False) -> int:
@@ -42,183 +40,73 @@ def run(*, serve: bool = False, speed: str = "normal", as_json: bool = False) ->
 
 
 async def _play(home: Path, narrator: Narrator, serve: bool) -> int:
-    settings = load({"REMIT_HOME": str(home)})
-    async with running(settings) as (app, url):
+    steps = story.read(STORY)
+    held = sandbox_policy.look()
+    known = {"sandboxed": held.usable, "sandbox": {"reason": held.reason}}
+    async with running(load({"REMIT_HOME": str(home)})) as (app, url):
         board = Caller((home / "board.token").read_text().strip())
-        story = Story(app, url, board, narrator)
-        await story.tell()
+        came_out_right = await story.Player(app, url, board, narrator, known).play(steps)
+        narrator.line()
+        narrator.line(
+            "Everything came out as it should." if came_out_right else "Something is wrong."
+        )
         if serve:
             narrator.line()
+            told = (await app.gate(board, companies.listing))[-1]["name"]
             narrator.line(f"The company is still there at {url}. Stop it with Ctrl-C.")
-            narrator.line(f"  REMIT_HOME={home} remit status")
+            narrator.line("In another terminal: a link that signs you in, and who is there.")
+            for command in ("open", "agent tree"):
+                narrator.line(f"  REMIT_HOME={home} REMIT_COMPANY={told} remit {command}")
             await asyncio.Event().wait()
-    return 0 if story.came_out_right else 1
+    return 0 if came_out_right else 1
 
 
-class Story(Stage):
-    """The first chapters: a wish, files, rights, and two writers."""
+class Narrator:
+    """Tells a story on the terminal, one line at a time."""
 
-    async def tell(self) -> None:
-        try:
-            await self._chapters()
-        except (RemitError, ToolRefused, ConnectionError, WentWrong) as wrong:
-            # A story that cannot go on has not come out right.
-            self.narrator.refused(str(wrong))
-            self.expect(False)
-        self.narrator.line()
-        self.narrator.line(
-            "Everything came out as it should." if self.came_out_right else "Something is wrong."
-        )
+    def __init__(self, pause: float, *, quiet: bool = False) -> None:
+        self._console = Console(highlight=False, soft_wrap=True, quiet=quiet)
+        self._pause = pause
+        #: Who and what, for those who would rather read JSON.
+        self.told: list[tuple[str, str]] = []
 
-    async def _chapters(self) -> None:
-        self.narrator.title("A company of two agents")
-        company = await self.app.gate(
-            self.board, companies.create, name="Lighthouse", root_name="editor"
-        )
-        self.company, boss = company["id"], company["root_agent_id"]
-        self.narrator.say("board", "creates the company Lighthouse with its root agent, editor")
-        writer = await self._hire("writer", "Writes what is needed", boss="editor")
-        editing = await self.start(boss)
-        writing = await self.start(writer["id"])
-        with (
-            ScriptedAgent(self.url, editing.token) as editor,
-            ScriptedAgent(self.url, writing.token) as author,
-        ):
-            await Correspondence(self).wish(editing, editor)
-            await self._files_and_rights(editor, author, editing.workspace)
-            await self._conflict(editor, author)
-        await self.finish(editing)
-        await self.finish(writing)
-        await Hiring(self, boss).tell()
-        await Work(self, boss, self.facts["id"]).tell()
-        await Started(self).tell()
-        with ScriptedAgent(self.url, writing.token) as late:
-            await self._check(late)
+    def title(self, text: str) -> None:
+        self.line()
+        self._console.print(Text(text, style="bold"))
 
-    async def _hire(self, name: str, purpose: str, boss: str) -> dict[str, Any]:
-        agent = await self.app.gate(
-            self.board,
-            agents.create,
-            company=self.company,
-            name=name,
-            reports_to=boss,
-            purpose=purpose,
-        )
-        self.narrator.say("board", f"creates agent {name}, report of {boss}: “{purpose}”")
-        return agent
+    def say(self, who: str, what: str) -> None:
+        self._tell(who, Text(f"  {who:<{_WIDTH}}", style="cyan") + Text(what), what)
 
-    async def _files_and_rights(
-        self, editor: ScriptedAgent, author: ScriptedAgent, workspace: Path
-    ) -> None:
-        say = self.narrator.say
-        self.narrator.title("Knowledge, and who may read it")
-        (workspace / "facts.md").write_text(FACTS)
-        self.facts = await call(editor, "kb_create", description="Facts", path="facts.md")
-        say("editor", "imports facts.md from its workspace into the knowledge base")
-        self.plan = await call(
-            editor,
-            "kb_create",
-            description="Launch plan",
-            content=PLAN.format(facts=self.facts["id"]),
-        )
-        say("editor", "writes the launch plan, which links to the facts")
-        found = (await call(author, "kb_browse", query="launch"))["files"]
-        self.expect(found[0]["level"] == "none")
-        say("writer", f"searches “launch” and learns of “{found[0]['description']}”, level none")
-        refused = await self.refused(author, "kb_read", id=self.plan["id"])
-        self.expect(refused.code == "no_capability")
-        await call(
-            editor,
-            "capability_grant",
-            to="agent:writer",
-            resource=f"kb_file:{self.plan['id']}",
-            level="write",
-        )
-        say("editor", "passes write on the plan to its report, for as long as the mandate lasts")
-        seen = await call(author, "kb_read", id=self.plan["id"])
-        self.expect("Launch plan" in seen["content"])
-        say("writer", f"tries again at once and reads version {seen['version']}")
-        refused = await self.refused(author, "kb_read", id=self.facts["id"])
-        self.expect(refused.code == "no_capability")
+    def refused(self, text: str) -> None:
+        shown = Text(f"  {'✗':<{_WIDTH}}", style="red") + Text(text, style="dim")
+        self._tell("refused", shown, text)
 
-    async def _conflict(self, editor: ScriptedAgent, author: ScriptedAgent) -> None:
-        say = self.narrator.say
-        self.narrator.title("Two writers, no lost update")
-        plan = self.plan["id"]
-        mine = await call(editor, "kb_read", id=plan)
-        theirs = await call(author, "kb_read", id=plan)
-        text = theirs["content"] + "3. Publish.\n"
-        done = await call(
-            author,
-            "kb_write",
-            id=plan,
-            content=text,
-            version=theirs["version"],
-            hash=theirs["hash"],
-            idempotency_key="publish-step",
-        )
-        say("writer", f"adds a step: version {done['version']}")
-        again = await call(
-            author,
-            "kb_write",
-            id=plan,
-            content=text,
-            version=theirs["version"],
-            hash=theirs["hash"],
-            idempotency_key="publish-step",
-        )
-        self.expect(again == done)
-        say("writer", "repeats the call after a hiccup: same key, same answer, done once")
-        refused = await self.refused(
-            editor,
-            "kb_write",
-            id=plan,
-            content="# Another plan\n",
-            version=mine["version"],
-            hash=mine["hash"],
-        )
-        self.expect(refused.code == "conflict")
-        latest = await call(editor, "kb_read", id=plan)
-        self.expect(refused.details.get("version") == latest["version"])
-        merged = await call(
-            editor,
-            "kb_write",
-            id=plan,
-            content=latest["content"] + "4. Celebrate.\n",
-            version=latest["version"],
-            hash=latest["hash"],
-        )
-        say(
-            "editor",
-            f"reads version {latest['version']}, merges, writes version {merged['version']}",
-        )
+    def show(self, kind: str, value: Any) -> None:
+        if kind == "refusal":
+            self.refused(value)
+        elif kind == "chain":
+            self.say("why?", " ← ".join(f"{step['who']} {step['action']}" for step in value))
+        elif kind == "tree":
+            self.line(f"  {value['title']} ({value['status']})")
+            for branch, label, status in trees.lines(value["children"], "children", _line):
+                self.line(f"  {branch}{label} ({status})")
+        else:
+            # A turn begins with a greeting of three lines.
+            for line in filter(None, value.splitlines()[3 if kind == "turn" else 0 :]):
+                self.line(f"          │ {line}")
 
-    async def _check(self, late: ScriptedAgent) -> None:
-        self.narrator.title("The record")
-        try:
-            await call(late, "kb_list")
-            self.expect(False)
-        except ConnectionError:
-            self.narrator.say("writer", "calls once more after its run: the token died with it")
-        held = await self.app.gate(self.board, grants.listing, company=self.company)
-        passed_on = {f"grant:{grant['id']}" for grant in held if grant["parent_id"]}
-        written = await self.app.gate(self.board, events.listing, company=self.company, limit=1000)
-        effects = [
-            event
-            for event in written
-            if event["action"] == "file.write" and event["basis"] in passed_on
-        ]
-        self.expect(bool(effects))
-        for effect in effects[:1]:
-            why = await self.app.gate(self.board, events.why, event=effect["id"])
-            steps = " ← ".join(f"{step['who']} {step['action']}" for step in why["steps"])
-            self.expect(why["authorised_by"] == "user:board")
-            self.narrator.say("why?", steps)
-        verified = await self.app.gate(self.board, events.verify, company=self.company)
-        self.expect(verified["ok"])
-        denied = sum(not event["allowed"] for event in written)
-        self.narrator.say(
-            "verify",
-            f"{verified['events']} events, {denied} of them refusals; "
-            f"the chain {'holds' if verified['ok'] else 'is broken'}",
-        )
+    def line(self, text: str = "") -> None:
+        self._console.print(Text(text))
+
+    def _tell(self, who: str, shown: Text, what: str) -> None:
+        self.told.append((who, what))
+        time.sleep(self._pause)
+        self._console.print(shown)
+
+
+def _line(branch: str, node: dict[str, Any]) -> trees.Line:
+    marks = ("!" if node.get("urgent") else "") + ("*" if node.get("important") else "")
+    status = node["status"]
+    if status == "open":
+        status = "open, ready" if node["actionable"] else "open, waits"
+    return trees.Line(branch, f"{marks} {node['title']}".strip(), status)

@@ -1,7 +1,5 @@
 """Starting the instance as a background process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -70,7 +68,7 @@ def _answers(url: str) -> bool:
 
 
 def _failed(code: int, file: Path) -> RemitError:
-    """What the instance said before it ended."""
+    """The last output of an instance that ended."""
     lines = file.read_text(errors="replace").splitlines()
     said = [line.removeprefix("error: ").strip() for line in lines if line.strip()]
     step = f"See {file.parent}."

@@ -1,12 +1,10 @@
-"""Whether the first agent can really work, and the one thing that is missing if not."""
-
-from __future__ import annotations
+"""Check of the first agent: whether it can work, and the one thing that is missing if not."""
 
 import json
 import shlex
 from typing import Any, NamedTuple
 
-from remit.adapters.ability import WITH_MODEL, WITHOUT_MODEL
+from remit.adapters.setup.ability import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.errors import RemitError
@@ -32,7 +30,7 @@ def look(client: Client) -> FirstAgent:
 
 
 def try_out(client: Client, first: FirstAgent) -> dict[str, Any] | None:
-    """What comes of one request to its model; None if there is nothing to say."""
+    """Result of one request to its model; None if there is nothing to say."""
     if not first.can_work:
         return None
     try:
@@ -77,7 +75,7 @@ def _look(client: Client) -> FirstAgent:
 
 def _offer(name: str, local: str, llm: dict[str, Any]) -> str:
     """Ollama is here: the command that takes the first of its models."""
-    from remit.adapters.local_models import first
+    from remit.adapters.llm.local_models import first
 
     settings = json.dumps({"provider": "ollama", "model": first(local)})
     setting = shlex.quote(f"adapterConfig={settings}")

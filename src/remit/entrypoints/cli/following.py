@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Session
-from remit.errors import Refused
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
@@ -57,7 +56,7 @@ def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator
     # Imported here, because every command about agents imports this module.
     from http.client import HTTPException
 
-    from remit.entrypoints.cli.client import Unreachable, server_sent
+    from remit.entrypoints.cli.client import Unreachable, error_of, server_sent
 
     contact, pause, noted = time.monotonic(), _FIRST_PAUSE, False
     while True:
@@ -68,7 +67,7 @@ def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator
             for message in server_sent(response):
                 if message.kind == "end":
                     if "error" in message.data:
-                        raise Refused(message.data["error"], code=message.data.get("code"))
+                        raise error_of(403, message.data)
                     return
                 last = message.data[number]
                 yield message.data

@@ -1,7 +1,5 @@
 """`remit`: the table of commands, and the one place where errors become exit codes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import closing
@@ -11,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from remit import __version__
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session
 from remit.errors import Conflict, NotAnId, NotFound, RemitError
 
@@ -27,80 +25,85 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, dict[str, Entry]] = {
     "Instance": {
-        "up": Entry("instance", "Run the instance."),
+        "up": Entry("instance.lifecycle", "Run the instance."),
         "serve": Entry(
-            "instance", "Run the instance without a worker; `remit worker` starts agents."
+            "instance.lifecycle", "Run the instance without a worker; `remit worker` starts agents."
         ),
         "worker": Entry(
-            "instance", "Start agents that have something to do, for an instance elsewhere."
+            "instance.lifecycle",
+            "Start agents that have something to do, for an instance elsewhere.",
         ),
-        "down": Entry("instance", "Stop the instance of this home folder."),
-        "status": Entry("instance", "Say whether the instance runs, and what is in it."),
-        "top": Entry("top", "Watch who is at work, and why others are not."),
-        "open": Entry("instance", "Print a link that signs you in to the web, once."),
-        "doctor": Entry("doctor", "Check this installation and say what to do next."),
-        "demo": Entry("demo", "Show a company at work, without a model or a key."),
-        "login": Entry("login", "Keep an address and a token for later commands."),
-        "version": Entry("version", "Print the version."),
+        "down": Entry("instance.lifecycle", "Stop the instance of this home folder."),
+        "status": Entry("instance.lifecycle", "Say whether the instance runs, and what is in it."),
+        "top": Entry("instance.top", "Watch who is at work, and why others are not."),
+        "open": Entry("instance.lifecycle", "Print a link that signs you in to the web, once."),
+        "doctor": Entry("instance.doctor", "Check this installation and say what to do next."),
+        "demo": Entry("instance.demo", "Show a company at work, without a model or a key."),
+        "login": Entry("instance.login", "Keep an address and a token for later commands."),
+        "version": Entry("instance.version", "Print the version."),
     },
     "Company": {
-        "company": Entry("company", "Companies."),
-        "stop": Entry("halt", "Halt the company, or AGENT and everybody below it."),
-        "go": Entry("halt", "Let the company, or AGENT and everybody below it, go on."),
-        "apply": Entry("apply", "Make a company what a file says."),
-        "user": Entry("user", "People with a part in a company, and their tokens."),
-        "agent": Entry("agent", "Agents and their keys."),
-        "approve": Entry("approval", "Say yes; it takes effect at once."),
-        "reject": Entry("approval", "Say no; an agent that was to be hired is terminated."),
-        "org": Entry("org", "The tree of agents, and changes to it."),
-        "outcome": Entry("outcome", "Outcomes, such as an agent's mandate."),
-        "kb": Entry("kb", "The knowledge base: files with versions."),
-        "grant": Entry("grant", "Capabilities that agents hold."),
-        "approval": Entry("approval", "What agents asked for, and your decisions."),
-        "run": Entry("run", "Runs: agents at work."),
-        "job": Entry("job", "Background jobs of agents."),
-        "account": Entry("account", "Accounts of providers and set-ups of workers."),
-        "adapter": Entry("adapter", "What runs agents, and how it is configured."),
-        "mcp": Entry("mcp", "MCP servers that agents use through Remit."),
-        "secret": Entry("secret", "Where the values of secrets are found."),
-        "repo": Entry("repo", "Repositories that agents get copies of."),
+        "company": Entry("company.company", "Companies."),
+        "stop": Entry("company.halt", "Halt the company, or AGENT and everybody below it."),
+        "go": Entry("company.halt", "Let the company, or AGENT and everybody below it, go on."),
+        "apply": Entry("company.apply", "Make a company what a file says."),
+        "user": Entry("company.user", "People with a part in a company, and their tokens."),
+        "agent": Entry("company.agent", "Agents and their keys."),
+        "approve": Entry("work.approval", "Say yes; it takes effect at once."),
+        "reject": Entry("work.approval", "Say no; an agent that was to be hired is terminated."),
+        "org": Entry("company.org", "The tree of agents, and changes to it."),
+        "outcome": Entry("work.outcome", "Outcomes, such as an agent's mandate."),
+        "kb": Entry("work.kb", "The knowledge base: files with versions."),
+        "grant": Entry("company.grant", "Capabilities that agents hold."),
+        "approval": Entry("work.approval", "What agents asked for, and your decisions."),
+        "run": Entry("work.run", "Runs: agents at work."),
+        "job": Entry("work.job", "Background jobs of agents."),
+        "account": Entry("company.account", "Accounts of providers and set-ups of workers."),
+        "adapter": Entry("company.adapter", "What runs agents, and how it is configured."),
+        "mcp": Entry("connections.mcp", "MCP servers that agents use through Remit."),
+        "secret": Entry("connections.secret", "Where the values of secrets are found."),
+        "change": Entry("work.change", "What agents propose to repositories."),
+        "folder": Entry("connections.folder", "Folders of the machine that runs work in or read."),
+        "repo": Entry("connections.repo", "Repositories that agents get copies of."),
     },
     "Mail": {
-        "send": Entry("mail", "Write to an agent, a person or the board."),
-        "reply": Entry("mail", "Answer a message."),
-        "cancel": Entry("mail", "Take back what you wrote, with what was made of it."),
-        "inbox": Entry("mail", "List your mail, or an agent's."),
-        "read": Entry("mail", "Read a message and its thread."),
+        "send": Entry("mail.mail", "Write to an agent, a person or the board."),
+        "reply": Entry("mail.mail", "Answer a message."),
+        "cancel": Entry("mail.mail", "Take back what you wrote, with what was made of it."),
+        "inbox": Entry("mail.mail", "List your mail, or an agent's."),
+        "read": Entry("mail.mail", "Read a message and its thread."),
         "revive": Entry(
-            "mail", "Put a dead letter back in line, or all that died through no fault of theirs."
+            "mail.mail",
+            "Put a dead letter back in line, or all that died through no fault of theirs.",
         ),
-        "needs-you": Entry("mail", "List everything that awaits you."),
-        "notify": Entry("notify", "How you are told outside that something needs you."),
-        "bind": Entry("bind", "Channels that agents are bound to."),
-        "question": Entry("question", "What agents ask, and your answers."),
-        "schedule": Entry("schedule", "Mail that agents send at set times."),
+        "needs-you": Entry("mail.mail", "List everything that awaits you."),
+        "notify": Entry("mail.notify", "How you are told outside that something needs you."),
+        "bind": Entry("mail.bind", "Channels that agents are bound to."),
+        "link": Entry("mail.link", "Chat accounts that speak as you."),
+        "question": Entry("mail.question", "What agents ask, and your answers."),
+        "schedule": Entry("mail.schedule", "Mail that agents send at set times."),
     },
     "Record": {
-        "event": Entry("event", "What happened, in a record that shows changes to it."),
+        "event": Entry("work.event", "What happened, in a record that shows changes to it."),
         "why": Entry(
-            "event",
+            "work.event",
             "Walk from an event, an outcome or an agent back to the person who wanted it.",
         ),
-        "as-of": Entry("as_of", "Show the tree, the grants or a file as they were at a time."),
+        "as-of": Entry("work.as_of", "Show the tree, the grants or a file as they were at a time."),
     },
     "Keeping": {
-        "backup": Entry("backup", "Write the instance to a file, while it works."),
-        "restore": Entry("backup", "Put a backup where there is no instance."),
+        "backup": Entry("instance.backup", "Write the instance to a file, while it works."),
+        "restore": Entry("instance.backup", "Put a backup where there is no instance."),
     },
     "This command line": {
-        "help": Entry("help", "Explain a command."),
-        "completion": Entry("completion", "Print what makes a shell complete `remit`."),
+        "help": Entry("instance.help", "Explain a command."),
+        "completion": Entry("instance.completion", "Print what makes a shell complete `remit`."),
     },
     "Trying out": {
-        "simulate": Entry("simulate", "Play a scenario, or break companies on purpose."),
+        "simulate": Entry("instance.simulate", "Play a scenario, or break companies on purpose.")
     },
     "Agents' side": {
-        "mcp-stdio": Entry("mcp", "Serve MCP on standard input and output."),
+        "mcp-stdio": Entry("connections.mcp", "Serve MCP on standard input and output.")
     },
 }
 #: Names that people bring along from other programs, and what they are here.
@@ -114,7 +117,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 #: What others call `list` is the plural here, too: `remit agents`.
 _LISTED = (
     *("agent", "run", "outcome", "approval", "event", "user", "question", "job", "grant"),
-    *("schedule", "secret", "repo", "account", "adapter"),
+    *("schedule", "secret", "repo", "folder", "change", "account", "adapter"),
 )
 ALIASES |= {f"{noun}s": (noun, "list") for noun in _LISTED}
 #: And names that could be several things, with what each of them is here.

@@ -4,8 +4,6 @@ Each line in is one message, posted as it is to the instance; each answer is one
 standard library is enough, so that an agent's client does not wait for it to start.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

@@ -1,7 +1,5 @@
 """A model that is named when the instance is started: `--model ollama/qwen3`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from remit.entrypoints.cli.address import path
@@ -12,10 +10,10 @@ ADAPTER = "llm"
 
 
 def settings(model: str, url: str | None) -> dict[str, Any]:
-    """What `--model` and `--model-url` stand for, if an agent could work with it here."""
+    """Settings for `--model` and `--model-url`, if an agent could work with them here."""
     # Here, because other commands do without what they import.
     from remit.adapters import registry
-    from remit.adapters.llm import PROVIDERS
+    from remit.adapters.llm.adapter import PROVIDERS
 
     provider, _, name = model.partition("/")
     if provider in PROVIDERS and name:

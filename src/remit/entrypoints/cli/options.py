@@ -1,19 +1,20 @@
-"""What every command shares: its options, and the session that they describe."""
+"""Options that every command shares, and the session that they describe."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from remit import settings as settings_module
-from remit.entrypoints.cli import output, process
+from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import is_loopback, path
+from remit.entrypoints.cli.drawing import output
 from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
 from remit.ids import is_id, is_part_of, looks_like_id, several
 from remit.model.text import name_key
@@ -304,16 +305,47 @@ _ENDING = ("terminate", "close", "revoke", "remove", "cancel", "purge")
 _ENDED = frozenset({"rm", "delete", "del", "remove", "destroy", "kill"})
 
 
+#: What a table shows of one thing in a list.
+Row = Callable[[Session, dict[str, Any]], Sequence[object]]
+
+
 class Group(click.Group):
     """A noun with its verbs; the shared options may stand before a verb, too."""
 
     command_class = Command
+    #: How a declared command shows all of its answer, and what it says besides its one line.
+    draw: Callable[[Session, dict[str, Any]], None] | None = None
+    more: Callable[[dict[str, Any]], Iterable[str]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        #: How a declared list is drawn: its columns, a row, and what is said when there is none.
+        self.tables: dict[str, tuple[tuple[str, ...], Row, str]] = {}
         self.params.extend(shared_options())
+        self._complete = False
+
+    def rows(self, command: str, *columns: str, empty: str) -> Callable[[Row], Row]:
+        def keep(row: Row) -> Row:
+            self.tables[command] = (columns, row, empty)
+            return row
+
+        return keep
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._add_declared()
+        return super().list_commands(ctx)
+
+    def _add_declared(self) -> None:
+        """What verbs declare joins what is written here, when somebody looks."""
+        if not self._complete:
+            from remit.entrypoints.cli.declared import commands_of
+
+            for command in commands_of(self):
+                self.add_command(command)
+            self._complete = True
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._add_declared()
         for name in (cmd_name, *VERBS.get(cmd_name, ())):
             found = super().get_command(ctx, name)
             if found is not None:
@@ -323,6 +355,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        self._add_declared()
         if args[0] in _ENDED and args[0] not in self.commands:
             meant = [f"`{ctx.command_path} {verb}`" for verb in _ENDING if verb in self.commands]
             if meant:
@@ -335,10 +368,10 @@ class Group(click.Group):
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
 
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=LIMIT,
-    show_default=True,
-    help="At most so many; 0 for all.",
-)
+LIMITED: Final[dict[str, Any]] = {
+    "type": click.IntRange(min=0),
+    "default": LIMIT,
+    "show_default": True,
+    "help": "At most so many; 0 for all.",
+}
+limit_option = click.option("--limit", **LIMITED)

@@ -1,7 +1,5 @@
 """The instance's process as seen from outside: who holds the home folder's lock."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal
@@ -16,7 +14,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 class Holder(NamedTuple):
-    """Who holds the lock and where it listens; empty when nobody does."""
+    """The holder of the lock, and where it listens; empty when nobody holds it."""
 
     pid: int | None = None
     url: str | None = None

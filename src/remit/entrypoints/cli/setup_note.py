@@ -1,11 +1,9 @@
-"""Whether an agent that was just set up could work where the instance runs."""
-
-from __future__ import annotations
+"""Note after a set-up: whether the agent could work where the instance runs."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Session
 from remit.errors import RemitError
 

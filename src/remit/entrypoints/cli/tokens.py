@@ -1,14 +1,12 @@
 """Tokens of users and keys of agents: made, listed and revoked the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import click
 
-from remit.entrypoints.cli import output
+from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Session, pick
 from remit.ids import short
 

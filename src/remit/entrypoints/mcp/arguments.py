@@ -1,10 +1,11 @@
-"""What tool arguments have in common."""
+"""Base classes of tool arguments."""
 
-from __future__ import annotations
+from typing import Annotated, Any
 
-from typing import Annotated
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from pydantic import BaseModel, ConfigDict, Field
+from remit.model.organisation import agent_spec
+from remit.model.organisation.agent_spec import Holds
 
 
 class Arguments(BaseModel):
@@ -20,3 +21,33 @@ class Repeatable(Arguments):
 
 
 FileRef = Annotated[str, Field(description="File id", max_length=64)]
+
+_OF_AGENTS: dict[Holds, Any] = {
+    Holds.AMOUNT: int,
+    Holds.DOCUMENT: dict[str, Any],
+    Holds.PERMISSIONS: dict[str, Any],
+}
+
+
+def of_agent(field: agent_spec.Field) -> tuple[str, Any, Any]:
+    """A field of an agent's description as over HTTP, in snake_case, or by its shorter name."""
+    names = [one for one in (field.key, field.name, field.part.also) if one]
+    return _declared(field, AliasChoices(*names))
+
+
+def of_helper(field: agent_spec.Field) -> tuple[str, Any, Any]:
+    """The same by one name, the shorter if there is one. Settings that are not said are none, not
+    those of the boss, which may lend a secret."""
+    name, kind, about = _declared(field, field.part.also or field.name)
+    if field.holds is Holds.DOCUMENT:
+        about = Field(default_factory=dict, validation_alias=about.validation_alias)
+    return name, kind, about
+
+
+def _declared(field: agent_spec.Field, alias: str | AliasChoices) -> tuple[str, Any, Any]:
+    # How long a text may be is for the services to say.
+    bounded = field.holds in (Holds.NAME, Holds.ROLE, Holds.LINE)
+    longest = field.part.longest if bounded else None
+    kind: Any = Annotated[_OF_AGENTS.get(field.holds, str), Field(max_length=longest)]
+    about = Field(None, description=field.part.hint or None, validation_alias=alias)
+    return field.name, kind, about

@@ -4,6 +4,10 @@
                             ├─ earlier, a request: the SDK's kernel without a session around it
                             └─ earlier, anything else: the SDK's session manager
 
+A token is looked up before its body is received: by the guard of the instance, which believes one
+that was good a moment ago for a small body, or here. So whatever a request does identifies its
+caller, and what does nothing, or fails, is answered after the token was looked up.
+
 A session in the SDK costs a transport, four streams and two tasks; a stateless request needs none
 of them, and answers about twice as fast without. What a message means stays with the SDK.
 """
@@ -48,19 +52,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
-from remit.entrypoints.http.caller import bearer
-from remit.entrypoints.mcp import few as few_tools
-from remit.entrypoints.mcp.few import few, simpler
-from remit.entrypoints.mcp.hints import where_ids_are
+from remit.entrypoints.http.wire.caller import bearer
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
+from remit.entrypoints.mcp.tools import few as few_tools
+from remit.entrypoints.mcp.tools.few import few, simpler
+from remit.entrypoints.mcp.tools.hints import where_ids_are
 from remit.errors import NotFound, NoToken, RemitError, Stopped, Unauthenticated, Unavailable
 from remit.ids import is_run_token, random_name
 from remit.model.text import closest
 
 log = logging.getLogger(__name__)
 
-#: Where the endpoint answers. Both, so that no client meets a redirect.
-PATHS: Final = ("/mcp", "/mcp/")
 #: Of one message, and of the values in it. The SDK parses it, more slowly than we would, and on the
 #: event loop; what is larger is given by its path in the workspace.
 LARGEST_BODY: Final = 4 * 1024 * 1024
@@ -82,6 +84,8 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
 #: How large the body was.
 _SIZE: Final = "remit.size"
+#: What cannot be answered well without a transaction that identifies the caller.
+_IDENTIFYING: Final = ("tools/list", "tools/call")
 
 ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: A tool by its name that is in no list of ours, for the bearer of a token.
@@ -123,7 +127,7 @@ def build_endpoint(
 
 
 class Endpoint:
-    """An ASGI app for `PATHS`. Serve it while `lifespan()` is entered."""
+    """An ASGI app for `/mcp`. Serve it while `lifespan()` is entered."""
 
     def __init__(
         self,
@@ -172,8 +176,9 @@ class Endpoint:
             raise RuntimeError("enter the endpoint's lifespan before serving it")
         request = Request(scope)
         token = _bearer(request)
-        with suppress(Stopped):  # a good token that is held; each call says so in its answer
-            await self._authenticate(token)
+        guarded = bodies.INCOMING in scope
+        if not guarded:
+            await self._check(token)
         try:
             body = await bodies.whole(scope, receive, LARGEST_BODY)
         except ClientDisconnect:
@@ -183,8 +188,14 @@ class Endpoint:
         scope = {**scope, _TOKEN: token, _SIZE: len(body)}
         response = await self._answer_earlier_request(Request(scope), body)
         if response is None:
+            if guarded:
+                await self._check(token)
             await self._sessions.asgi_app(scope, _replay(body, receive), send)
         return response
+
+    async def _check(self, token: str) -> None:
+        with suppress(Stopped):  # a good token that is held; each call says so in its answer
+            await self._authenticate(token)
 
     async def _take_turn(self, body: bytes) -> None:
         """One after the other, with a pause in proportion: the SDK looks at messages on the event
@@ -207,8 +218,9 @@ class Endpoint:
             _json(answer)  # an answer has to repeat the id, so it must be one that we can write
         except (ValidationError, ValueError, TypeError, RecursionError):
             return None
+        identified = message.method in _IDENTIFYING
         try:
-            answer["result"] = await serve_one(
+            answer["result"] = result = await serve_one(
                 self._server,
                 _Exchange(message.id, ServerMessageMetadata(request_context=request)),
                 message.method,
@@ -216,9 +228,14 @@ class Endpoint:
                 connection=Connection.from_envelope(version, None, None),
                 lifespan_state={},
             )
+            identified = identified and not result.get("isError")
         except Exception as error:  # the SDK logs what it does not explain to the client
+            identified = False
             answer["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
-        return Response(_json(answer), media_type="application/json")
+        if not identified:
+            await self._check(request.scope[_TOKEN])
+        written = await bodies.apart(_weight(answer.get("result", {})), _json, answer)
+        return Response(written, media_type="application/json")
 
 
 @dataclass
@@ -279,8 +296,9 @@ def _server(
             checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
             answer = await tool.call(token, checked)
             if tool.schema is not None:
-                return _passed_on(answer)
-            return _success(answer if shorten is None else await shorten(token, tool.name, answer))
+                return await bodies.apart(_weight(answer), _passed_on, answer)
+            answer = answer if shorten is None else await shorten(token, tool.name, answer)
+            return await bodies.apart(_weight(answer), _success, answer)
         except RemitError as error:
             return _failure(error)
         except Exception:
@@ -362,6 +380,14 @@ def _listed(
     )
 
 
+def _weight(answer: dict[str, Any]) -> int:
+    """About how many characters an answer has, as far as that can be told at a glance."""
+    parts = [one for many in answer.values() if isinstance(many, list) for one in many]
+    texts = [one.get("text", "") if isinstance(one, dict) else "" for one in parts]
+    given = (one for one in (*answer.values(), *texts) if isinstance(one, str))
+    return sum(map(len, given)) + 256 * len(parts)
+
+
 def _success(result: dict[str, Any]) -> dict[str, Any]:
     return {
         "content": [{"type": "text", "text": _json(result).decode()}],
@@ -382,11 +408,7 @@ def _failure(error: RemitError) -> dict[str, Any]:
     """Some programs show the model the text, others only the structure: both say all of it."""
     error.step = where_ids_are(error) or error.step
     content = [{"type": "text", "text": error.as_text()}]
-    facts: dict[str, Any] = {
-        "code": error.reason,
-        "error": error.sentence,
-        "next_step": error.step,
-    }
+    facts: dict[str, Any] = {"code": error.reason, "error": error.sentence, "next_step": error.step}
     if error.details:
         details = _json(error.details)
         content.append({"type": "text", "text": details.decode()})

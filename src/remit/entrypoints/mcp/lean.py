@@ -1,19 +1,17 @@
-"""What a model is shown of a tool's answer: names instead of ids, nothing empty, the next step.
+"""Compact form of a tool's answer for a model: names instead of ids, nothing empty, the next step.
 
 Services answer for every caller; a model pays for each word, and does nothing with a time of
 creation or the id of its own company. What it is told of others is what it can use as an argument;
 who is gone keeps its id, because somebody else may have its name by now.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.app import App
-from remit.services import naming
 from remit.services.identity import Caller
+from remit.services.screens import name_lookup
 
 Answer = dict[str, Any]
 Shorten = Callable[[str, str, Answer], Awaitable[Answer]]
@@ -66,7 +64,9 @@ def build(app: App) -> Shorten:
             return answer
         mentioned = _mentioned(answer)
         names = (
-            await app.gate(Caller(token), naming.names, company=None, ids=mentioned, living=True)
+            await app.gate(
+                Caller(token), name_lookup.names, company=None, ids=mentioned, living=True
+            )
             if mentioned
             else {}
         )

@@ -4,8 +4,6 @@ What a server says about its tools is text of somebody else's. It is passed on, 
 no tool could be used, but only so much of it, and under a name that says whose it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -16,7 +14,7 @@ from typing import Any, Final
 
 from remit.entrypoints.mcp.registry import check_values
 from remit.errors import RemitError
-from remit.model.mcp_server import SEPARATOR
+from remit.model.connections.mcp_server import SEPARATOR
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +42,7 @@ class Offered:
 
 
 def offer(server: str, tools: Iterable[dict[str, Any]]) -> list[Offered]:
-    """What agents are told of a server's tools; what cannot be passed on is left out and logged."""
+    """A server's tools as agents see them; what cannot be passed on is left out and logged."""
     found: dict[str, Offered] = {}
     room = LARGEST_OFFER
     for tool in tools:

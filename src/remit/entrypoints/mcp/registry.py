@@ -1,10 +1,8 @@
-"""What an agent can call: a name, a schema, and a function.
+"""Tools: a name, a schema, and a function.
 
 Arguments come from a model that may write anything at all. They are checked here, once, so that
 a tool sees valid values or is not called, and the agent reads what is wrong and where.
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -57,8 +55,6 @@ class Tool:
     #: Takes the bearer token and the checked arguments, and answers plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
-    #: Only for those with reports, or with something that it is about; others need not read of it.
-    for_loose_ends: bool = False
     #: What an agent must have a use for to be told of it; empty for what everybody needs.
     offer: str = ""
     #: Of a tool that is not ours: the schema as its server has it. The server checks the arguments,
@@ -186,7 +182,7 @@ def _compact(
         match key, value:
             case ("title" | "$defs", _) | ("additionalProperties", bool()):
                 continue
-            case ("default", None | "") | (
+            case ("default", None | "" | False) | (
                 "maxLength" | "minLength" | "maxItems" | "minItems" | "maximum" | "minimum",
                 _,
             ):
@@ -255,7 +251,7 @@ def _renamed(
 
 
 def _step(model: type[BaseModel], kind: str, path: tuple[str | int, ...], value: object) -> str:
-    """What to do about one thing that is wrong with the arguments."""
+    """Next step after one mistake in the arguments."""
     name = _shown(path)
     schema = input_schema(model)["properties"]
     if kind == "missing":

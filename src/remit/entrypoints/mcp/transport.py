@@ -1,9 +1,7 @@
-"""How the MCP SDK's client reaches a server: a program of ours, or an address.
+"""Transports of the MCP SDK's client: a program of ours, or an address.
 
 The SDK's own ways take in as much as a server likes to say, and start programs themselves.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,7 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from remit.errors import TooLarge
-from remit.runtime.upstream import Program
+from remit.runtime.runs.upstream import Program
 
 CONNECT_SECONDS: Final = 10.0
 #: Of one answer.

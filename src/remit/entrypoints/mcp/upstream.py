@@ -6,8 +6,6 @@ right to use it, when nobody used it for a while, or with this process. One that
 anew by the next call; what it was doing is not repeated, because it may have been done.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -33,13 +31,13 @@ from remit.app import App
 from remit.entrypoints.mcp.offer import MOST_TOOLS, Offered, offer
 from remit.entrypoints.mcp.transport import Streams, over_http, over_pipes
 from remit.errors import RemitError, TooLarge, Unavailable
-from remit.model.mcp_server import McpServer, Transport
-from remit.model.secret import filled, named_in
+from remit.model.connections.mcp_server import McpServer, Transport
+from remit.model.connections.secret import filled, named_in
 from remit.runtime.deadlines import within
-from remit.runtime.upstream import Program
-from remit.services import mcp_servers
+from remit.runtime.runs.upstream import Program
+from remit.services.connections import mcp_servers
+from remit.services.connections.mcp_servers import Seat
 from remit.services.identity import as_system
-from remit.services.mcp_servers import Seat
 from remit.services.redaction import Known
 
 log = logging.getLogger(__name__)
@@ -135,7 +133,7 @@ class Upstream:
         return offer(self.seat.server.name, self.known.out_of_all(found))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What the server answers, as it answers it, without any secret it was given."""
+        """The server's answer, as it is, without any secret it was given."""
         await self.ready()
         params = CallToolRequestParams(name=tool, arguments=dict(arguments))
         result = await self._ask(CallToolRequest(params=params), CallToolResult)
@@ -276,9 +274,9 @@ Key = tuple[str, int, str]
 class Pool:
     """All connections of this process; enter it while they are to be had."""
 
-    def __init__(self, app: App, patience: Patience | None = None) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._patience = patience or Patience()
+        self._patience = Patience()
         self._open: dict[Key, Upstream] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._refused: dict[Key, tuple[float, RemitError]] = {}
@@ -302,7 +300,7 @@ class Pool:
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     async def tools(self, seat: Seat) -> list[Offered]:
-        """What a server offers; asked for again now and then."""
+        """Tools of a server; asked for again now and then."""
         which = (seat.server.id, seat.server.version)
         known = self._offers.get(which)
         if known is not None and _now() - known[0] < self._patience.offers:

@@ -1,4 +1,4 @@
-"""What was typed into a form, as far as it is well-formed."""
+"""Form fields as they were typed, as far as they are well-formed."""
 
 from __future__ import annotations
 

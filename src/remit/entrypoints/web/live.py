@@ -17,12 +17,17 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from remit.app import App
-from remit.entrypoints.http.caller import caller
-from remit.entrypoints.http.stream import EVENT_STREAM, KEEP_ALIVE_SECONDS, Announcer, message
+from remit.entrypoints.http.server.stream import (
+    EVENT_STREAM,
+    KEEP_ALIVE_SECONDS,
+    Announcer,
+    message,
+)
+from remit.entrypoints.http.wire.caller import caller
 from remit.errors import RemitError
-from remit.model.user import UserRole
-from remit.services import companies
+from remit.model.organisation.user import UserRole
 from remit.services.identity import Caller
+from remit.services.people import companies
 
 MOST_COMPANIES: Final = 100
 

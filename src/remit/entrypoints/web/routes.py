@@ -5,34 +5,36 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from remit.app import App
-from remit.entrypoints.http.stream import Announcer
-from remit.entrypoints.web import (
+from remit.entrypoints.http.server.stream import Announcer
+from remit.entrypoints.web import live
+from remit.entrypoints.web.pages import (
     account,
     agent,
     approvals,
-    company,
+    changes,
     company_levels,
     company_settings,
     events,
     file,
     files,
-    halt,
     hire,
-    home,
     inbox,
-    live,
     org,
     org_change,
     outcome,
     outcomes,
     runs,
-    signin,
 )
+from remit.entrypoints.web.pages.front import design, halt, home, search, signin
+from remit.entrypoints.web.pages.setup import checklist, connections, machine, running
+from remit.entrypoints.web.pages.setup import files as setup_files
 from remit.entrypoints.web.site import Site
 
 _PAGES = (
+    checklist,
+    machine,
+    setup_files,
     home,
-    company,
     company_levels,
     company_settings,
     account,
@@ -42,6 +44,7 @@ _PAGES = (
     halt,
     hire,
     approvals,
+    changes,
     outcomes,
     outcome,
     files,
@@ -49,6 +52,8 @@ _PAGES = (
     inbox,
     runs,
     events,
+    design,
+    search,
     signin,
 )
 
@@ -56,4 +61,6 @@ _PAGES = (
 def build(app: App, announcer: Announcer) -> list[Route]:
     site = Site(app)
     found = [route for page in _PAGES for route in page.routes(site)]
-    return [site.static(), *live.routes(app, announcer), *found]
+    for noun in (*connections.ALL, *running.ALL):
+        found += noun.routes(site)
+    return [site.static(), *live.routes(app, announcer), *found, site.anything_else()]

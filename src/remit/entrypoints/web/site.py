@@ -1,50 +1,61 @@
-"""What every page shares: who looks, at which company, and how it is put on paper.
+"""The frame of every page: its visitor, the company that is looked at, and rendering.
 
-A page is a function of a `Visit`. What changes something is a form: its function does it and says
-what was done, and the page is shown again, with whatever was typed when it could not be done.
+A page is a function of a `Visit`. It runs within one read transaction: all that it asks, and all
+that stands around every page, is true at the same moment. Rendering comes after. What changes
+something is a form: its function does it and says what was done, and the page is shown again, with
+whatever was typed when it could not be done.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import gzip
 import hashlib
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, cast
 from urllib.parse import quote, unquote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from remit.app import App
-from remit.entrypoints.http.answers import unexpected
-from remit.entrypoints.http.caller import check_same_origin, session
-from remit.entrypoints.web import words
+from remit.entrypoints.http.wire.caller import check_same_origin, session
+from remit.entrypoints.http.wire.error_answers import unexpected
 from remit.entrypoints.web.forms import Form, read_form
+from remit.entrypoints.web.text import words
+from remit.entrypoints.web.text.actions import ACTIONS
 from remit.errors import NotFound, RemitError, Unauthenticated
-from remit.ids import random_name
+from remit.ids import END_OF_IDS, random_name
 from remit.model.text import plural
-from remit.services import companies, halts, needs_you, users
-from remit.services.command import Verb
+from remit.services.command import Ask, Verb
 from remit.services.identity import Caller
+from remit.services.organisation import halts
+from remit.services.people import companies, users
+from remit.services.screens import needs_you
 
 P = ParamSpec("P")
 R = TypeVar("R")
-log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MOST_COMPANIES: Final = 100
 COMPANY_COOKIE: Final = "remit_company"
 SAID_COOKIE: Final = "remit_said"
 LONGEST_SAID: Final = 300
+#: Our own addresses; nothing that a browser would take for another host.
+OWN_ADDRESS: Final = re.compile(r"/(?:[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?)?")
 MOST_KEYS: Final = 100
 
 _HERE: Final = Path(__file__).parent
-_STATIC: Final = _HERE / "static"
+STATIC: Final = _HERE / "static"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -63,14 +74,18 @@ class Visit:
     site: Site
     request: Request
     who: Caller
-    me: dict[str, Any]
-    companies: list[dict[str, Any]]
+    #: Found out by the first `look`.
+    me: dict[str, Any] = field(default_factory=dict)
+    companies: list[dict[str, Any]] = field(default_factory=list)
     #: The company that is looked at; None for somebody who has a part in none.
-    company: dict[str, Any] | None
+    company: dict[str, Any] | None = None
     #: Why what was just tried could not be done, and what was typed.
     problem: RemitError | None = None
     form: Form = field(default_factory=Form)
+    #: What is stopped in the company that is looked at; with the rest of the frame of a page.
+    halted: list[dict[str, Any]] | None = None
     _awaits: list[dict[str, Any]] | None = None
+    _ask: Ask | None = None
 
     @property
     def company_id(self) -> str:
@@ -94,11 +109,39 @@ class Visit:
             self.request.path_params.get(name) or self.request.query_params.get(name, default)
         )
 
-    async def ask(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
-        return await self.site.app.gate(self.who, verb, *args, **given)
+    @property
+    def before_id(self) -> str:
+        """Where a list goes on that begins with the newest."""
+        return self.argument("before") or END_OF_IDS
+
+    async def look(self, work: Callable[[Visit], T]) -> T:
+        """Load something on one snapshot; a page with what stands around every page."""
+
+        def load(ask: Ask) -> T:
+            self._ask = ask
+            if not self.me:
+                self.me = ask(users.me)
+                self.companies = ask(companies.listing, limit=MOST_COMPANIES)
+                self.company = _chosen(self.request, self.companies)
+            found = work(self)
+            if isinstance(found, Page):
+                self.awaits()
+                here = self.company
+                self.halted = ask(halts.listing, company=here["id"]) if here else []
+            return found
+
+        try:
+            return await self.site.app.gate.together(self.who, load)
+        finally:
+            self._ask = None
+
+    def ask(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
+        """A query, on the snapshot of `look`."""
+        assert self._ask is not None, "only what is loaded by `look` can ask"
+        return self._ask(verb, *args, **given)
 
     async def do(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
-        """Once, however often the form is sent."""
+        """In a transaction of its own; once, however often the form is sent."""
         return await self.site.app.gate(Caller(self.who.token, self.form.key), verb, *args, **given)
 
     def enter(self, company_id: str) -> None:
@@ -114,17 +157,11 @@ class Visit:
             given["company"] = self.company["id"]
         return f"{path}?{urlencode(given)}" if given else path
 
-    async def awaits(self) -> list[dict[str, Any]]:
+    def awaits(self) -> list[dict[str, Any]]:
         """Everything that awaits the visitor; looked for once."""
         if self._awaits is None:
-            self._awaits = await self.ask(needs_you.listing) if self.companies else []
+            self._awaits = self.ask(needs_you.listing) if self.companies else []
         return self._awaits
-
-    async def halted(self) -> list[dict[str, Any]]:
-        """What is stopped in the company that is looked at."""
-        if self.company is None:
-            return []
-        return await self.ask(halts.listing, company=self.company["id"])
 
     @property
     def awaiting_keys(self) -> str:
@@ -142,45 +179,70 @@ class Visit:
         """This page, for a form that is on every page."""
         return self.request.url.path if self.request.method == "GET" else ""
 
-    async def show(self, template: str, /, **values: Any) -> Response:
-        awaits = await self.awaits()
-        halted = await self.halted()
-        response = self.site.render(
-            template,
-            self.problem.status if self.problem is not None else 200,
-            visit=self,
-            me=self.me,
-            company=self.company,
-            awaiting=len(awaits),
-            halted=halted,
-            flash=unquote(self.request.cookies.get(SAID_COOKIE, "")),
-            **values,
-        )
-        if self.request.cookies.get(SAID_COOKIE):
-            response.delete_cookie(SAID_COOKIE, path="/")
-        if self.company is not None:
-            response.set_cookie(
-                COMPANY_COOKIE, self.company["id"], path="/", httponly=True, samesite="strict"
-            )
-        return response
+    def show(self, template: str, /, **values: Any) -> Page:
+        return Page(template, values)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Template and values of a page; it is rendered when its snapshot is over."""
+
+    template: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Undo:
+    """The form that takes back what was just done, offered beside what is said about it."""
+
+    address: str
+    fields: dict[str, str] = field(default_factory=dict)
+    text: str = "Undo"
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a form did, and where to look at it."""
+    """Result of a form: what was done, where to look at it, and how it is taken back."""
 
     address: str
     said: str = ""
+    undo: Undo | None = None
+
+    def as_cookie(self) -> str:
+        kept: dict[str, Any] = {"said": self.said[:LONGEST_SAID]}
+        if self.undo is not None:
+            kept["undo"] = asdict(self.undo)
+        return quote(json.dumps(kept))
 
 
-Show = Callable[[Visit], Awaitable[Response]]
+def _flash(request: Request) -> dict[str, Any] | None:
+    """Message about what was done before this page; nothing that is not ours."""
+    try:
+        kept = json.loads(unquote(request.cookies.get(SAID_COOKIE, "")))
+        undo = kept.get("undo")
+        if undo and not OWN_ADDRESS.fullmatch(undo["address"]):
+            undo = None
+        return {"said": str(kept["said"]), "undo": undo and Undo(**undo)}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+Shown = Page | Response
+#: A page that needs more than queries waits for it, and looks by itself.
+Show = Callable[[Visit], Shown] | Callable[[Visit], Coroutine[Any, Any, Shown]]
 #: Answers what it did; or a page, when it only worked something out with what was typed.
-Act = Callable[[Visit], Awaitable[Done | Response]]
+Act = Callable[[Visit], Awaitable[Done | Shown]]
 
 
 @functools.cache
 def _static() -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
+
+
+@functools.cache
+def _packed(name: str) -> bytes:
+    """A file as it goes over a slow line; nothing in it is anybody's secret."""
+    return gzip.compress(_static()[name], mtime=0)
 
 
 @functools.cache
@@ -194,8 +256,23 @@ def _templates(edition: str) -> Environment:
         lstrip_blocks=True,
     )
     found.filters.update(words.FILTERS)
-    found.globals.update(edition=edition, new_key=lambda: f"web-{random_name()}", plural=plural)
+    found.globals.update(
+        edition=edition,
+        new_key=lambda: f"web-{random_name()}",
+        plural=plural,
+        actions_everywhere=ACTIONS,
+    )
     return found
+
+
+class _Elsewhere(Route):
+    """All addresses but those that are for programs."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["path"].startswith(("/api/", "/mcp", "/static/")):
+            return Match.NONE, {}
+        found = super().matches(scope)
+        return found if found[0] is Match.FULL else (Match.NONE, {})
 
 
 class Site:
@@ -215,52 +292,55 @@ class Site:
         """A page for who is signed in."""
 
         async def answer(request: Request) -> Response:
-            visit = await self._visit(request)
-            if visit is None:
-                return self.render("welcome.html", 200 if path == "/" else 401)
-            try:
-                return await show(visit)
-            except RemitError as error:
-                return await self._problem(visit, error)
-            except Exception as error:
-                return self._trouble(error)
+            strangers = 200 if path == "/" else 401
+            return await self._serve(request, lambda visit: self._shown(visit, show), strangers)
 
         return Route(path, answer, methods=["GET"])
 
-    def action(self, path: str, act: Act, again: Show) -> Route:
-        """What a form does; `again` shows the page that it is on when it cannot be done."""
+    def form(self, path: str, show: Show, act: Act) -> list[Route]:
+        """A page with one form, which is sent to the address of the page."""
+        return [self.page(path, show), self.action(path, act, show)]
 
-        async def answer(request: Request) -> Response:
-            check_same_origin(request)
-            visit = await self._visit(request)
-            if visit is None:
-                return self.render("welcome.html", 401)
+    def forms(self, path: str, show: Show, **acts: Act) -> list[Route]:
+        """The forms of the page at an address; each is sent below it, to its name."""
+        return [
+            self.action(f"{path}/{name.replace('_', '-')}", act, show) for name, act in acts.items()
+        ]
+
+    def answered(self, path: str, act: Act, again: Show, back: Show) -> list[Route]:
+        """A form that answers with a page; who asks for that address later is led `back`."""
+        return [self.page(path, back), self.action(path, act, again)]
+
+    def action(self, path: str, act: Act, again: Show) -> Route:
+        """Route of a form; `again` shows the page that it is on when it cannot be done."""
+
+        async def done(visit: Visit) -> Response:
+            await visit.look(lambda _: None)  # who it is
             try:
-                visit.form = await read_form(request)
+                visit.form = await read_form(visit.request)
                 done = await act(visit)
+                if not isinstance(done, Done):
+                    return await self._answered(visit, done)
             except RemitError as error:
                 visit.problem = error
-                try:
-                    return await again(visit)
-                except RemitError as worse:
-                    return await self._problem(visit, worse)
-                except Exception as worse:
-                    return self._trouble(worse)
+                return await self._shown(visit, again)
             except Exception as error:
                 return self._trouble(error)
-            if isinstance(done, Response):
-                return done
             response = RedirectResponse(done.address, 303)
             if done.said:
                 response.set_cookie(
                     SAID_COOKIE,
-                    quote(done.said[:LONGEST_SAID]),
+                    done.as_cookie(),
                     max_age=60,
                     path="/",
                     httponly=True,
                     samesite="strict",
                 )
             return response
+
+        async def answer(request: Request) -> Response:
+            check_same_origin(request)
+            return await self._serve(request, done, 401)
 
         return Route(path, answer, methods=["POST"])
 
@@ -273,11 +353,14 @@ class Site:
             if content is None:
                 return Response("There is no such file.", 404, media_type="text/plain")
             lasting = request.query_params.get("v") == self.edition
+            packs = "gzip" in request.headers.get("accept-encoding", "")
             return Response(
-                content,
+                _packed(name) if packs else content,
                 media_type=types[name.rpartition(".")[2]],
                 headers={
                     **_HEADERS,  # a worker has the policy that its script came with
+                    **({"Content-Encoding": "gzip"} if packs else {}),
+                    "Vary": "Accept-Encoding",
                     "Cache-Control": "public, max-age=31536000, immutable"
                     if lasting
                     else "public, max-age=60",
@@ -286,27 +369,78 @@ class Site:
 
         return Route("/static/{name}", answer, methods=["GET"])
 
-    async def _visit(self, request: Request) -> Visit | None:
+    def anything_else(self) -> Route:
+        """For a browser an address that does not exist is a page, too; programs get JSON."""
+
+        def missing(_: Visit) -> Shown:
+            raise NotFound("There is no page at this address.", "Search for what you want.")
+
+        async def answer(request: Request) -> Response:
+            if "text/html" not in request.headers.get("accept", ""):
+                raise HTTPException(404)
+            return await self._serve(request, lambda visit: self._shown(visit, missing), 404)
+
+        return _Elsewhere("/{path:path}", answer, methods=["GET"])
+
+    async def _serve(
+        self, request: Request, work: Callable[[Visit], Awaitable[Response]], strangers: int
+    ) -> Response:
         token = session(request)
-        if token is None:
-            return None
-        who = Caller(token)
         try:
-            me = await self.app.gate(who, users.me)
-            found = await self.app.gate(who, companies.listing, limit=MOST_COMPANIES)
+            if token is not None:
+                return await work(Visit(self, request, Caller(token)))
         except Unauthenticated:
-            return None
-        return Visit(self, request, who, me, found, _chosen(request, found))
+            pass  # the session is over
+        return self.render("welcome.html", strangers)
+
+    async def _shown(self, visit: Visit, show: Show) -> Response:
+        """A page, or the problem with it; raises if it is not known who looks."""
+        try:
+            if inspect.iscoroutinefunction(show):
+                return await self._answered(visit, await show(visit))
+            load = cast(Callable[[Visit], Shown], show)
+            return await self._answered(visit, await visit.look(load))
+        except RemitError as error:
+            if isinstance(error, Unauthenticated) and not visit.me:
+                raise
+            visit.problem = problem = error
+        except Exception as error:
+            return self._trouble(error)
+        try:
+            return await self._answered(visit, visit.show("problem.html"))
+        except RemitError:
+            return self.render("trouble.html", problem.status, problem=problem)
+
+    async def _answered(self, visit: Visit, shown: Shown) -> Response:
+        if isinstance(shown, Response):
+            return shown
+        if visit.halted is None:
+            await visit.look(lambda _: shown)
+        return await self.app.library.run(self._rendered, visit, shown)
+
+    def _rendered(self, visit: Visit, page: Page) -> Response:
+        response = self.render(
+            page.template,
+            visit.problem.status if visit.problem is not None else 200,
+            visit=visit,
+            me=visit.me,
+            company=visit.company,
+            awaiting=len(visit._awaits or ()),
+            halted=visit.halted,
+            flash=_flash(visit.request),
+            **page.values,
+        )
+        if visit.request.cookies.get(SAID_COOKIE):
+            response.delete_cookie(SAID_COOKIE, path="/")
+        if visit.company is not None:
+            response.set_cookie(
+                COMPANY_COOKIE, visit.company["id"], path="/", httponly=True, samesite="strict"
+            )
+        return response
 
     def _trouble(self, error: Exception) -> Response:
         problem = unexpected(error)
         return self.render("trouble.html", problem.status, problem=problem)
-
-    async def _problem(self, visit: Visit, error: RemitError) -> Response:
-        visit.problem = error
-        with contextlib.suppress(RemitError):
-            return await visit.show("problem.html")
-        return self.render("trouble.html", error.status, problem=error)
 
 
 def _chosen(request: Request, found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

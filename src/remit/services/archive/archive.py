@@ -1,7 +1,5 @@
 """Exports and imports with their bytes; what is decided about them is in the verbs."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -12,7 +10,7 @@ from typing import IO
 
 from remit.errors import BadInput, RemitError, TooLarge
 from remit.ids import FileId, UserId
-from remit.model.file import Version
+from remit.model.work.file import Version
 from remit.services.archive import checking, exporting, importing
 from remit.services.archive.exporting import Outline
 from remit.services.archive.folder import Folder, Piece
@@ -21,8 +19,8 @@ from remit.services.archive.plan import Plan
 from remit.services.archive.reading import read
 from remit.services.command import Answer
 from remit.services.identity import Caller
-from remit.services.library import PIECE, Library
-from remit.store.blobs import EMPTY, storage_error
+from remit.services.knowledge.file_contents import PIECE, Library
+from remit.store.blob_store.blobs import EMPTY, storage_error
 
 LARGEST_MEBIBYTES = 2048
 #: How many contents are on their way to the disk at once.

@@ -1,9 +1,7 @@
-"""Whether the parts of an export fit together: a tree, a graph without cycles, narrowing grants.
+"""Consistency checks of an export: a tree, a graph without cycles, narrowing grants.
 
 What the services keep true step by step has to be found out here at once.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,11 +10,11 @@ from remit.authority import covers
 from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import AgentId, FileId, OutcomeId
-from remit.model.agent import DEEPEST_TREE, Agent, AgentStatus
-from remit.model.file import FileKind
-from remit.model.grant import IN_BACKGROUND, Grant, Mode, ResourceKind
-from remit.model.outcome import OutcomeStatus
+from remit.model.organisation.agent import DEEPEST_TREE, Agent, AgentStatus
+from remit.model.organisation.grant import IN_BACKGROUND, Grant, Mode, ResourceKind
 from remit.model.text import name_key
+from remit.model.work.file import FileKind
+from remit.model.work.outcome import OutcomeStatus
 from remit.services.archive import checking_mail, governance
 from remit.services.archive.layout import meta_path, outcome_path
 from remit.services.archive.plan import Plan

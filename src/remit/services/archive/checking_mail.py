@@ -1,13 +1,11 @@
-"""Whether the mail of an export fits together, and to the company it is in."""
-
-from __future__ import annotations
+"""Consistency checks of the mail of an export, in itself and with its company."""
 
 import json
 
 from remit.errors import BadInput
 from remit.ids import AgentId, MessageId
-from remit.model.mail import AddressKind, DeliveryStatus, Message, parse_address
-from remit.model.outcome import OutcomeKind, OutcomeStatus
+from remit.model.messaging.mail import AddressKind, DeliveryStatus, Message, parse_address
+from remit.model.work.outcome import OutcomeKind, OutcomeStatus
 from remit.services.archive.layout import outcome_path
 from remit.services.archive.plan import Plan
 from remit.services.archive.references import in_order, known

@@ -19,20 +19,21 @@ from typing import IO, BinaryIO, Self
 from remit.authority import Action
 from remit.errors import NotFound, Unavailable
 from remit.model.event import Event
-from remit.model.file import FileKind
-from remit.model.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.file import FileKind
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup
-from remit.services.archive import governance, layout, mail, tar
+from remit.services.archive import channels, governance, layout, mail, setup, tar
 from remit.services.archive.text import dump, line, with_prose
 from remit.services.command import Answer, Context, command, query
-from remit.services.library import PIECE
-from remit.store import events as event_log
-from remit.store import people, whole
-from remit.store.blobs import BlobStore
-from remit.store.files import FILE
-from remit.store.governance import COMMENTS, REVISIONS
-from remit.store.mail import DELIVERIES_OF
-from remit.store.outcomes import OUTCOME
+from remit.services.knowledge.file_contents import PIECE
+from remit.store.blob_store.blobs import BlobStore
+from remit.store.messaging.mail import DELIVERIES_OF
+from remit.store.organisation import people
+from remit.store.organisation.governance import COMMENTS, REVISIONS
+from remit.store.record import company_dump
+from remit.store.record import events as event_log
+from remit.store.work.files import FILE
+from remit.store.work.outcomes import OUTCOME
 
 _TEXT, _BLOB = b"T", b"B"
 _LENGTH = struct.Struct(">Q")
@@ -54,11 +55,11 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     outline = new_outline.afresh()
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
-    found = ctx.tx.one(people.COMPANY, company=ctx.company)
+    found = ctx.tx.one(people.COMPANY)
     if found is None:
         raise NotFound("There is no such company.")
     here = {"company": ctx.company}
-    agents = list(whole.each(ctx.tx, whole.AGENTS, **here))
+    agents = list(company_dump.each(ctx.tx, company_dump.AGENTS, **here))
     names: dict[str, str] = {agent.id: agent.name for agent in agents}
     members = ctx.tx.all(people.MEMBERS, after="", limit=100_000, **here)
     seats = {agent.name: agent.seat_user_id for agent in agents if agent.seat_user_id}
@@ -69,47 +70,51 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     for agent in agents:
         mandate = ctx.tx.one(OUTCOME, outcome=agent.id, **here)
         assert mandate is not None, "an agent has a mandate"
-        places = ctx.tx.all(whole.PLACES, agent=agent.id)
+        places = ctx.tx.all(company_dump.PLACES, agent=agent.id)
         head, prompt = layout.agent(agent, mandate.title, names, places)
         prose = f"\n{prompt}\n".encode() if prompt else b""
         outline.text(layout.agent_path(agent), with_prose(head) + prose)
-    with_mail = set(ctx.tx.all(whole.AGENTS_WITH_MAIL, **here))
-    for outcome in whole.each(ctx.tx, whole.OUTCOMES, **here):
+    with_mail = set(ctx.tx.all(company_dump.AGENTS_WITH_MAIL, **here))
+    for outcome in company_dump.each(ctx.tx, company_dump.OUTCOMES, **here):
         if outcome.kind is OutcomeKind.INBOX:
             outcome = _without_runs(outcome, outcome.owner_id in with_mail)
         head = layout.outcome(
             outcome,
             names,
-            ctx.tx.all(whole.PARENTS, outcome=outcome.id),
-            ctx.tx.all(whole.BLOCKERS, outcome=outcome.id),
+            ctx.tx.all(company_dump.PARENTS, outcome=outcome.id),
+            ctx.tx.all(company_dump.BLOCKERS, outcome=outcome.id),
         )
         document = ctx.tx.one(FILE, file=outcome.id, **here)
         assert document is not None, "an outcome and its document are made together"
         path = layout.outcome_path(outcome.id)
         outline.prose(path, with_prose(head), document.id, document.sha256, document.size)
-    for file in whole.each(ctx.tx, whole.FILES, **here):
-        versions = ctx.tx.all(whole.VERSIONS, file=file.id)
+    for file in company_dump.each(ctx.tx, company_dump.FILES, **here):
+        versions = ctx.tx.all(company_dump.VERSIONS, file=file.id)
         meta = layout.file(file, names, versions)
         outline.text(layout.meta_path(file.id), dump(meta).encode())
         for version in versions:
             if file.kind is not FileKind.OUTCOME or version.number != file.version:
                 path = layout.version_path(file, version.number)
                 outline.blob(path, file.id, version.sha256, version.size)
-    grants = whole.each(ctx.tx, whole.LIVE_GRANTS, now=ctx.now, **here)
+    grants = company_dump.each(ctx.tx, company_dump.LIVE_GRANTS, now=ctx.now, **here)
     outline.lines(layout.GRANTS, (line(layout.grant(grant)) for grant in grants))
     outline.lines(layout.MAIL, _mail(ctx))
-    questions = whole.each(ctx.tx, whole.QUESTIONS, **here)
-    outline.lines(layout.QUESTIONS, (line(mail.question(one)) for one in questions))
-    schedules = whole.each(ctx.tx, whole.SCHEDULES, **here)
-    outline.lines(layout.SCHEDULES, (line(mail.schedule(one)) for one in schedules))
+    questions = company_dump.each(ctx.tx, company_dump.QUESTIONS, **here)
+    outline.lines(layout.QUESTIONS, (line(mail.QUESTION.write(one)) for one in questions))
+    schedules = company_dump.each(ctx.tx, company_dump.SCHEDULES, **here)
+    outline.lines(layout.SCHEDULES, (line(mail.SCHEDULE.write(one)) for one in schedules))
     written = {
-        one.id for one in whole.each(ctx.tx, whole.APPROVALS, **here) if governance.travels(one)
+        one.id
+        for one in company_dump.each(ctx.tx, company_dump.APPROVALS, **here)
+        if governance.travels(one)
     }
     outline.lines(layout.APPROVALS, _approvals(ctx))
-    configs = whole.each(ctx.tx, whole.CONFIGURATIONS, **here)
+    configs = company_dump.each(ctx.tx, company_dump.CONFIGURATIONS, **here)
     outline.lines(
         layout.CONFIGURATIONS, (line(governance.configuration(one, written)) for one in configs)
     )
+    outline.lines(layout.BINDINGS, channels.written(ctx))
+    outline.text(layout.SETUP, dump(setup.written(ctx)).encode())
     outline.lines(layout.EVENTS, (line(layout.event(event)) for event in _events(ctx)))
     outline.end()
 
@@ -124,13 +129,13 @@ def _without_runs(inbox: Outcome, waiting: bool) -> Outcome:
 
 
 def _mail(ctx: Context) -> Iterator[bytes]:
-    for message in whole.each(ctx.tx, whole.MESSAGES, company=ctx.company):
+    for message in company_dump.each(ctx.tx, company_dump.MESSAGES, company=ctx.company):
         deliveries = ctx.tx.all(DELIVERIES_OF, message=message.id)
         yield line(mail.message(message, deliveries))
 
 
 def _approvals(ctx: Context) -> Iterator[bytes]:
-    for approval in whole.each(ctx.tx, whole.APPROVALS, company=ctx.company):
+    for approval in company_dump.each(ctx.tx, company_dump.APPROVALS, company=ctx.company):
         if governance.travels(approval):
             revisions = ctx.tx.all(REVISIONS, approval=approval.id)
             comments = ctx.tx.all(COMMENTS, approval=approval.id, after="", limit=1 << 30)
@@ -139,9 +144,7 @@ def _approvals(ctx: Context) -> Iterator[bytes]:
 
 def _events(ctx: Context) -> Iterator[Event]:
     after = 0
-    while page := ctx.tx.all(
-        event_log.EVENTS_AFTER, company=ctx.company, after=after, limit=_EVENTS_AT_ONCE
-    ):
+    while page := ctx.tx.all(event_log.EVENTS_AFTER, after=after, limit=_EVENTS_AT_ONCE):
         yield from page
         after = page[-1].seq
 

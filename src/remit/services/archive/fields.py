@@ -9,21 +9,24 @@ from typing import Any, TypeVar
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput
 from remit.ids import AgentId, UserId, is_id
-from remit.services.archive import layout
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
-_LARGEST_NUMBER = 2**31 - 1
+LARGEST_NUMBER = 2**31 - 1
+#: Stands for every person.
+PERSON = "person"
 
 
 class Fields:
     """The fields of one document; complains with its path."""
 
-    def __init__(self, path: str, table: Any) -> None:
+    def __init__(self, path: str, table: Any, importer: UserId | None = None) -> None:
         if not isinstance(table, Mapping):
             raise BadInput(f"{path}: must be a table of fields.")
         self.path = path
+        #: Whoever imports the company stands in for its people.
+        self.importer = importer
         self._table = table
         self._asked: set[str] = set()
 
@@ -106,7 +109,7 @@ class Fields:
             raise self.wrong(name, "must be true or false")
         return bool(found)
 
-    def number(self, name: str, *, least: int = 1, most: int = _LARGEST_NUMBER) -> int:
+    def number(self, name: str, *, least: int = 1, most: int = LARGEST_NUMBER) -> int:
         found = self.get(name)
         if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
             raise self.wrong(name, f"must be a whole number from {least} to {most}")
@@ -125,18 +128,23 @@ class Fields:
             return []
         if not isinstance(found, list):
             raise self.wrong(name, "must be a list")
-        return [Fields(f"{self.path}, {name} {n}", one) for n, one in enumerate(found, 1)]
+        return [self.inner(f"{name} {n}", one) for n, one in enumerate(found, 1)]
 
-    def boss(self) -> AgentId | None:
-        """Of an agent; None when it is a person."""
-        return None if self.get("boss") == layout.PERSON else AgentId(self.id("boss"))
+    def inner(self, name: str, table: Any) -> Fields:
+        return Fields(f"{self.path}, {name}", table, self.importer)
 
-    def author(self, name: str, importer: UserId) -> tuple[AgentId | None, UserId | None]:
+    def sha256(self, name: str) -> str:
+        found = self.get(name)
+        if not isinstance(found, str) or len(found) != 64 or set(found) - set("0123456789abcdef"):
+            raise self.wrong(name, "must be 64 hex digits")
+        return found
+
+    def author(self, name: str) -> tuple[AgentId | None, UserId | None]:
         found = self.get(name)
         if found is None:
             return None, None
-        if found == layout.PERSON:
-            return None, importer
+        if found == PERSON:
+            return None, self.importer
         agent = found.removeprefix("agent:") if isinstance(found, str) else ""
         if not is_id(agent) or found != f"agent:{agent}":
             raise self.wrong(name, "must be person or agent:ID")

@@ -1,7 +1,5 @@
 """The folder of an export, as it is found in an archive on disk."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Making a company from an export: all of its rows in one transaction, under the ids they had."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -10,31 +8,40 @@ from typing import Any, NamedTuple
 from remit.authority import Action
 from remit.errors import AlreadyExists, Conflict, NotFound
 from remit.ids import AgentId, FileId, UserId
-from remit.model.approval import ApprovalStatus
-from remit.model.company import company_name
-from remit.model.configuration import RevisionSource
 from remit.model.event import GENESIS
-from remit.model.file import FileKind
-from remit.model.principal import ActorKind
-from remit.model.question import QuestionStatus
+from remit.model.messaging.question import QuestionStatus
+from remit.model.organisation.approval import ApprovalStatus
+from remit.model.organisation.company import company_name
+from remit.model.organisation.configuration import RevisionSource
+from remit.model.organisation.principal import ActorKind
+from remit.model.organisation.user import UserRole
 from remit.model.text import name_key
-from remit.model.user import UserRole
-from remit.model.wait import WaitKind
-from remit.services import configuration, files, ledger, roots, users, views, waits, waking
+from remit.model.work.file import FileKind
+from remit.model.work.wait import WaitKind
+from remit.services import shapes, views
 from remit.services.archive import checking, checking_mail, layout
 from remit.services.archive.plan import Plan, Stored
-from remit.services.command import Answer, Context, command, query
-from remit.store import agents as agent_statements
-from remit.store import files as file_statements
-from remit.store import governance, people, whole
-from remit.store import grants as grant_statements
-from remit.store import mail as mail_statements
-from remit.store import outcomes as outcome_statements
-from remit.store.statement import Statement, row
+from remit.services.command import Context, command, query
+from remit.services.connections import bindings
+from remit.services.execution import waking
+from remit.services.hiring import configuration
+from remit.services.knowledge import files
+from remit.services.organisation import roots
+from remit.services.people import users
+from remit.services.spending import ledger
+from remit.services.work import waits
+from remit.store.engine.statement import Statement, row
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import governance, people
+from remit.store.organisation import grants as grant_statements
+from remit.store.record import company_dump
+from remit.store.work import files as file_statements
+from remit.store.work import outcomes as outcome_statements
 
 
 class Known(NamedTuple):
-    """What storing a content told about it."""
+    """Facts of a stored content."""
 
     is_text: bool
     links: tuple[str, ...]
@@ -47,23 +54,23 @@ Contents = Mapping[tuple[FileId, str], Known]
 @query("importing.may_import")
 def may_import(ctx: Context) -> str:
     """Leave to make a company, before anything is received. Answers who will be its board."""
-    return _importer(ctx)
+    return _require_importer(ctx)
 
 
 @query("importing.check_free")
 def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
     """Refuse early what would be refused late, before any bytes are stored."""
-    _importer(ctx)
+    _require_importer(ctx)
     _check_free(ctx, new_plan, name)
 
 
 @command("importing.create")
 def create(
     ctx: Context, *, sha256: str, name: object = None, new_plan: Plan, new_contents: Contents
-) -> Answer:
+) -> shapes.ImportedCompanyShape:
     """The company, with the caller as its board. The archive is named by its hash."""
     plan = new_plan
-    importer = _importer(ctx)
+    importer = _require_importer(ctx)
     assert importer == plan.importer, "the plan was read for whoever asks now"
     company = replace(plan.company, name=_check_free(ctx, plan, name))
     ctx.tx.run(
@@ -80,8 +87,10 @@ def create(
     _insert_grants(ctx, plan)
     _insert_mail(ctx, plan)
     _insert_governance(ctx, plan)
+    for one in plan.bindings.values():
+        bindings.hold(ctx, one.agent_id, one.adapter_type, one.adapter_config, one.created_at)
     _go_on(ctx, plan)
-    counted = {
+    counted: shapes.ImportedShape = {
         "agents": len(plan.agents),
         "outcomes": len(plan.outcomes),
         "files": len(plan.files),
@@ -90,6 +99,8 @@ def create(
         "questions": len(plan.questions),
         "schedules": len(plan.schedules),
         "approvals": len(plan.approvals),
+        "bindings": len(plan.bindings),
+        "setup": plan.setup,
     }
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
     ctx.record("company.import", f"company:{company.id}", details)
@@ -98,7 +109,7 @@ def create(
     return {**views.company(company), **counted, "removed": plan.removed}
 
 
-def _importer(ctx: Context) -> UserId:
+def _require_importer(ctx: Context) -> UserId:
     ctx.require(Action.COMPANY_CREATE, on="company")
     if ctx.actor.kind is not ActorKind.USER:
         raise NotFound("There is nothing here with that id.")
@@ -117,16 +128,16 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
         raise AlreadyExists(
             f"There is a company named {wanted!r} already.", "Give it another name with --name."
         )
-    _check_ids(ctx, whole.OUTCOME_TAKEN, plan.outcomes, layout.outcome_path)
-    _check_ids(ctx, whole.FILE_TAKEN, plan.files, layout.meta_path)
+    _check_ids(ctx, company_dump.OUTCOME_TAKEN, plan.outcomes, layout.outcome_path)
+    _check_ids(ctx, company_dump.FILE_TAKEN, plan.files, layout.meta_path)
     for statement, ids in (
-        (whole.GRANT_TAKEN, plan.grants),
-        (whole.MESSAGE_TAKEN, plan.messages),
-        (whole.QUESTION_TAKEN, plan.questions),
-        (whole.SCHEDULE_TAKEN, plan.schedules),
-        (whole.APPROVAL_TAKEN, plan.approvals),
-        (whole.COMMENT_TAKEN, plan.comments),
-        (whole.CONFIGURATION_TAKEN, plan.configurations),
+        (company_dump.GRANT_TAKEN, plan.grants),
+        (company_dump.MESSAGE_TAKEN, plan.messages),
+        (company_dump.QUESTION_TAKEN, plan.questions),
+        (company_dump.SCHEDULE_TAKEN, plan.schedules),
+        (company_dump.APPROVAL_TAKEN, plan.approvals),
+        (company_dump.COMMENT_TAKEN, plan.comments),
+        (company_dump.CONFIGURATION_TAKEN, plan.configurations),
     ):
         _check_ids(ctx, statement, ids, lambda one: plan.where[one])
     return wanted
@@ -185,6 +196,7 @@ def _insert_mail(ctx: Context, plan: Plan) -> None:
         ctx.tx.run(mail_statements.INSERT_QUESTION, **row(question))
     for message in checking_mail.answered_first(plan):
         ctx.tx.run(mail_statements.INSERT_MESSAGE, **row(message))
+    ctx.tx.run(file_statements.KNOW_LETTERS, company=ctx.company)
     for delivery in plan.deliveries:
         values = row(delivery)
         del values["id"]

@@ -1,35 +1,73 @@
-"""How an export looks: where everything is, and how each thing is written down.
+"""Layout of an export: where everything is, and how each thing is written down.
 
 People are not part of it: where a person stands, it says `person`, and whoever imports the company
 stands in for them. So a company that was imported gives the same export again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from remit.clock import Micros, to_iso
-from remit.model.agent import Agent, AgentStatus
-from remit.model.company import Company
+from remit.clock import to_iso
+from remit.errors import BadInput
+from remit.model.connections.commit_identity import some_people, somebody
+from remit.model.connections.secret import secret_name
 from remit.model.event import Event
-from remit.model.file import File, FileKind, Version
-from remit.model.grant import Grant
-from remit.model.outcome import Outcome, OutcomeKind
-from remit.model.permission import can_create_agents
+from remit.model.execution.limit import changed as with_limits
+from remit.model.messaging.mail import Messaging
+from remit.model.organisation import path_pattern
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent_spec import (
+    CONFIGURED,
+    FIELDS,
+    AgentRole,
+    Field,
+    Holds,
+    document,
+)
+from remit.model.organisation.company import (
+    DEFAULT_REVIEW_HOURS,
+    Company,
+    company_name,
+    review_hours,
+)
+from remit.model.organisation.grant import Grant, parse_mode
+from remit.model.organisation.permission import PermissionLevel, can_create_agents, policy
+from remit.model.work.file import LONGEST_DESCRIPTION, File, FileKind, Version
+from remit.model.work.outcome import LONGEST_TITLE, Outcome, OutcomeKind
+from remit.services.archive.fields import PERSON, Fields
+from remit.services.archive.records import (
+    FLAG,
+    SHA256,
+    TIME,
+    Author,
+    Boss,
+    Entry,
+    Given,
+    Kind,
+    Names,
+    Record,
+    checked,
+    line,
+    number,
+    prose,
+    word,
+)
 from remit.services.archive.text import Noted
+from remit.services.hiring.agent_spec import adapter
 from remit.services.redaction import text_without_secrets, without_secrets
-from remit.store.agents import Place
-from remit.store.people import Member
-from remit.store.whole import Named
+from remit.store.organisation.agents import Place
+from remit.store.organisation.people import Member
+from remit.store.record.company_dump import Named
 
-FORMAT = 3
+FORMAT = 4
 #: Before there was mail.
 WITHOUT_MAIL = 1
 #: The first with approvals and configurations.
 WITH_GOVERNANCE = 3
-PERSON = "person"
+#: The first with bindings.
+WITH_BINDINGS = 4
 
 COMPANY = "company.toml"
 GRANTS = "grants.jsonl"
@@ -38,6 +76,9 @@ QUESTIONS = "questions.jsonl"
 SCHEDULES = "schedules.jsonl"
 APPROVALS = "approvals.jsonl"
 CONFIGURATIONS = "configurations.jsonl"
+BINDINGS = "bindings.jsonl"
+#: For `remit apply`; an import reads how much there is of it.
+SETUP = "setup.toml"
 EVENTS = "events.jsonl"
 README = "README.txt"
 #: Git must keep every byte, also of what looks like text.
@@ -58,6 +99,8 @@ questions.jsonl   what agents asked, and the answers
 schedules.jsonl   what agents send at set times
 approvals.jsonl   what was asked of people, how it was decided, and what was said about it
 configurations.jsonl  how agents were configured, revision by revision
+bindings.jsonl    which agents were reached through which channels, without secrets
+setup.toml        repositories, checks and copies to work in, to be read and then applied
 events.jsonl      what happened, for reading
 
 There are no tokens, passwords or keys in what Remit itself keeps: settings that look like one
@@ -92,21 +135,10 @@ def version_path(file: File, number: int) -> str:
 
 
 def company(value: Company, members: Sequence[Member], seats: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "id": value.id,
-        "name": value.name,
-        "messaging": value.messaging.value,
-        "require_board_approval_for_new_agents": value.require_board_approval_for_new_agents,
-        "require_approval_for_config_changes": value.require_approval_for_config_changes,
-        "chat_llm_provider": value.chat_llm_provider,
-        "chat_llm_model": value.chat_llm_model,
-        "review_hours": value.review_hours,
-        # Only what was set: where there is no limit it is 0.
-        "limits": {name: limit or 0 for name, limit in json.loads(value.limits).items()} or None,
-        "permission_policy": value.permission_policy,
-        "created_at": to_iso(value.created_at),
-        "people": [
+    return COMPANY_RECORD.write(
+        value,
+        format=FORMAT,
+        people=[
             {
                 "name": member.name,
                 "role": member.role.value,
@@ -115,88 +147,222 @@ def company(value: Company, members: Sequence[Member], seats: Mapping[str, str])
             }
             for member in members
         ],
-    }
+    )
+
+
+def _read_limits(fields: Fields, key: str) -> str:
+    try:
+        return with_limits("{}", fields.get(key))
+    except BadInput as error:
+        raise fields.wrong(key, f"are refused: {error.sentence.rstrip('.')}") from None
+
+
+def _limits(stored: str) -> dict[str, int] | None:
+    """Only what was set: where there is no limit it is 0."""
+    return {name: limit or 0 for name, limit in json.loads(stored).items()} or None
+
+
+def _policy(text: object, _: str) -> str:
+    try:
+        return policy(str(text)).stored()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput("It is no permission policy.") from None
+
+
+ASKED = ("require_board_approval_for_new_agents", "require_approval_for_config_changes")
+COMPANY_RECORD = Record(
+    Company,
+    Given("format"),
+    "id",
+    Entry("name", checked(lambda text, _: company_name(text))),
+    Entry("messaging", word(Messaging), before=Messaging.CHAIN),
+    *ASKED,
+    Entry("chat_llm_provider", line(100), default=None),
+    Entry("chat_llm_model", line(100), default=None),
+    Entry("review_hours", checked(lambda text, _: review_hours(text)), before=DEFAULT_REVIEW_HOURS),
+    Entry("limits", Kind(_limits, _read_limits), before="{}"),
+    Entry("permission_policy", checked(_policy), before="{}"),
+    "created_at",
+    Entry("commit_committer", checked(somebody), default=None),
+    Entry("commit_co_authors", checked(some_people), default=None),
+    Entry("commit_signing", checked(lambda text, _: secret_name(text)), default=None),
+)
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A field of an agent's description, without its secrets."""
+
+    field: Field
+
+    def write(self, value: Any, _: Names) -> dict[str, Any]:
+        return {self.field.name: _without_secrets(value, self.field)[0]}
+
+    def read(self, fields: Fields) -> dict[str, Any]:
+        return {self.field.name: _read_described(fields, self.field)}
+
+
+def _without_secrets(agent: Agent, field: Field) -> tuple[Any, list[str]]:
+    """A field as it is written, and where it had secrets."""
+    value = field.shown(getattr(agent, field.name))
+    if field.holds is Holds.DOCUMENT:
+        clean, paths = without_secrets(value)
+        own = "" if field.name == "adapter_config" else f"{field.name}."
+        return json.dumps(clean, indent=2) if clean else None, [own + path for path in paths]
+    if field.holds is Holds.TEXT:
+        text, told = text_without_secrets(value)
+        return text or None, [field.name] if told else []
+    return value, []
+
+
+def _read_described(fields: Fields, field: Field) -> Any:
+    """What was left out is its default."""
+    if field.holds is Holds.DOCUMENT:
+        return _document(fields, field.name)
+    if field.holds is Holds.ADAPTER:
+        return fields.clean(field.name, adapter)
+    if field.holds is Holds.ROLE:
+        return fields.one_of(field.name, AgentRole)
+    if field.holds is Holds.TEXT and fields.get(field.name) is None:
+        return field.empty
+    return fields.clean(field.name, field.checked)
+
+
+def _document(fields: Fields, name: str) -> str:
+    text = fields.get(name)
+    try:
+        config = {} if text is None else json.loads(text, parse_constant=_refuse)
+    except (TypeError, ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        raise fields.wrong(name, "must be a JSON object")
+    try:
+        return document(config, name)
+    except BadInput as error:
+        raise fields.wrong(name, f"is refused: {error.sentence}") from None
+
+
+def _refuse(_: str) -> None:
+    raise ValueError
+
+
+def _standing(status: AgentStatus) -> AgentStatus:
+    """Runs stay where they run."""
+    return AgentStatus.IDLE if status is AgentStatus.RUNNING else status
+
+
+#: Fields of the description in the head of an agent's document, settings before prose; the prompt
+#: is the prose below it.
+_HEAD = sorted(
+    (one for one in CONFIGURED if one.name != "prompt"), key=lambda one: one.holds is Holds.TEXT
+)
+_WHO = (Holds.NAME, Holds.ROLE, Holds.LINE)
+_SETTINGS = (Holds.ADAPTER, Holds.DOCUMENT, Holds.TEXT)
+
+PLACE = Record(Place, Boss(), Entry("since", TIME), Entry("until", TIME, default=None))
+AGENT = Record(
+    Agent,
+    "id",
+    *(_Described(one) for one in _HEAD if one.holds in _WHO),
+    Entry(
+        "status",
+        Kind(
+            lambda status: _standing(status).value,
+            lambda fields, key: _standing(fields.one_of(key, AgentStatus)),
+        ),
+    ),
+    Boss(),
+    Given("mandate"),
+    *(_Described(one) for one in _HEAD if one.holds in _SETTINGS),
+    Given("can_create_agents"),
+    Entry("permission_level", word(PermissionLevel), before=PermissionLevel.STANDARD),
+    *(_Described(one) for one in _HEAD if one.holds not in _WHO + _SETTINGS),
+    Entry("config_revision", number(), before=1),
+    Given("removed"),
+    *("state_file=state_file_id", "log_file=log_file_id", "created_at", "updated_at"),
+)
+OUTCOME = Record(
+    Outcome,
+    Entry("title", line(LONGEST_TITLE)),
+    Entry("kind", word(OutcomeKind), default=OutcomeKind.WORK),
+    *("status", "owner=owner_id"),
+    Given("mandate"),
+    Entry("perpetual", FLAG, default=False),
+    Entry("delegated", FLAG, default=False),
+    "delegator=delegator_id",
+    Entry("urgent", FLAG, default=False),
+    Entry("important", FLAG, default=False),
+    "deferred_until",
+    Given("parents"),
+    Given("blocked_by"),
+    *("version", "created_at", "updated_at", "finished_at"),
+    Given("verdict"),
+)
+FILE = Record(
+    File,
+    "kind",
+    Entry("description", prose(LONGEST_DESCRIPTION)),
+    Entry("unlisted", FLAG, default=False),
+    *("home=home_agent_id", "created_at", "updated_at"),
+)
+VERSION = Record(
+    Version,
+    "number",
+    Entry("sha256", SHA256),
+    Entry("size", number(least=0, most=2**40)),
+    "at",
+    Author("by", "agent_id", "user_id"),
+)
+PATTERNS = Kind(
+    lambda text: None if text is None else list(path_pattern.read(text) or ()),
+    lambda fields, key: fields.clean(
+        key,
+        lambda found: (
+            None if found is None else path_pattern.stored(path_pattern.patterns(found, key))
+        ),
+    ),
+)
+GRANT = Record(
+    Grant,
+    *("id", "holder=holder_id"),
+    Given("resource"),
+    Given("level"),
+    Entry("mode", Kind(lambda mode: mode.value, lambda fields, key: fields.clean(key, parse_mode))),
+    *("scope=scope_id", "parent=parent_id"),
+    Author("granted_by", "granted_by_agent", "granted_by_user"),
+    *("created_at", "expires_at", "used_at"),
+    *(Entry(key, PATTERNS, default=None) for key in ("paths", "branches")),
+)
 
 
 def agent(
-    value: Agent, mandate: str, names: Mapping[str, str], places: Sequence[Place]
+    value: Agent, mandate: str, names: Names, places: Sequence[Place]
 ) -> tuple[dict[str, Any], str]:
     """The head of an agent's document, and its prompt; `mandate` is that outcome's title."""
-    config, removed = without_secrets(json.loads(value.adapter_config))
-    documents: dict[str, str | None] = {}
-    for name, text in (
-        ("runtime_config", value.runtime_config),
-        ("metadata", value.metadata),
-    ):
-        clean, paths = without_secrets(json.loads(text))
-        documents[name] = json.dumps(clean, indent=2) if clean else None
-        removed += [f"{name}.{path}" for path in paths]
-    capabilities, told = text_without_secrets(value.capabilities)
-    removed += ["capabilities"] if told else []
-    prompt, cut = text_without_secrets(value.prompt)
-    removed += ["prompt"] if cut else []
-    running = value.status is AgentStatus.RUNNING
-    head = {
-        "id": value.id,
-        "name": value.name,
-        "role": value.role.value,
-        "title": value.title,
-        # Runs stay where they run.
-        "status": (AgentStatus.IDLE if running else value.status).value,
-        "boss": _named(value.boss_id, names) or PERSON,
-        "mandate": Noted(value.id, mandate),
-        "adapter_type": value.adapter_type,
-        "adapter_config": json.dumps(config, indent=2) if config else None,
-        **documents,
-        "capabilities": capabilities or None,
-        "can_create_agents": can_create_agents(value.permissions),
-        "permission_level": value.permission_level.value,
-        "budget_monthly_cents": value.budget_monthly_cents,
-        "budget_monthly_tokens": value.budget_monthly_tokens,
-        "config_revision": value.config_revision,
-        "removed": removed,
-        "state_file": value.state_file_id,
-        "log_file": value.log_file_id,
-        "created_at": to_iso(value.created_at),
-        "updated_at": to_iso(value.updated_at),
-        "places": [
-            {
-                "boss": _named(place.boss_id, names) or PERSON,
-                "since": to_iso(place.since),
-                "until": time(place.until),
-            }
-            for place in places
-        ],
-    }
-    return head, prompt
+    prompt = _without_secrets(value, FIELDS["prompt"])
+    removed = [path for one in _HEAD for path in _without_secrets(value, one)[1]]
+    head = AGENT.write(
+        value,
+        names,
+        mandate=Noted(value.id, mandate),
+        can_create_agents=can_create_agents(value.permissions),
+        removed=removed + prompt[1],
+        places=[PLACE.write(place, names) for place in places],
+    )
+    return head, prompt[0] or ""
 
 
 def outcome(
-    value: Outcome,
-    names: Mapping[str, str],
-    parents: Sequence[Named],
-    blockers: Sequence[Named],
+    value: Outcome, names: Names, parents: Sequence[Named], blockers: Sequence[Named]
 ) -> dict[str, Any]:
-    return {
-        "title": value.title,
-        "kind": None if value.kind is OutcomeKind.WORK else value.kind.value,
-        "status": value.status.value,
-        "owner": _named(value.owner_id, names),
-        "mandate": value.id in names or None,
-        "perpetual": value.perpetual or None,
-        "delegated": value.delegated or None,
-        "delegator": _named(value.delegator_id, names),
-        "urgent": value.urgent or None,
-        "important": value.important or None,
-        "deferred_until": time(value.deferred_until),
-        "parents": [Noted(one.id, one.title) for one in parents],
-        "blocked_by": [Noted(one.id, one.title) for one in blockers],
-        "version": value.version,
-        "created_at": to_iso(value.created_at),
-        "updated_at": to_iso(value.updated_at),
-        "finished_at": time(value.finished_at),
-        "verdict": None if value.verdict is None else _verdict(json.loads(value.verdict)),
-    }
+    return OUTCOME.write(
+        value,
+        names,
+        mandate=value.id in names or None,
+        parents=[Noted(one.id, one.title) for one in parents],
+        blocked_by=[Noted(one.id, one.title) for one in blockers],
+        verdict=None if value.verdict is None else _verdict(json.loads(value.verdict)),
+    )
 
 
 def _verdict(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,41 +377,12 @@ def _verdict(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def file(value: File, names: Mapping[str, str], versions: Sequence[Version]) -> dict[str, Any]:
-    return {
-        "kind": value.kind.value,
-        "description": value.description,
-        "unlisted": value.unlisted or None,
-        "home": _named(value.home_agent_id, names),
-        "created_at": to_iso(value.created_at),
-        "updated_at": to_iso(value.updated_at),
-        "versions": [
-            {
-                "number": version.number,
-                "sha256": version.sha256,
-                "size": version.size,
-                "at": to_iso(version.at),
-                "by": by_whom(version.agent_id, version.user_id, names),
-            }
-            for version in versions
-        ],
-    }
+def file(value: File, names: Names, versions: Sequence[Version]) -> dict[str, Any]:
+    return FILE.write(value, names, versions=[VERSION.write(one, names) for one in versions])
 
 
 def grant(value: Grant) -> dict[str, Any]:
-    return {
-        "id": value.id,
-        "holder": value.holder_id,
-        "resource": str(value.resource),
-        "level": value.level.word,
-        "mode": value.mode.value,
-        "scope": value.scope_id,
-        "parent": value.parent_id,
-        "granted_by": by_whom(value.granted_by_agent, value.granted_by_user, {}),
-        "created_at": to_iso(value.created_at),
-        "expires_at": time(value.expires_at),
-        "used_at": time(value.used_at),
-    }
+    return GRANT.write(value, resource=str(value.resource), level=value.level.word)
 
 
 def event(value: Event) -> dict[str, Any]:
@@ -268,22 +405,8 @@ def event(value: Event) -> dict[str, Any]:
     return {**shown, "removed": removed} if removed else shown
 
 
-def by_whom(agent_id: str | None, user_id: str | None, names: Mapping[str, str]) -> str | None:
-    if agent_id is not None:
-        return Noted(f"agent:{agent_id}", names.get(agent_id))
-    return None if user_id is None else PERSON
-
-
 def author(text: object) -> str | None:
-    """Whoever is meant by an address, without telling which person."""
+    """Kind of author of an address, without telling which person."""
     if not isinstance(text, str) or not text or text.startswith("system:"):
         return None
     return PERSON if text.startswith("user:") else text
-
-
-def _named(agent_id: str | None, names: Mapping[str, str]) -> str | None:
-    return None if agent_id is None else Noted(agent_id, names.get(agent_id))
-
-
-def time(at: Micros | None) -> str | None:
-    return None if at is None else to_iso(at)

@@ -1,6 +1,4 @@
-"""What an import will make, before any of it is made."""
-
-from __future__ import annotations
+"""Plan of an import, before any of it is made."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,18 +17,20 @@ from remit.ids import (
     ScheduleId,
     UserId,
 )
-from remit.model.agent import Agent
-from remit.model.approval import Approval, Comment, Revision
-from remit.model.company import Company
-from remit.model.configuration import ConfigRevision
-from remit.model.file import File, Version
-from remit.model.grant import Grant
-from remit.model.mail import Delivery, Message
-from remit.model.outcome import Outcome
-from remit.model.question import Question
-from remit.model.schedule import Schedule
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.mail import Delivery, Message
+from remit.model.messaging.question import Question
+from remit.model.messaging.schedule import Schedule
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.approval import Approval, Comment, Revision
+from remit.model.organisation.company import Company
+from remit.model.organisation.configuration import ConfigRevision
+from remit.model.organisation.grant import Grant
+from remit.model.work.file import File, Version
+from remit.model.work.outcome import Outcome
+from remit.services.archive.fields import Fields
 from remit.services.archive.folder import Piece
-from remit.store.agents import Place
+from remit.store.organisation.agents import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,10 @@ class Plan:
     comments: dict[CommentId, Comment] = field(default_factory=dict)
     configurations: dict[RevisionId, ConfigRevision] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
+    #: By agent and kind of channel.
+    bindings: dict[str, Binding] = field(default_factory=dict)
+    #: How many entries there are to apply.
+    setup: int = 0
     #: Settings that were taken out, by agent.
     removed: dict[str, list[str]] = field(default_factory=dict)
     #: Where everything was described, except outcomes and files, which are where their ids say.
@@ -74,6 +78,10 @@ class Plan:
     def mail_position(self) -> int:
         """The last place in line that was given to a message."""
         return max((one.position for one in self.deliveries if one.position), default=0)
+
+    def fields(self, path: str, table: Any) -> Fields:
+        """A document of the export; people in it are whoever imports it."""
+        return Fields(path, table, self.importer)
 
     def add(self, known: dict[Any, Any], id_: str, value: object, where: str) -> None:
         """Take something up under its id, which nothing else may have."""

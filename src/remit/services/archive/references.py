@@ -1,6 +1,4 @@
-"""Whether what is named is there, and what has to come before what."""
-
-from __future__ import annotations
+"""References of an export: whether they are there, and their topological order."""
 
 from collections.abc import Container, Iterable, Mapping
 from typing import TypeVar

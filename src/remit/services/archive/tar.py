@@ -4,8 +4,6 @@ Everything else that a tar can hold (links, devices, extended headers, sparse fi
 instead of understood, so that reading one needs little memory and writes nowhere unexpected.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -59,12 +57,8 @@ def header(path: str, size: int) -> bytes:
 
 
 def padding(size: int) -> int:
-    """What fills the last block of a file."""
+    """Padding of the last block of a file."""
     return -size % BLOCK
-
-
-def stored_size(size: int) -> int:
-    return BLOCK + size + padding(size)
 
 
 def walk(read: Callable[[int], bytes], skip: Callable[[Entry], None]) -> Iterator[Entry]:
@@ -98,7 +92,7 @@ def check_path(path: str) -> str:
 
 
 def _entry(block: bytes) -> Entry | None:
-    """What a header announces; None for a folder, which needs no announcement."""
+    """Entry of a header; None for a folder, which needs no announcement."""
     declared = _number(block[148:156], "checksum")
     if declared != sum(block[:148]) + 8 * 32 + sum(block[156:]):
         raise BadInput("The archive is damaged: a header does not add up.")

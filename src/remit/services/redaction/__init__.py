@@ -1,4 +1,4 @@
-"""What must not be seen, found by its name or by its shape: one set of rules for every way out.
+"""Redaction of secrets, found by name or by shape: one set of rules for every way out.
 
 `without_secrets` looks through a whole document, `text_without_secrets` through prose,
 `error_without_secrets` through what an error says, and

@@ -1,7 +1,5 @@
 """The walk through a document: what its names say, passed down to the values below them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -81,7 +79,7 @@ def text_without_secrets(prose: str) -> tuple[str, bool]:
 
 
 def error_without_secrets(error: BaseException) -> str:
-    """What went wrong, for those who may not see what it happened to."""
+    """An error, for those who may not see what it happened to."""
     return text_without_secrets(repr(error))[0][:_LONGEST_ERROR]
 
 
@@ -153,7 +151,7 @@ class _Walk:
         # Directly inside an `env`, `name` and `value` are variables like others.
         sets = (Says.ENVIRONMENT, Says.HEADERS)
         named = _named(value) if said not in sets or path.endswith("]") else None
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name, inner in value.items():
             name = str(name)
             shown = self._name(name, path, found)
@@ -232,7 +230,7 @@ class _Walk:
 
 
 def _below(said: Says, name: str) -> Says:
-    """What is said of the value under a name, given what the names above it say."""
+    """Judgement of the value under a name, given the judgement of the names above it."""
     if said is Says.ENVIRONMENT:
         return _variable(name)
     if said is Says.HEADERS:
@@ -249,7 +247,7 @@ def _named(value: Mapping[Any, Any]) -> str | None:
 
 
 def _after(before: Any, value: Any) -> Says:
-    """What the argument before says of this one, as in ["--api-key", "…"]."""
+    """Judgement of an argument by the one before, as in ["--api-key", "…"]."""
     if not isinstance(before, str) or not isinstance(value, str) or not _FLAG.fullmatch(before):
         return Says.NOTHING
     if before in _VARIABLE_FLAGS:

@@ -1,7 +1,5 @@
 """Values that are known to be secret, taken out of whatever is shown, however they are written."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable, Mapping

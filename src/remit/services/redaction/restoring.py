@@ -1,7 +1,5 @@
 """A document comes back from a client that could not see its secrets: put them in again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -44,12 +42,12 @@ def _restore(new: Any, old: Any, shown: Any, path: str) -> Any:
     return _restore_json(new, old, path)
 
 
-def _restore_object(new: Mapping[str, Any], old: Any, shown: Any, path: str) -> dict[str, Any]:
+def _restore_object(new: Mapping[str, Any], old: Any, shown: Any, path: str) -> dict[str, object]:
     if not isinstance(old, Mapping) or not isinstance(shown, Mapping):
         old, shown = {}, {}
     # The walk keeps the order, so the names that were hidden are found again by their place.
     real = dict(zip(shown, old, strict=True))
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, inner in new.items():
         here = f"{path}.{name}" if path else name
         if REMOVED in name and name not in real:

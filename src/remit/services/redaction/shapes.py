@@ -1,10 +1,8 @@
-"""What looks like a secret wherever it stands, and what a text says once it is decoded.
+"""Shapes of secrets wherever they stand, also in a text once it is decoded.
 
 Every pattern takes time in proportion to the text: whatever repeats is bounded, or begins only
 where the repeated part cannot have begun before.
 """
-
-from __future__ import annotations
 
 import base64
 import binascii
@@ -79,7 +77,7 @@ def hides(text: str, is_secret: Callable[[str], bool], layers: int = _LAYERS) ->
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What the text says without odd characters, percent signs, base64 or hex."""
+    """Decodings of a text: without odd characters, percent signs, base64 or hex."""
     if not text.isascii():
         plain = "".join(
             letter

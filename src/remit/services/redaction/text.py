@@ -3,8 +3,6 @@
 A text is cut where a secret begins and ends, so that the rest stays readable.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -157,7 +155,7 @@ def in_place(found: re.Match[str], group: int) -> str:
     return whole[: found.start(group) - start] + REMOVED + whole[found.end(group) - start :]
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise Repeated

@@ -4,13 +4,27 @@ Ids are text, times whole microseconds, JSON is text: the same bytes on SQLite a
 Foreign keys carry the company along, so that nothing can point into another company.
 """
 
-from __future__ import annotations
-
 from remit.store.tables.accounts import accounts
 from remit.store.tables.base import metadata
 from remit.store.tables.budgets import budget_accounts, budget_stops, reservations, spending
+from remit.store.tables.changes import (
+    change_checks,
+    change_comments,
+    change_errands,
+    changes,
+    forge_issues,
+    forge_watches,
+)
 from remit.store.tables.channels import agent_bindings, channel_deliveries, channel_receipts
-from remit.store.tables.connections import mcp_servers, repos, secrets
+from remit.store.tables.chat import (
+    button_references,
+    channel_intake,
+    channel_posts,
+    channel_receivers,
+    link_codes,
+    linked_accounts,
+)
+from remit.store.tables.connections import folders, mcp_servers, repos, secrets
 from remit.store.tables.content import access_log, file_links, file_versions, files, grants
 from remit.store.tables.governance import (
     approval_comments,
@@ -33,7 +47,7 @@ from remit.store.tables.organisation import (
 from remit.store.tables.people import companies, memberships, tokens, users
 from remit.store.tables.runtime import agent_leases, agent_sessions, run_logs, runs
 from remit.store.tables.waits import submissions, wait_outcomes, waits
-from remit.store.tables.wishes import notice_hooks, notices, wishes
+from remit.store.tables.wishes import notice_hooks, notice_rules, notices, wishes
 
 __all__ = [
     "access_log",
@@ -49,8 +63,16 @@ __all__ = [
     "approvals",
     "budget_accounts",
     "budget_stops",
+    "button_references",
+    "change_checks",
+    "change_comments",
+    "change_errands",
+    "changes",
     "channel_deliveries",
+    "channel_intake",
+    "channel_posts",
     "channel_receipts",
+    "channel_receivers",
     "companies",
     "config_revisions",
     "deliveries",
@@ -59,15 +81,21 @@ __all__ = [
     "file_links",
     "file_versions",
     "files",
+    "folders",
+    "forge_issues",
+    "forge_watches",
     "grants",
     "halts",
     "jobs",
     "limits_reached",
+    "link_codes",
+    "linked_accounts",
     "mcp_servers",
     "memberships",
     "messages",
     "metadata",
     "notice_hooks",
+    "notice_rules",
     "notices",
     "outcome_blockers",
     "outcome_edges",

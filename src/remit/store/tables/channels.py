@@ -1,109 +1,93 @@
 """Bindings of agents to channels, what goes out through them, and what came in."""
 
-from __future__ import annotations
-
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
+    Boolean,
     Column,
-    ForeignKey,
     Index,
     Integer,
     PrimaryKeyConstraint,
-    Table,
     Text,
     UniqueConstraint,
-    text,
+    false,
 )
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
+from remit.store.tables import base as schema
+from remit.store.tables.base import Id, Time
 
-_THERE = text("removed_at IS NULL")
-_UNFINISHED = text("status IN ('queued', 'leased')")
-_DEAD = text("status = 'dead'")
+_THERE = "removed_at IS NULL"
+_UNFINISHED = "status IN ('queued', 'leased')"
+_DEAD = "status = 'dead'"
 
-agent_bindings = Table(
+agent_bindings = schema.table(
     "agent_bindings",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("agent_id", Id, nullable=False),
+    *schema.company_row(referable=True),
+    *schema.required(Id, "agent_id"),
     # The kind of channel.
-    Column("adapter_type", Text, nullable=False),
+    *schema.required(Text, "adapter_type"),
     # The digest of the token by which the outside shows that it is bound.
-    Column("adapter_token", Text, nullable=False),
+    *schema.required(Text, "adapter_token"),
     # JSON, as the channel's own model takes it.
-    Column("adapter_config", Text, nullable=False),
-    Column("created_at", Time, nullable=False),
-    Column("removed_at", Time),
-    UniqueConstraint("id", "company_id"),
+    *schema.required(Text, "adapter_config"),
+    *schema.required(Time, "created_at"),
+    *schema.optional(Time, "removed_at"),
+    # It came with an import; nobody listens until the board binds anew.
+    Column("held", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("adapter_type", "adapter_token"),
-    within_company("agent_id", "agents"),
-    Index(
-        "uq_agent_bindings_agent_id",
-        "agent_id",
-        "adapter_type",
-        unique=True,
-        sqlite_where=_THERE,
-        postgresql_where=_THERE,
+    *schema.within_company("agents", "agent_id"),
+    schema.partial_index(
+        "uq_agent_bindings_agent_id", "agent_id", "adapter_type", unique=True, where=_THERE
     ),
     Index("ix_agent_bindings_company_id", "company_id", "id"),
 )
 
-channel_deliveries = Table(
+channel_deliveries = schema.table(
     "channel_deliveries",
-    metadata,
     # It goes out once, so the message names it; also to the outside.
-    Column("message_id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("agent_id", Id, nullable=False),
-    Column("adapter_type", Text, nullable=False),
-    Column("address", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("deliver_at", Time, nullable=False),
+    *schema.keys(Id, "message_id"),
+    schema.company_id(),
+    *schema.required(Id, "agent_id"),
+    *schema.required(Text, "adapter_type", "address", "status"),
+    *schema.required(Time, "deliver_at"),
     # Not tried before this time.
-    Column("next_at", Time, nullable=False),
+    *schema.required(Time, "next_at"),
     # How often somebody set out to deliver it.
-    Column("attempt", Integer, nullable=False),
-    Column("worker", Text),
-    Column("epoch", BigInteger, nullable=False),
-    Column("lease_until", Time),
-    Column("ended_at", Time),
+    *schema.required(Integer, "attempt"),
+    *schema.optional(Text, "worker"),
+    *schema.required(BigInteger, "epoch"),
+    *schema.optional(Time, "lease_until", "ended_at"),
     # How it ended, or why the last attempt failed.
-    Column("ended_why", Text),
-    within_company("message_id", "messages"),
-    within_company("agent_id", "agents"),
-    one_of("status", "queued", "leased", "done", "dead", "cancelled"),
-    CheckConstraint("(status = 'leased') = (lease_until IS NOT NULL)", name="leased"),
-    CheckConstraint("(status IN ('queued', 'leased')) = (ended_at IS NULL)", name="ended"),
-    Index(
+    *schema.optional(Text, "ended_why"),
+    # What the outside calls it, once it has it.
+    *schema.optional(Text, "outside_id"),
+    # JSON: the files that go with it, as they were when it was sent.
+    *schema.optional(Text, "files"),
+    *schema.within_company("messages", "message_id"),
+    *schema.within_company("agents", "agent_id"),
+    *schema.leased_queue("leased", "done", "dead", "cancelled"),
+    schema.partial_index(
         "ix_channel_deliveries_unfinished",
         "agent_id",
         "adapter_type",
         "message_id",
-        sqlite_where=_UNFINISHED,
-        postgresql_where=_UNFINISHED,
+        where=_UNFINISHED,
     ),
-    Index(
-        "ix_channel_deliveries_dead",
-        "company_id",
-        "message_id",
-        sqlite_where=_DEAD,
-        postgresql_where=_DEAD,
+    schema.partial_index(
+        "ix_channel_deliveries_outside_id", "agent_id", "outside_id", where="outside_id IS NOT NULL"
     ),
+    schema.partial_index("ix_channel_deliveries_dead", "company_id", "message_id", where=_DEAD),
 )
 
-channel_receipts = Table(
+channel_receipts = schema.table(
     "channel_receipts",
-    metadata,
-    Column("binding_id", Id, nullable=False),
+    *schema.required(Id, "binding_id"),
     # As the outside calls its message.
-    Column("outside_id", Text, nullable=False),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("message_id", Id, nullable=False),
-    Column("digest", Text, nullable=False),
+    *schema.required(Text, "outside_id"),
+    schema.company_id(),
+    *schema.required(Id, "message_id"),
+    *schema.required(Text, "digest"),
     PrimaryKeyConstraint("binding_id", "outside_id"),
-    within_company("binding_id", "agent_bindings"),
-    within_company("message_id", "messages"),
+    *schema.within_company("agent_bindings", "binding_id"),
+    *schema.within_company("messages", "message_id"),
     Index("ix_channel_receipts_message_id", "message_id"),
 )

@@ -1,24 +1,20 @@
 """Limits that were reached, and until when nobody is started for that."""
 
-from __future__ import annotations
+from sqlalchemy import Index, Text
 
-from sqlalchemy import Column, ForeignKey, Index, Table, Text
+from remit.store.tables import base as schema
+from remit.store.tables.base import Id, Time
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
-
-limits_reached = Table(
+limits_reached = schema.table(
     "limits_reached",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("agent_id", Id),
+    *schema.company_row(),
+    *schema.optional(Id, "agent_id"),
     # The agent, or the company where it is the company's own limit.
-    Column("subject_id", Id, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("since", Time, nullable=False),
-    Column("until", Time, nullable=False),
-    within_company("agent_id", "agents"),
-    one_of(
+    *schema.required(Id, "subject_id"),
+    *schema.required(Text, "name"),
+    *schema.required(Time, "since", "until"),
+    *schema.within_company("agents", "agent_id"),
+    schema.one_of(
         "name",
         "agent_runs_per_hour",
         "agent_tokens_per_day",

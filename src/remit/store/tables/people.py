@@ -1,94 +1,81 @@
 """Companies, the people in them, and what proves who somebody is."""
 
-from __future__ import annotations
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Text, true
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Index,
-    Table,
-    Text,
-    true,
-)
+from remit.store.tables import base as schema
+from remit.store.tables.base import Id, Time
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
-
-companies = Table(
+companies = schema.table(
     "companies",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("name", Text, nullable=False),
+    *schema.keys(Id, "id"),
+    *schema.required(Text, "name"),
     Column("name_key", Text, nullable=False, unique=True),
     # Who may write to whom besides bosses and reports.
     Column("messaging", Text, nullable=False, server_default="chain"),
     # The last place in line that was given to a message.
-    Column("mail_position", BigInteger, nullable=False, server_default="0"),
+    *schema.counters("mail_position"),
     Column("require_board_approval_for_new_agents", Boolean, nullable=False, server_default=true()),
     Column("require_approval_for_config_changes", Boolean, nullable=False, server_default=true()),
-    Column("chat_llm_provider", Text),
-    Column("chat_llm_model", Text),
+    *schema.optional(Text, "chat_llm_provider", "chat_llm_model"),
     # After how many hours each what does not move is looked at again.
     Column("review_hours", Text, nullable=False, server_default="1, 4, 24"),
     # JSON: the limits that somebody set; the others are as they come.
     Column("limits", Text, nullable=False, server_default="{}"),
     # JSON: what the permission levels bundle, where the board changed it.
     Column("permission_policy", Text, nullable=False, server_default="{}"),
-    Column("created_at", Time, nullable=False),
-    one_of("messaging", "chain", "team", "subtree", "open"),
+    *schema.required(Time, "created_at"),
+    # Who commits for its agents, who stands beside them, and the secret with the key to sign with.
+    *schema.optional(Text, "commit_committer", "commit_co_authors", "commit_signing"),
+    schema.one_of("messaging", "chain", "team", "subtree", "open"),
 )
 
-users = Table(
+users = schema.table(
     "users",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("name", Text, nullable=False),
+    *schema.keys(Id, "id"),
+    *schema.required(Text, "name"),
     Column("name_key", Text, nullable=False, unique=True),
-    Column("operator", Boolean, nullable=False),
-    Column("created_at", Time, nullable=False),
+    *schema.required(Boolean, "operator"),
+    *schema.required(Time, "created_at"),
 )
 
-memberships = Table(
+memberships = schema.table(
     "memberships",
-    metadata,
     Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
     Column("user_id", Id, ForeignKey("users.id"), primary_key=True),
-    Column("role", Text, nullable=False),
-    Column("scope_agent_id", Id),
-    Column("created_at", Time, nullable=False),
-    one_of("role", "board", "observer"),
-    within_company("scope_agent_id", "agents"),
+    *schema.required(Text, "role"),
+    *schema.optional(Id, "scope_agent_id"),
+    *schema.required(Time, "created_at"),
+    schema.one_of("role", "board", "observer"),
+    *schema.within_company("agents", "scope_agent_id"),
     Index("ix_memberships_user_id", "user_id"),
 )
 
-tokens = Table(
+tokens = schema.table(
     "tokens",
-    metadata,
-    Column("id", Id, primary_key=True),
+    *schema.keys(Id, "id"),
     Column("digest", Text, nullable=False, unique=True),
-    Column("kind", Text, nullable=False),
-    Column("company_id", Id, ForeignKey("companies.id")),
-    Column("user_id", Id, ForeignKey("users.id")),
-    Column("agent_id", Id),
-    Column("run_id", Id),
-    Column("label", Text, nullable=False),
-    Column("created_at", Time, nullable=False),
-    Column("expires_at", Time),
-    Column("revoked_at", Time),
-    within_company("agent_id", "agents"),
-    within_company("run_id", "runs"),
-    CheckConstraint(
+    *schema.required(Text, "kind"),
+    *schema.references("companies", "company_id"),
+    *schema.references("users", "user_id"),
+    *schema.optional(Id, "agent_id", "run_id"),
+    *schema.required(Text, "label"),
+    *schema.required(Time, "created_at"),
+    *schema.optional(Time, "expires_at", "revoked_at"),
+    # What a person came with who made it; it ends no later than that. None in rows of before.
+    *schema.optional(Id, "made_with"),
+    *schema.within_company("agents", "agent_id"),
+    *schema.within_company("runs", "run_id"),
+    schema.check(
+        "subject",
         "(kind IN ('user', 'session', 'login') AND user_id IS NOT NULL"
         " AND agent_id IS NULL AND run_id IS NULL AND company_id IS NULL)"
         " OR (kind = 'agent' AND agent_id IS NOT NULL AND company_id IS NOT NULL"
         " AND user_id IS NULL AND run_id IS NULL)"
         " OR (kind = 'run' AND agent_id IS NOT NULL AND company_id IS NOT NULL"
         " AND user_id IS NULL AND run_id IS NOT NULL)",
-        name="subject",
     ),
     Index("ix_tokens_agent_id", "agent_id"),
     Index("ix_tokens_user_id", "user_id"),
     Index("ix_tokens_run_id", "run_id"),
+    Index("ix_tokens_made_with", "made_with"),
 )

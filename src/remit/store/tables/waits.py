@@ -1,81 +1,57 @@
-"""What agents wait for: what they raised and nobody has decided, and what they handed in."""
+"""Waits of agents, and submissions that nobody has judged."""
 
-from __future__ import annotations
+from sqlalchemy import Column, Index, Integer, Text, UniqueConstraint
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, text
-
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
+from remit.store.tables import base as schema
+from remit.store.tables.base import Id, Time
 
 #: A row exists exactly while its subject is undecided.
-waits = Table(
+waits = schema.table(
     "waits",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    *schema.company_row(referable=True),
     # The agent that waits.
-    Column("agent_id", Id, nullable=False),
-    Column("kind", Text, nullable=False),
+    *schema.required(Id, "agent_id"),
+    *schema.required(Text, "kind"),
     # The question, approval, submission, or the message that asks or expects a reply.
-    Column("subject_id", Id, nullable=False),
+    *schema.required(Id, "subject_id"),
     # Who is awaited: an agent, or a person; neither means the board.
-    Column("awaited_agent_id", Id),
-    Column("awaited_user_id", Id, ForeignKey("users.id")),
-    Column("since", Time, nullable=False),
+    *schema.optional(Id, "awaited_agent_id"),
+    *schema.references("users", "awaited_user_id"),
+    *schema.required(Time, "since"),
     # How often who is awaited was reminded, and when that happens next.
     Column("reminders", Integer, nullable=False, server_default="0"),
-    Column("remind_at", Time),
-    UniqueConstraint("id", "company_id"),
+    *schema.optional(Time, "remind_at"),
     UniqueConstraint("kind", "subject_id"),
-    within_company("agent_id", "agents"),
-    within_company("awaited_agent_id", "agents"),
-    one_of("kind", "question", "approval", "capability", "reply", "submission"),
+    *schema.within_company("agents", "agent_id", "awaited_agent_id"),
+    schema.one_of("kind", "question", "approval", "capability", "reply", "submission"),
     Index("ix_waits_agent_id", "agent_id", "id"),
     Index("ix_waits_awaited_agent_id", "awaited_agent_id", "id"),
     Index("ix_waits_company_id", "company_id", "id"),
-    Index(
-        "ix_waits_remind_at",
-        "remind_at",
-        sqlite_where=text("remind_at IS NOT NULL"),
-        postgresql_where=text("remind_at IS NOT NULL"),
-    ),
+    schema.partial_index("ix_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
 )
 
-wait_outcomes = Table(
+wait_outcomes = schema.table(
     "wait_outcomes",
-    metadata,
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("wait_id", Id, primary_key=True),
-    Column("outcome_id", Id, primary_key=True),
-    within_company("wait_id", "waits"),
-    within_company("outcome_id", "outcomes"),
+    schema.company_id(),
+    *schema.keys(Id, "wait_id", "outcome_id"),
+    *schema.within_company("waits", "wait_id"),
+    *schema.within_company("outcomes", "outcome_id"),
     Index("ix_wait_outcomes_outcome_id", "outcome_id"),
 )
 
-submissions = Table(
+submissions = schema.table(
     "submissions",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
-    Column("outcome_id", Id, nullable=False),
-    Column("agent_id", Id, nullable=False),
-    Column("note", Text, nullable=False),
+    *schema.company_row(referable=True),
+    *schema.required(Id, "outcome_id", "agent_id"),
+    *schema.required(Text, "note"),
     # JSON: files, each with the version and the hash that it had.
-    Column("evidence", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("verdict_note", Text),
-    Column("judged_by", Text),
-    Column("created_at", Time, nullable=False),
-    Column("ended_at", Time),
-    UniqueConstraint("id", "company_id"),
-    within_company("outcome_id", "outcomes"),
-    within_company("agent_id", "agents"),
-    one_of("status", "open", "accepted", "returned", "withdrawn"),
-    Index(
-        "uq_submissions_open",
-        "outcome_id",
-        unique=True,
-        sqlite_where=text("status = 'open'"),
-        postgresql_where=text("status = 'open'"),
-    ),
+    *schema.required(Text, "evidence", "status"),
+    *schema.optional(Text, "verdict_note", "judged_by"),
+    *schema.required(Time, "created_at"),
+    *schema.optional(Time, "ended_at"),
+    *schema.within_company("outcomes", "outcome_id"),
+    *schema.within_company("agents", "agent_id"),
+    schema.one_of("status", "open", "accepted", "returned", "withdrawn"),
+    schema.partial_index("uq_submissions_open", "outcome_id", unique=True, where="status = 'open'"),
     Index("ix_submissions_outcome_id", "outcome_id", "id"),
 )

@@ -1,105 +1,87 @@
 """Wishes of people, and how people are told outside that something needs them."""
 
-from __future__ import annotations
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Text, UniqueConstraint
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from remit.store.tables import base as schema
+from remit.store.tables.base import Id, Time
 
-from remit.store.tables.base import Id, Time, metadata, one_of, within_company
-
-_OPEN = text("status = 'open'")
-_UNFINISHED = text("status IN ('queued', 'leased')")
+_OPEN = "status = 'open'"
+_UNFINISHED = "status IN ('queued', 'leased')"
 
 #: A row for each letter from a person to an agent; open until the person was answered.
-wishes = Table(
+wishes = schema.table(
     "wishes",
-    metadata,
-    Column("message_id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    *schema.keys(Id, "message_id"),
+    schema.company_id(),
     Column("user_id", Id, ForeignKey("users.id"), nullable=False),
-    Column("agent_id", Id, nullable=False),
-    Column("status", Text, nullable=False),
+    *schema.required(Id, "agent_id"),
+    *schema.required(Text, "status"),
     # When Remit looks again whether everything made of it has ended.
-    Column("look_at", Time, nullable=False),
-    Column("created_at", Time, nullable=False),
-    Column("ended_at", Time),
-    Column("ended_why", Text),
+    *schema.required(Time, "look_at", "created_at"),
+    *schema.optional(Time, "ended_at"),
+    *schema.optional(Text, "ended_why"),
     # The letter that was read in the same run, with which it shares what was made.
-    Column("shared_with", Id),
-    within_company("message_id", "messages"),
-    within_company("agent_id", "agents"),
-    one_of("status", "open", "ended"),
-    CheckConstraint("(status = 'open') = (ended_at IS NULL)", name="ended"),
-    Index(
-        "ix_wishes_shared_with",
-        "shared_with",
-        sqlite_where=text("shared_with IS NOT NULL"),
-        postgresql_where=text("shared_with IS NOT NULL"),
-    ),
-    Index(
-        "ix_wishes_open",
-        "user_id",
-        "company_id",
-        "message_id",
-        sqlite_where=_OPEN,
-        postgresql_where=_OPEN,
-    ),
-    Index("ix_wishes_look_at", "look_at", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    *schema.optional(Id, "shared_with"),
+    *schema.within_company("messages", "message_id"),
+    *schema.within_company("agents", "agent_id"),
+    schema.one_of("status", "open", "ended"),
+    schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
+    schema.partial_index("ix_wishes_shared_with", "shared_with", where="shared_with IS NOT NULL"),
+    schema.partial_index("ix_wishes_open", "user_id", "company_id", "message_id", where=_OPEN),
+    schema.partial_index("ix_wishes_look_at", "look_at", where=_OPEN),
 )
 
 #: Where a person wants to be told. A command is not here: it is in a file of the instance.
-notice_hooks = Table(
+notice_hooks = schema.table(
     "notice_hooks",
-    metadata,
     Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
     Column("user_id", Id, ForeignKey("users.id"), primary_key=True),
-    Column("url", Text, nullable=False),
+    *schema.required(Text, "url"),
     # What is sent is signed with it; it was shown once.
-    Column("key", Text, nullable=False),
-    Column("created_at", Time, nullable=False),
+    *schema.required(Text, "key"),
+    *schema.required(Time, "created_at"),
 )
 
 #: One row for each thing that needs a person and each way of telling them.
-notices = Table(
+notices = schema.table(
     "notices",
-    metadata,
-    Column("id", Id, primary_key=True),
-    Column("company_id", Id, ForeignKey("companies.id"), nullable=False),
+    *schema.company_row(),
     Column("user_id", Id, ForeignKey("users.id"), nullable=False),
-    Column("way", Text, nullable=False),
+    *schema.required(Text, "way"),
     # What it is about, as in the list of what needs the person.
-    Column("kind", Text, nullable=False),
-    Column("subject_id", Id, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("next_at", Time, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("worker", Text),
-    Column("epoch", BigInteger, nullable=False),
-    Column("lease_until", Time),
-    Column("created_at", Time, nullable=False),
-    Column("ended_at", Time),
+    *schema.required(Text, "kind"),
+    *schema.required(Id, "subject_id"),
+    *schema.required(Text, "status"),
+    *schema.required(Time, "next_at"),
+    *schema.required(Integer, "attempt"),
+    *schema.optional(Text, "worker"),
+    *schema.required(BigInteger, "epoch"),
+    *schema.optional(Time, "lease_until"),
+    *schema.required(Time, "created_at"),
+    *schema.optional(Time, "ended_at"),
     # How it ended, or why the last attempt failed.
-    Column("ended_why", Text),
+    *schema.optional(Text, "ended_why"),
+    # The notice that told of it together with others; who did not decide it in time.
+    *schema.optional(Id, "digest_id", "escalated_from"),
+    # What is shown in a chat, which can be changed afterwards; and JSON: what it says.
+    *schema.optional(Id, "post_id"),
+    *schema.optional(Text, "told"),
+    # Of what it tells, how much it shows as dealt with.
+    *schema.counters("settled"),
     UniqueConstraint("user_id", "way", "kind", "subject_id"),
-    one_of("way", "command", "webhook"),
-    one_of("status", "queued", "leased", "done", "dead", "cancelled"),
-    CheckConstraint("(status = 'leased') = (lease_until IS NOT NULL)", name="leased"),
-    CheckConstraint("(status IN ('queued', 'leased')) = (ended_at IS NULL)", name="ended"),
-    Index(
-        "ix_notices_unfinished",
-        "next_at",
-        sqlite_where=_UNFINISHED,
-        postgresql_where=_UNFINISHED,
-    ),
+    *schema.leased_queue("leased", "done", "dead", "cancelled"),
+    schema.partial_index("ix_notices_unfinished", "next_at", where=_UNFINISHED),
+    schema.partial_index("ix_notices_changeable", "user_id", where="post_id IS NOT NULL"),
+    schema.partial_index("ix_notices_digest_id", "digest_id", where="digest_id IS NOT NULL"),
     Index("ix_notices_user_id", "user_id", "id"),
+)
+
+#: Which kinds a person wants to be told of, where and when; who has none is told as usual.
+notice_rules = schema.table(
+    "notice_rules",
+    Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
+    Column("user_id", Id, ForeignKey("users.id"), primary_key=True),
+    # JSON.
+    *schema.required(Text, "rules"),
+    *schema.required(Time, "digested_at"),
 )

@@ -1,6 +1,6 @@
 // Moves and scales a drawing inside its frame. Without this script the frame scrolls.
 
-const SMALLEST = 0.1;
+const SMALLEST = 0.02;
 const LARGEST = 3;
 
 for (const frame of document.querySelectorAll("[data-canvas]")) {
@@ -80,13 +80,14 @@ for (const frame of document.querySelectorAll("[data-canvas]")) {
 
   document.body.addEventListener("patched", draw);
 
-  // What the page is about is in the middle of its drawing, with as much around it as one can read.
-  const here = frame.querySelector(".here");
+  // It opens as wide as the frame, as far as one can still read it, with what it is about in view.
+  const here = frame.querySelector(".here") ?? frame.querySelector(".box");
   if (here) {
-    scale = Math.max(0.62, Math.min(1, (frame.clientWidth - 4) / drawing().viewBox.baseVal.width));
+    scale = Math.max(0.5, Math.min(1, (frame.clientWidth - 4) / drawing().viewBox.baseVal.width));
     draw();
     const [box, all] = [here.getBoundingClientRect(), drawing().getBoundingClientRect()];
     const [x, y] = [box.x - all.x + box.width / 2, box.y - all.y + box.height / 2];
-    frame.scrollTo(x - frame.clientWidth / 2, y - frame.clientHeight / 2);
+    const fits = drawing().clientWidth <= frame.clientWidth;
+    frame.scrollTo(fits ? 0 : x - frame.clientWidth / 3, y - frame.clientHeight / 2);
   }
 }

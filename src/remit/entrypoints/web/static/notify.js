@@ -1,11 +1,14 @@
 // Tells through the browser what needs the visitor while no page of it is looked at.
 //
-// What a visible page has shown is known. A hidden page that hears of a change asks what awaits the
-// visitor and tells of what is new, once for all tabs.
+// What a visible page has shown is known. A hidden page that hears of a change, and looks now and
+// then by itself, asks what awaits the visitor and tells of what is new, once for all tabs. What
+// their rules hold back is told later; what was decided elsewhere is taken back.
 
 const MOST = 500;
 const STORE = "remit-noticed";
 const button = document.querySelector("[data-notify]");
+const LOOK_AGAIN = 60_000;
+const open = new Map();
 let waiting = null;
 
 const able = "Notification" in window && isSecureContext;
@@ -21,6 +24,7 @@ function seen() {
 function tell({ key, kind, title }) {
   const shown = new Notification(`Remit: ${kind}`, { body: title, tag: key });
   shown.onclick = () => { window.focus(); location.assign("/"); shown.close(); };
+  open.set(key, shown);
 }
 
 async function glance() {
@@ -28,7 +32,10 @@ async function glance() {
   const answer = await fetch("/needs/news", { cache: "no-store" }).catch(() => null);
   if (!answer?.ok) return;
   const told = known();
-  const fresh = (await answer.json()).filter(({ key }) => !told.has(key));
+  const awaits = await answer.json();
+  const still = new Set(awaits.map(({ key }) => key));
+  for (const [key, shown] of open) if (!still.has(key)) { shown.close(); open.delete(key); }
+  const fresh = awaits.filter(({ key, tell: now }) => now && !told.has(key));
   if (!fresh.length) return;
   keep(new Set([...told, ...fresh.map(({ key }) => key)]));
   fresh.slice(-3).forEach(tell);
@@ -54,4 +61,4 @@ button?.addEventListener("click", async () => {
 document.body.addEventListener("patched", seen);
 document.body.addEventListener("heard", soon);
 document.addEventListener("visibilitychange", seen);
-if (able) { seen(); draw(); }
+if (able) { seen(); draw(); setInterval(soon, LOOK_AGAIN); }

@@ -17,6 +17,7 @@ function remember() {
 // Times are drawn anew in the page; that is no change.
 const essence = (row) => row.innerHTML.replace(/<relative-time datetime="([^"]*)"[^>]*>[^<]*/g, "$1");
 const rows = () => tree.querySelectorAll("li > div");
+const movable = (row) => tree.dataset.change && !row.hasAttribute("data-gone") && (!tree.dataset.scope || row.closest("li")?.matches("[data-mine], [data-mine] li"));
 const id = (row) => row.querySelector("a").getAttribute("href").slice(8);
 const depth = (row) => { let found = -1; for (let at = row; at !== tree; at = at.parentNode) found += at.tagName === "UL"; return found; };
 
@@ -38,14 +39,15 @@ function dress(row) {
     lead.setAttribute("aria-expanded", "true");
   }
   row.prepend(lead);
-  const { change, scope } = tree.dataset;
-  if (change && row.querySelector(".badge:not(.terminated)") && (!scope || row.closest("li")?.matches("[data-mine], [data-mine] li"))) {
+  const { change } = tree.dataset;
+  if (movable(row)) {
+    row.draggable = true;
     const link = document.createElement("a");
     link.className = "change";
     link.href = change + (change.includes("?") ? "&" : "?") + `agent=${id(row)}`;
     link.textContent = "Move…";
     link.setAttribute("aria-label", `Move or change ${name}`);
-    row.append(link);
+    row.querySelector(".who").append(" ", link);
   }
 }
 
@@ -56,7 +58,8 @@ function enhance() {
   seen = new Map(all.map((row) => [id(row), essence(row)]));
   const { scope } = tree.dataset;
   if (scope) all.find((row) => id(row) === scope)?.parentNode.setAttribute("data-mine", "");
-  const searching = !tree.hasAttribute("data-all") || new URLSearchParams(location.search).get("status");
+  const asked = new URLSearchParams(location.search);
+  const searching = asked.get("q") || asked.get("status");
   for (const row of all) {
     dress(row);
     fold(row, !searching && !unfolded(row, all.length > MANY));
@@ -130,6 +133,38 @@ document.addEventListener("keydown", (event) => {
   if ((event.target.getAttribute("aria-expanded") === "true") === (event.key === "ArrowLeft")) event.target.click();
   event.preventDefault();
 });
+
+// Whoever is dragged onto somebody else is to report to them: the server shows what that changes.
+let dragged = null;
+document.addEventListener("dragstart", (event) => {
+  dragged = event.target.closest?.("[data-tree] li > div") ?? null;
+  event.dataTransfer?.setData("text/plain", dragged ? id(dragged) : "");
+});
+document.addEventListener("dragover", (event) => {
+  const over = event.target.closest?.("[data-tree] li > div");
+  for (const row of tree.querySelectorAll(".over")) row.classList.toggle("over", row === over);
+  if (!dragged || !over || dragged.parentNode.contains(over) || over.hasAttribute("data-gone")) return;
+  event.preventDefault();
+  over.classList.add("over");
+});
+document.addEventListener("drop", (event) => {
+  const over = event.target.closest?.("[data-tree] li > div");
+  if (!dragged || !over || dragged.parentNode.contains(over)) return;
+  event.preventDefault();
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = tree.dataset.preview;
+  form.setAttribute("data-plain", "");
+  for (const [name, value] of Object.entries({ op: "move", agent: id(dragged), to: id(over) })) {
+    const field = document.createElement("input");
+    Object.assign(field, { type: "hidden", name, value });
+    form.append(field);
+  }
+  document.body.append(form);
+  form.submit();
+});
+document.addEventListener("dragend", () => { dragged = null; for (const row of tree.querySelectorAll(".over")) row.classList.remove("over"); });
+
 field.addEventListener("input", seek);
 document.body.addEventListener("patched", ({ detail }) => {
   const next = detail?.querySelector("[data-tree]");

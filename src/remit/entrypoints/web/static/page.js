@@ -35,6 +35,23 @@ function keep(before, after) {
   return active && before.contains(active) && active.id ? active.id : null;
 }
 
+// In a list whose rows have ids, only the row that is being typed into stays as it is.
+function around(part, next) {
+  const [old, fresh] = [part, next].map((one) => one.querySelector("[data-rows]"));
+  if (!old || !fresh) return;
+  const wanted = new Set([...fresh.children].map((row) => row.id));
+  for (const row of [...old.children]) if (!wanted.has(row.id) && !typing(row)) row.remove();
+  let last = null;
+  for (const row of fresh.children) {
+    const same = [...old.children].find((one) => one.id === row.id);
+    if (same && typing(same)) { last = same; continue; }
+    const put = document.importNode(row, true);
+    if (same && essence(same) !== essence(row)) same.replaceWith(put);
+    else if (!same) last ? last.after(put) : old.prepend(put);
+    last = same?.isConnected ? same : put;
+  }
+}
+
 export function patch(fresh, { force = false, live = false } = {}) {
   for (const part of document.querySelectorAll("[data-part]")) {
     const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
@@ -42,7 +59,8 @@ export function patch(fresh, { force = false, live = false } = {}) {
     // What was said about something that was done stays until the next thing is done.
     if (live && part.hasAttribute("data-said") && !next.firstElementChild) continue;
     const seen = essence(next);
-    if (seen === part.seen || (!force && typing(part))) continue;
+    if (seen === part.seen) continue;
+    if (!force && typing(part)) { around(part, next); continue; }
     const focus = keep(part, next);
     const put = document.importNode(next, true);
     put.seen = seen;
@@ -134,6 +152,11 @@ document.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(fields) });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const at = new URL(answer.url);
+    if (answer.ok && !answer.redirected && at.pathname !== location.pathname) {
+      // A page that is shown once, such as a key: asking for it again would be too late.
+      document.querySelector("main").replaceWith(document.importNode(fresh.querySelector("main"), true));
+      return;
+    }
     if (answer.ok && at.pathname !== location.pathname) { takeAlong(fresh); location.assign(answer.url); return; }
     if (answer.ok) {
       form.closest("dialog")?.close();
@@ -159,21 +182,38 @@ document.addEventListener("submit", async (event) => {
 
 // What was done is said once, to whoever fetched the page; it is shown on the page that is loaded.
 function takeAlong(fresh) {
-  const said = fresh.querySelector("[data-part=flash]")?.textContent.trim();
+  const said = fresh.querySelector("[data-part=flash]")?.innerHTML.trim();
   if (said) sessionStorage.setItem("remit-said", said);
+}
+
+// It stays a while beside what one looks at, longer while it is pointed at or offers to undo.
+let closing = null;
+function toast() {
+  const place = document.querySelector("[data-part=flash]");
+  clearTimeout(closing);
+  if (!place?.firstElementChild) return;
+  closing = setTimeout(() => {
+    if (place.matches(":hover, :focus-within")) toast();
+    else place.replaceChildren();
+  }, place.querySelector("form") ? 20000 : 10000);
 }
 
 function unpack() {
   const said = sessionStorage.getItem("remit-said");
   const place = document.querySelector("[data-part=flash]");
-  if (!said || !place) return;
   sessionStorage.removeItem("remit-said");
-  const note = document.createElement("p");
-  note.className = "note good";
-  note.textContent = said;
-  place.replaceChildren(note);
+  // Rendered and escaped by the instance; taken apart as a page is, so that nothing in it runs.
+  if (said && place) place.replaceChildren(...new DOMParser().parseFromString(said, "text/html").body.childNodes);
+  toast();
 }
 unpack();
+body.addEventListener("patched", toast);
+
+function equip(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+}
+equip(document);
+body.addEventListener("patched", () => equip(document));
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[commandfor]");
@@ -183,6 +223,8 @@ document.addEventListener("click", (event) => {
     if (button.getAttribute("command") === "close") dialog?.close();
     else dialog?.showModal();
   }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) navigator.clipboard.writeText(copy.dataset.copy).then(() => says("copied", true));
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
@@ -190,7 +232,7 @@ document.addEventListener("click", (event) => {
 
 // ── times ───────────────────────────────────────────────────────────────────────────────────────
 
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
 const STEPS = [["second", 60], ["minute", 60], ["hour", 24], ["day", 30], ["month", 12], ["year", Infinity]];
 
 class RelativeTime extends HTMLElement {

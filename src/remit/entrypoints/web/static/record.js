@@ -1,30 +1,10 @@
-// Puts what has just happened on top of the list, and leaves everything else where it is.
+// Says how much is new instead of moving what is being read.
+const line = document.querySelector("[data-news]");
 
-const list = document.querySelector("[data-record]");
-const gap = document.querySelector("[data-gap]");
-const MOST = 500;
-
-function newest() {
-  return Number(list.firstElementChild?.dataset.seq ?? 0);
-}
-
-document.body.addEventListener("patched", ({ detail }) => {
-  const there = detail?.querySelector("[data-record]");
-  if (!list || !there) return;
-  const last = newest();
-  const fresh = [...there.children].filter((one) => Number(one.dataset.seq) > last);
-  if (!fresh.length) return;
-  document.querySelector("[data-none]")?.remove();
-  // All of a full page is new: in between something may be missing.
-  if (last && fresh.length === Number(list.dataset.page)) gap.hidden = false;
-  // Whoever has scrolled down keeps reading where they are.
-  const before = list.getBoundingClientRect().bottom;
-  const reading = list.getBoundingClientRect().top < 0;
-  list.prepend(...fresh.map((one) => {
-    const put = document.importNode(one, true);
-    put.classList.add("fresh");
-    return put;
-  }));
-  if (reading) scrollBy(0, list.getBoundingClientRect().bottom - before);
-  while (list.children.length > MOST) list.lastElementChild.remove();
+document.body.addEventListener("patched", () => {
+  const last = Number(document.querySelector("[data-last]")?.dataset.last ?? 0);
+  const fresh = line ? last - Number(line.dataset.news) : 0;
+  if (fresh <= 0) return;
+  line.hidden = false;
+  line.firstElementChild.textContent = `${fresh.toLocaleString("en")} new`;
 });

@@ -35,7 +35,7 @@ function whole(number) {
   link.href = `${log.dataset.entry}/${Number(number)}`;
   which.className = "unseen";
   which.textContent = `, entry ${Number(number)}`;
-  link.append("All of it", which);
+  link.append("Show all", which);
   return link;
 }
 
@@ -74,7 +74,26 @@ log.addEventListener("wheel", (event) => { if (event.deltaY < 0) follow.checked 
 follow.addEventListener("change", () => { if (follow.checked) log.scrollTop = log.scrollHeight; });
 if (!over) log.scrollTop = log.scrollHeight;
 
+// The tree of steps is the server's; it is fetched again when there is more of it.
+let fetching = 0;
+async function grow() {
+  fetching = 0;
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" }).catch(() => null);
+  const there = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-part=steps]");
+  const here = document.querySelector("[data-part=steps]");
+  if (!there || here.contains(document.activeElement)) return;
+  for (const one of here.querySelectorAll("details[id]")) {
+    const same = there.querySelector(`#${CSS.escape(one.id)}`);
+    if (same) same.open = one.open;
+  }
+  here.replaceChildren(...document.importNode(there, true).childNodes);
+}
+
 const source = new EventSource(`${log.dataset.log}?as=transcript&follow=1&after=${log.dataset.seen}`);
-source.onmessage = (event) => add(JSON.parse(event.data));
+source.onmessage = (event) => {
+  const entry = JSON.parse(event.data);
+  add(entry);
+  if (!over && (entry.kind === "turn" || entry.kind === "result") && !fetching) fetching = setTimeout(grow, 1500);
+};
 source.addEventListener("end", () => source.close());
 addEventListener("pagehide", () => source.close());

@@ -1,0 +1,434 @@
+"""Claude Code's command line: how a run is put to it, and how its events are read."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from remit.adapters import faults
+from remit.adapters.running import RunContext, RunResult, Usage, start_program
+from remit.adapters.setup import lending, skills
+from remit.adapters.setup.detect import path_with
+from remit.errors import Unsupported
+
+_SERVER = "remit"
+_NO_TOOLS = "Claude could not reach Remit's tools ({})."
+_NO_SUCH_SESSION = "No conversation found"
+_NOT_LOGGED_IN = "Not logged in"
+_REASONS = {
+    "error_max_turns": "max_turns",
+    "error_max_budget_usd": "budget",
+    "prompt_too_long": "context_full",
+}
+#: After these the model is not asked again.
+_FINAL = frozenset({"end_turn", "stop_sequence", "refusal"})
+#: What is streamed while the model writes: for counting, not for the log.
+_STREAMED = '{"type":"stream_event"'
+#: Trying again does not make a key right, nor pay for it.
+_HOPELESS = (401, 402, 403)
+#: A run that is told to wait longer than this ends; whoever waits for the account waits better.
+_LONGEST_WAIT_MS = 60_000
+#: The beginning of a JSON string, whole characters only.
+_TEXT = re.compile(r'(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,50000}')
+#: Of what Claude keeps in its home, all that a conversation goes on from.
+_CONVERSATIONS = ("projects/*.jsonl",)
+_CUT_OFF = "The answer of the model was cut off in the middle."
+
+
+#: Without these it would not even begin.
+OPTIONS = (
+    *("--output-format", "--verbose", "--include-partial-messages", "--mcp-config"),
+    *("--strict-mcp-config", "--setting-sources", "--permission-mode", "--append-system-prompt"),
+    *("--system-prompt-snapshot", "--exclude-dynamic-system-prompt-sections", "--allowedTools"),
+    "--resume",
+)
+
+
+def command_line(context: RunContext, program: str, session: str | None) -> list[str]:
+    config = context.config
+    command = [
+        *(program, "-p", "--output-format", "stream-json", "--verbose"),
+        # Otherwise what a turn took is known only when the run is over.
+        "--include-partial-messages",
+        *("--mcp-config", json.dumps({"mcpServers": _servers(context)}), "--strict-mcp-config"),
+        # Of the project, for the skills that we put there; the workspace is new, so that is all.
+        *("--setting-sources", "project", "--permission-mode", _mode(config)),
+    ]
+    if context.background:
+        command.append("--no-session-persistence")  # with full access the home is a shared one
+    else:
+        command += [
+            *("--append-system-prompt", context.instructions),
+            # Otherwise a resumed conversation keeps the prompt of its first run.
+            *("--system-prompt-snapshot", "off"),
+            # What differs from run to run comes after the prompt, so that the provider's cache
+            # hits.
+            "--exclude-dynamic-system-prompt-sections",
+        ]
+    allowed = [*(f"mcp__{name}" for name in _servers(context)), *config.allowed_tools]
+    if allowed:
+        command += ["--allowedTools", ",".join(allowed)]
+    if config.tools is not None:
+        command += ["--tools", ",".join(config.tools)]
+    if config.disallowed_tools:
+        command += ["--disallowedTools", ",".join(config.disallowed_tools)]
+    if config.model:
+        command += ["--model", config.model]
+    if config.reasoning_effort and config.reasoning_effort != "none":
+        command += ["--effort", config.reasoning_effort]
+    if most := context.fewest_turns(config.max_turns):
+        command += ["--max-turns", str(most)]
+    if limit := _limit(context):
+        command += ["--max-budget-usd", limit]
+    if session:
+        command += ["--resume", session]
+    return command
+
+
+def _mode(config: Any) -> str:
+    """In the sandbox that is there for it, Claude may use its workspace."""
+    given: str | None = config.permission_mode
+    return given or ("dontAsk" if config.sandbox == "full" else "bypassPermissions")
+
+
+def _limit(context: RunContext) -> str | None:
+    """Cost limit of the run: its own, or the rest of the agent's budget, if that is less."""
+    own, left = context.config.max_budget_usd, context.money_left
+    if left is None or (own is not None and own <= left / 1_000_000):
+        return None if own is None else str(own)
+    return f"{left / 1_000_000:.6f}"
+
+
+def _servers(context: RunContext) -> dict[str, Any]:
+    """Remit, where a run finds its tools; a background job has none."""
+    if context.background:
+        return {}
+    server = {
+        "type": "http",
+        "url": f"{context.url}/mcp",
+        "headers": {"Authorization": "Bearer ${REMIT_TOKEN}"},
+        "alwaysLoad": True,
+    }
+    return {_SERVER: server}
+
+
+def environment(context: RunContext, program: str) -> dict[str, str]:
+    config = context.config
+    told = context.environment()
+    told |= {
+        "PATH": path_with(program, told["PATH"]),
+        "CLAUDE_CONFIG_DIR": str(context.home / ".claude"),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        # An agent's memory is in the knowledge base, where its boss can read it.
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        # They are for a person at a terminal, and their list is longer than all that we say.
+        "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
+        # A line that differs from run to run at the very top spoils the cache of other providers.
+        "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
+        "CLAUDE_CODE_MAX_RETRIES": str(config.max_retries),
+        # Inside the sandbox it may be root; it is not on the machine.
+        "IS_SANDBOX": "1",
+        **context.beside,
+        **context.credentials,
+        **config.env,
+    }
+    if key := context.key():
+        told["ANTHROPIC_API_KEY"] = key
+    if config.base_url:
+        told["ANTHROPIC_BASE_URL"] = config.base_url
+    if config.reasoning_effort == "none":
+        told["MAX_THINKING_TOKENS"] = "0"
+    return told
+
+
+class Events:
+    """Reads the stream of events; the last word is the result."""
+
+    def __init__(self, *, with_tools: bool = True) -> None:
+        self._with_tools = with_tools
+        self.session: str | None = None
+        self.result: Mapping[str, Any] | None = None
+        #: Why it makes no sense to wait for a result: a reason and a sentence.
+        self.hopeless: tuple[str, str] | None = None
+        #: What the model's server said when it was last asked in vain, and how long it then waited.
+        self._seen: faults.Seen | None = None
+        self._delay_ms = 0.0
+        #: Whether the model is in the middle of an answer.
+        self._answering = False
+        self.context_tokens = 0
+        self._messages: dict[str, Mapping[str, Any]] = {}
+        self._streams = False
+        #: Whether the model will be asked again, as far as its last turn tells.
+        self.goes_on = True
+        #: How often it was asked; those that it asks for help itself are not counted.
+        self.turns = 0
+        #: What it called since somebody looked: the tool, its arguments, and in whose name.
+        self.calls: list[tuple[str, Any, str]] = []
+
+    def read(self, line: str) -> bool:
+        """Whether a turn of the model is over with this."""
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            event = _cut_result(line)  # or something else that is printed; it is in the log
+        if not isinstance(event, dict):
+            return False
+        match event.get("type"), event.get("subtype"):
+            case "system", "init":
+                self.session = event.get("session_id")
+                self._look_at_servers(event.get("mcp_servers") or [])
+            case "system", "api_retry":
+                self._retries(event)
+            case "assistant", _:
+                message = event.get("message") or {}
+                usage = message.get("usage") or {}
+                self._look_at_calls(event, message)
+                self._count_turn(event, message)
+                self.context_tokens = max(self.context_tokens, _input(usage))
+                if message.get("stop_reason") and event.get("parent_tool_use_id") is None:
+                    self._answering = False
+                # One event for each part of a message, all with the usage at its beginning.
+                self._messages.setdefault(str(message.get("id")), usage)
+                return not self._streams and _calls(message)
+            case "stream_event", _:
+                return self._hear(event)
+            case "result", _:
+                self.result = event
+            case _:
+                pass
+        return False
+
+    def _hear(self, event: Mapping[str, Any]) -> bool:
+        self._streams = True
+        part = event.get("event")
+        if not isinstance(part, dict):
+            return False
+        if event.get("parent_tool_use_id") is None:
+            self._answering = self._answering or part.get("type") == "message_start"
+        if part.get("type") == "message_start":
+            message = part.get("message") or {}
+            self._count_turn(event, message)
+            self._messages[str(message.get("id"))] = message.get("usage") or {}
+        if part.get("type") != "message_delta":
+            return False
+        name = str(event.get("api_message_id") or next(reversed(self._messages), ""))
+        known = {key: one for key, one in (part.get("usage") or {}).items() if one}
+        self._messages[name] = {**self._messages.get(name, {}), **known}
+        stopped = (part.get("delta") or {}).get("stop_reason")
+        if stopped and event.get("parent_tool_use_id") is None:
+            self._answering = False
+        self.goes_on = stopped not in _FINAL or event.get("parent_tool_use_id") is not None
+        return True
+
+    def _count_turn(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        if str(message.get("id")) not in self._messages and not event.get("parent_tool_use_id"):
+            self.turns += 1
+
+    def _look_at_calls(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        by = str(event.get("parent_tool_use_id") or "")
+        for part in message.get("content") or ():
+            if isinstance(part, dict) and part.get("type") == "tool_use":
+                self.calls.append((str(part.get("name")), part.get("input"), by))
+
+    def _retries(self, event: Mapping[str, Any]) -> None:
+        """It asks the model again after a while; how long says until when the limit lasts."""
+        status, delay = event.get("error_status"), event.get("retry_delay_ms")
+        said = str(event.get("error") or "")
+        seen = faults.by_status(status, said) if isinstance(status, int) else None
+        self._seen = seen or faults.in_words(said) or self._seen
+        # It waits a little longer each time; only what the server itself wants is a time.
+        wants = status == 429 and isinstance(delay, int | float)
+        self._delay_ms = float(delay) if wants and isinstance(delay, int | float) else 0.0
+        if status in _HOPELESS:
+            sentence = f"The model's server refuses the key ({status})."
+            if status == 402:
+                sentence = "The model's server wants to be paid first (402)."
+            self.hopeless = (seen.reason if seen else "auth", sentence)
+        elif self._delay_ms > _LONGEST_WAIT_MS:
+            seconds = self._delay_ms / 1000
+            sentence = f"The model's server wants to be asked again in {seconds:.0f} s (429)."
+            self.hopeless = ("rate_limited", sentence)
+
+    def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
+        if not self._with_tools:
+            return
+        status = next((one.get("status") for one in servers if one.get("name") == _SERVER), None)
+        if status != "connected":
+            self.hopeless = ("no_tools", _NO_TOOLS.format(status or "not configured"))
+
+    @property
+    def spent(self) -> Usage:
+        """Of this run: the total of a resumed session is that of all its runs."""
+        usage = (self.result or {}).get("usage") or {}
+        if not _input(usage):  # it was cut off before it could sum up
+            return Usage(
+                tokens_in=sum(_input(usage) for usage in self._messages.values()),
+                tokens_out=sum(_number(one, "output_tokens") for one in self._messages.values()),
+                tokens_cached=sum(
+                    _number(one, "cache_read_input_tokens") for one in self._messages.values()
+                ),
+                cost_micros=_cost(self.result or {}),
+            )
+        return Usage(
+            tokens_in=_input(usage),
+            tokens_out=_number(usage, "output_tokens"),
+            tokens_cached=_number(usage, "cache_read_input_tokens"),
+            cost_micros=_cost(self.result or {}),
+        )
+
+    def outcome(self, code: int, complaint: str = "") -> RunResult:
+        """`complaint` is what it printed beside its events."""
+        if self.result is not None and not self.result.get("is_error") and not self.hopeless:
+            if self._answering:
+                # It tried to go on, and then took what it had for the answer.
+                return self._ended(False, "", "cut_off", _CUT_OFF)
+            text = str(self.result.get("result") or "")
+            return self._ended(True, text, "completed", None)
+        if self.hopeless:
+            return self._ended(False, "", *self.hopeless, seen=self._dated(self._seen))
+        if self.result is None:
+            return self._without_result(code, complaint)
+        said = str(self.result.get("result") or "; ".join(self._errors()))
+        reason, seen = self._reason(self.result, said)
+        return self._ended(
+            False, "", reason, said[:500] or f"Claude ended with {reason}.", seen=seen
+        )
+
+    def _without_result(self, code: int, complaint: str) -> RunResult:
+        last = complaint.splitlines()[-1].strip() if complaint else ""
+        error = f"Claude ended with {code} and no result{': ' if last else '.'}{last}"
+        seen = None if self._messages else faults.in_words(complaint)
+        return self._ended(False, "", seen.reason if seen else "crashed", error[:500], seen=seen)
+
+    def _reason(self, result: Mapping[str, Any], said: str) -> tuple[str, faults.Seen | None]:
+        """In one word why it failed, and whose fault that is."""
+        if _NO_SUCH_SESSION in said:
+            return "session_lost", None
+        for name in ("subtype", "terminal_reason"):
+            if result.get(name) in _REASONS:
+                return _REASONS[result[name]], None
+        status = result.get("api_error_status")
+        seen = faults.by_status(status, said) if isinstance(status, int) else None
+        if seen is None and (status is not None or result.get("terminal_reason") == "api_error"):
+            seen = faults.in_words(said)
+        seen = seen or (faults.in_words(said) if said.startswith(_NOT_LOGGED_IN) else None)
+        if seen is None:
+            return str(result.get("terminal_reason") or "failed"), None
+        return seen.reason, self._dated(seen)
+
+    def _dated(self, seen: faults.Seen | None) -> faults.Seen | None:
+        """How long it was told to wait says until when the limit lasts."""
+        if seen is None or seen.until is not None or not self._delay_ms:
+            return seen
+        return faults.by_status(429, headers={"retry-after-ms": str(int(self._delay_ms))})
+
+    def _ended(
+        self, ok: bool, text: str, reason: str, error: str | None, seen: faults.Seen | None = None
+    ) -> RunResult:
+        return RunResult(
+            ok,
+            text,
+            reason,
+            error,
+            self.spent,
+            self.session,
+            self.context_tokens or None,
+            fault=seen.fault if seen else None,
+            until=seen.until if seen else None,
+        )
+
+    def _errors(self) -> list[str]:
+        return [str(one) for one in (self.result or {}).get("errors") or []]
+
+
+def _cut_result(line: str) -> dict[str, Any] | None:
+    """The result in a line that was so long that its end is missing; the run did end."""
+    head, _, text = line.partition('"result":"')
+    if not text or '"duration_api_ms"' not in head:
+        return None
+    said = _TEXT.match(text)
+    return {
+        "type": "result",
+        "is_error": '"is_error":true' in line,
+        "result": json.loads(f'"{said[0]}"', strict=False) if said else "",
+    }
+
+
+def _calls(message: Mapping[str, Any]) -> bool:
+    parts = message.get("content")
+    return isinstance(parts, list) and any(
+        isinstance(part, dict) and part.get("type") == "tool_use" for part in parts
+    )
+
+
+def _number(usage: Mapping[str, Any], name: str) -> int:
+    return int(usage.get(name) or 0)
+
+
+def _input(usage: Mapping[str, Any]) -> int:
+    return sum(
+        _number(usage, name)
+        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    )
+
+
+def _cost(result: Mapping[str, Any]) -> int:
+    since = result.get("model_usage_since_last_result")
+    if isinstance(since, Mapping):
+        costs = [
+            float(one.get("costUSD") or 0) for one in since.values() if isinstance(one, Mapping)
+        ]
+        return round(sum(costs) * 1_000_000)
+    return round(float(result.get("total_cost_usd") or 0) * 1_000_000)
+
+
+async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:
+    """One run; `login` is the worker's own, used when there is no key."""
+    if program is None:
+        raise Unsupported(
+            "The program claude is not installed here.", "Install Claude Code on this worker."
+        )
+    if not context.background:
+        skills.give(context.workspace, "claude")
+    # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
+    await context.forget(".claude", _CONVERSATIONS if context.session else ())
+    with lending.shown(
+        context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
+    ) as context.beside:
+        result = await _once(context, program, login, context.session)
+        if result.reason == "session_lost":
+            context.log("The conversation is gone; a new one is begun.")
+            result = await _once(context, program, login, None)
+    return result
+
+
+async def _once(
+    context: RunContext, program: str, login: Path | None, session: str | None
+) -> RunResult:
+    events = Events(with_tools=not context.background)
+    told, argv = environment(context, program), command_line(context, program, session)
+    place = ("CLAUDE_CONFIG_DIR", ".claude")
+    child = await start_program(context, argv, told, login, place, unlogged=_STREAMED)
+    try:
+        async for line in child.lines():
+            if events.read(line):
+                await context.spend(events.spent, last=not events.goes_on)
+            _keep_pace(context, events)
+            if events.hopeless:
+                await child.end()
+                break
+        return events.outcome(await child.wait(), context.complaint)
+    finally:
+        context.spent = events.spent  # also of the turn in which it was cut off
+
+
+def _keep_pace(context: RunContext, events: Events) -> None:
+    while events.calls:
+        name, arguments, by = events.calls.pop(0)
+        ours = name.startswith(f"mcp__{_SERVER}__")
+        context.pace.call(name, arguments, by=by, ours=ours)
+    context.pace.turn(events.turns)

@@ -1,0 +1,442 @@
+"""Codex' command line: how a run is put to it, and how its events are read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from remit import threads
+from remit.adapters import faults
+from remit.adapters.running import Child, RunContext, RunResult, Usage, start_program
+from remit.adapters.settings import Prices
+from remit.adapters.setup import lending, skills
+from remit.adapters.setup.detect import path_with
+from remit.errors import Unsupported
+
+_KEY = "OPENAI_API_KEY"
+#: Codex lists a server's tools to few models; to others only that there is a server named remit.
+_HOW_TO_CALL = (
+    "The tools of remit may not be listed to you. In `exec` call them like `text(await "
+    "tools.mcp__remit__mail_inbox({}))`, and `ALL_TOOLS` describes them; where there is "
+    "`tool_search`, search for remit."
+)
+#: What its newest models are told of agents of their own, and the tools for them, are no features.
+_AGENTS = "multi_agent_v2"
+_NO_AGENTS = {
+    f"features.{_AGENTS}.disable_native_tools": True,
+    f"features.{_AGENTS}.root_agent_usage_hint_text": "",
+    f"features.{_AGENTS}.multi_agent_mode_hint_text": "",
+}
+#: Of the worker's environment; Codex itself is told by a setting.
+ADDRESS = "OPENAI_BASE_URL"
+#: Without these `codex exec` would not even begin.
+OPTIONS = ("--json", "--skip-git-repo-check", "--disable", "--config", "--model")
+_OWN_KEY = "CODEX_API_KEY"
+#: Of what Codex keeps in its home, all that a conversation goes on from.
+_CONVERSATIONS = ("sessions/*.jsonl",)
+_REFUSED_KEY = re.compile(r"status (401|402|403)\b")
+_NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
+_NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
+_RETRIED = re.compile(r"^Reconnecting\.\.\. \d+/\d+ \((.*)\)$", re.DOTALL)
+_LONGEST_TAIL = 256 * 1024
+_LONGEST_ANSWER = 4 << 20
+_ID = re.compile(r"[0-9a-f-]{8,64}")
+_LOOK_SECONDS = 0.1
+_COMMAND = "a command"
+_REMIT = "remit/"
+
+
+@dataclass(frozen=True)
+class Session:
+    """A thread, and what it has taken so far: Codex counts a thread, we count runs."""
+
+    thread: str
+    taken: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def read(cls, text: str | None) -> Session | None:
+        if text is None:
+            return None
+        thread, *numbers = text.split("/")
+        known = [int(one) for one in numbers if one.isdigit()]
+        return cls(thread, Usage(*known) if len(known) == 3 else Usage())
+
+    def __str__(self) -> str:
+        taken = self.taken
+        return f"{self.thread}/{taken.tokens_in}/{taken.tokens_out}/{taken.tokens_cached}"
+
+
+def command_line(context: RunContext, program: str, session: Session | None) -> list[str]:
+    config = context.config
+    # Our own sandbox is around it; a second one inside needs what the first one takes away.
+    inner = "danger-full-access" if config.sandbox == "workspace" else config.codex_sandbox
+    settings: dict[str, Any] = {
+        "analytics.enabled": False,
+        "check_for_update_on_startup": False,
+        "approval_policy": "never",
+        "sandbox_mode": inner,
+        **({} if context.background else _remit(context)),
+        "web_search": "live" if config.web_search else "disabled",
+        # They are about a person at the screen.
+        "include_collaboration_mode_instructions": False,
+        **(_NO_AGENTS if _AGENTS in config.disabled_features else {}),
+    }
+    address = config.base_url or context.beside.get(ADDRESS)
+    provider = config.provider or ("custom" if address else None)
+    if provider:
+        settings["model_provider"] = provider
+    if provider and address:
+        settings |= {
+            f"model_providers.{provider}.name": provider,
+            f"model_providers.{provider}.base_url": address,
+            f"model_providers.{provider}.wire_api": "responses",
+            f"model_providers.{provider}.env_key": _KEY,
+            f"model_providers.{provider}.request_max_retries": config.max_retries,
+            f"model_providers.{provider}.stream_max_retries": config.max_retries,
+        }
+    if config.reasoning_effort:
+        settings["model_reasoning_effort"] = config.reasoning_effort
+    if config.network_access:
+        settings["sandbox_workspace_write.network_access"] = True
+    command = [program, "exec"]
+    if session:
+        command += ["resume", session.thread]
+    command += ["--json", "--skip-git-repo-check", "--disable", "plugins"]
+    if context.background:
+        # With full access the home is a shared one, which is to keep nothing of it.
+        command += ["--ephemeral", "--output-last-message", str(_last_message(context))]
+    if config.model:
+        command += ["-m", config.model]
+    for feature in config.disabled_features:
+        command += ["--disable", feature]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={json.dumps(value)}"]
+    return [*command, "-"]
+
+
+def _remit(context: RunContext) -> dict[str, Any]:
+    """Variables that tell a run of Remit; a background job gets none."""
+    return {
+        "mcp_servers.remit.url": f"{context.url}/mcp",
+        "mcp_servers.remit.bearer_token_env_var": "REMIT_TOKEN",
+        "mcp_servers.remit.required": True,
+        # Tools of other servers come through ours: a server has to be started, and may be slow.
+        "mcp_servers.remit.startup_timeout_sec": 30,
+        "mcp_servers.remit.tool_timeout_sec": 180,
+        "mcp_servers.remit.default_tools_approval_mode": "approve",
+        "developer_instructions": f"{context.instructions}\n{_HOW_TO_CALL}",
+    }
+
+
+def _last_message(context: RunContext) -> Path:
+    """Where Codex leaves the answer of a background job."""
+    return context.home / ".codex" / "last-message.md"
+
+
+def environment(context: RunContext, program: str) -> dict[str, str]:
+    told = context.environment()
+    told |= {
+        "PATH": path_with(program, told["PATH"]),
+        "CODEX_HOME": str(context.home / ".codex"),
+        **{name: one for name, one in context.beside.items() if name != ADDRESS},
+        **context.credentials,
+        **context.config.env,
+    }
+    if key := context.key():
+        told[_KEY] = key
+    if told.get(_KEY):
+        told.setdefault(_OWN_KEY, told[_KEY])  # the only one it takes for OpenAI itself
+    return told
+
+
+class Events:
+    """Reads the stream of events; a turn that completed is the result."""
+
+    def __init__(self, session: Session | None = None, prices: Prices | None = None) -> None:
+        self._prices = prices
+        self.thread: str | None = session.thread if session else None
+        self.before = session.taken if session else Usage()
+        self.text = ""
+        self.usage: Mapping[str, Any] | None = None
+        #: What its own record says of the thread so far.
+        self.counted: Usage | None = None
+        self.error: str | None = None
+        self.hopeless = False
+        #: What it called since somebody looked: the tool, and its arguments.
+        self.calls: list[tuple[str, Any]] = []
+        self._called: set[str] = set()
+
+    def read(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(event, dict):
+            return
+        match event.get("type"):
+            case "thread.started":
+                self.thread = event.get("thread_id")
+            case "item.started":
+                self._look_at_call(event.get("item") or {})
+            case "item.completed":
+                item = event.get("item") or {}
+                self._look_at_call(item)
+                if item.get("type") == "agent_message":
+                    self.text = str(item.get("text") or "")
+            case "turn.completed":
+                self.usage, self.error = event.get("usage") or {}, None
+            case "turn.failed":
+                self.error = str((event.get("error") or {}).get("message") or "the turn failed")
+            case "error":
+                self.error = _RETRIED.sub(r"\1", str(event.get("message") or "an error"))
+                self.hopeless = self.hopeless or bool(_REFUSED_KEY.search(self.error))
+            case _:
+                pass
+
+    def _look_at_call(self, item: Mapping[str, Any]) -> None:
+        """Each once, although it is told of when it begins and when it ends."""
+        name = str(item.get("id"))
+        if name in self._called:
+            return
+        if item.get("type") == "mcp_tool_call":
+            self.calls.append((f"{item.get('server')}/{item.get('tool')}", item.get("arguments")))
+        elif item.get("type") == "command_execution":
+            self.calls.append((_COMMAND, item.get("command")))
+        else:
+            return
+        self._called.add(name)
+
+    @property
+    def taken(self) -> Usage:
+        """By the whole thread."""
+        if self.usage is None:
+            return self.counted or self.before
+        return _usage(self.usage)
+
+    @property
+    def spent(self) -> Usage:
+        """By this run."""
+        return Usage(
+            tokens_in=max(0, self.taken.tokens_in - self.before.tokens_in),
+            tokens_out=max(0, self.taken.tokens_out - self.before.tokens_out),
+            tokens_cached=max(0, self.taken.tokens_cached - self.before.tokens_cached),
+        ).priced_at(self._prices)
+
+    def outcome(self, code: int, complaint: str = "") -> RunResult:
+        """`complaint` is what it printed beside its events; before a turn there is nothing else."""
+        session = str(Session(self.thread, self.taken)) if self.thread else None
+        if self.usage is not None and self.error is None and code == 0:
+            return RunResult(True, self.text, "completed", None, self.spent, session)
+        error = self.error or complaint or f"Codex ended with {code} and no result."
+        reason, seen = _reason(error)
+        return RunResult(
+            False,
+            "",
+            reason,
+            error[:500],
+            self.spent,
+            session,
+            fault=seen.fault if seen else None,
+            until=seen.until if seen else None,
+        )
+
+
+def _reason(error: str) -> tuple[str, faults.Seen | None]:
+    """In one word why it failed, and whose fault that is."""
+    if _NO_SUCH_SESSION.search(error):
+        return "session_lost", None
+    if _NO_TOOLS.search(error):
+        return "no_tools", None
+    if error.startswith("Codex ended with"):
+        return "crashed", None
+    seen = faults.in_words(error)
+    return (seen.reason, seen) if seen else ("api_error", None)
+
+
+async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:
+    """One run; `login` is the worker's own, used when there is no key."""
+    if program is None:
+        raise Unsupported("The program codex is not installed here.", "Install Codex on it.")
+    if not context.background:
+        skills.give(context.workspace, "codex")
+    session = Session.read(context.session)
+    # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
+    await context.forget(".codex", _CONVERSATIONS if session else ())
+    await context.forget(".agents")
+    with lending.shown(
+        context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
+    ) as context.beside:
+        result = await _once(context, program, login, session)
+        if session is not None and result.reason == "session_lost":
+            context.log("The conversation is gone; a new one is begun.")
+            result = await _once(context, program, login, None)
+    return result
+
+
+async def _once(
+    context: RunContext, program: str, login: Path | None, session: Session | None
+) -> RunResult:
+    events = Events(session, context.config.prices)
+    told, argv = environment(context, program), command_line(context, program, session)
+    child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"))
+    home = Path(told["CODEX_HOME"])
+    turns = _Turns(home, session)
+    reading = asyncio.create_task(_read(child, events, context))
+    watching = asyncio.create_task(_watch(context, events, home, turns))
+    try:
+        await asyncio.wait([reading, watching], return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            # Nothing is left to spend, or it took too many turns: the program ends with the run.
+            watching.result()
+        code = await reading
+    finally:
+        for task in (reading, watching):
+            task.cancel()
+        await asyncio.gather(reading, watching, return_exceptions=True)
+        if events.usage is None and events.thread is not None:
+            last = _progress(home, events.thread)  # the turn in which it was cut off counts, too
+            events.counted = last.taken if last else events.counted
+        context.spent = events.spent
+        if session is not None:
+            # Also if it fails, the next run is not to count what this one took.
+            context.session = str(Session(session.thread, events.taken))
+    result = events.outcome(code, context.complaint)
+    if context.background and result.ok:
+        return replace(result, text=_tail(_last_message(context), _LONGEST_ANSWER) or result.text)
+    if events.thread is None or not result.ok:
+        return result
+    progress = _progress(home, events.thread)
+    return replace(result, context_tokens=progress.context) if progress else result
+
+
+async def _read(child: Child, events: Events, context: RunContext) -> int:
+    async for line in child.lines():
+        events.read(line)
+        while events.calls:
+            name, arguments = events.calls.pop(0)
+            context.pace.call(name, arguments, ours=name.startswith(_REMIT))
+        if events.hopeless:
+            await child.end()
+            break
+    return await child.wait()
+
+
+async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns) -> None:
+    """Codex says what it took when it is done; its own record says so after each turn."""
+    counted = None
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        if events.thread is None or events.usage is not None:
+            continue
+        progress = await threads.alone(_progress, home, events.thread)
+        if progress is not None and progress.taken != counted:
+            counted = events.counted = progress.taken
+            asked = await threads.alone(turns.count, events.thread)
+            await context.spend(events.spent, last=progress.over, turns=asked)
+            context.pace.turn(asked)
+
+
+class _Turns:
+    """Counts the turns of this run in Codex' own record, which it goes on with in a later run."""
+
+    def __init__(self, home: Path, session: Session | None) -> None:
+        self._home = home
+        record = _record(home, session.thread) if session else None
+        self._read = _size(record) if record else 0
+        self._counted = 0
+
+    def count(self, thread: str) -> int:
+        record = _record(self._home, thread)
+        if record is None:
+            return self._counted
+        new = _part(record, self._read, _LONGEST_TAIL)
+        whole = new[: new.rfind(b"\n") + 1]
+        if not whole and len(new) == _LONGEST_TAIL:
+            whole = new  # a line that is longer than anything that counts
+        self._read += len(whole)
+        # It is told of once without numbers when a conversation begins.
+        self._counted += sum(
+            b'"token_count"' in line and b'"total_token_usage"' in line
+            for line in whole.splitlines()
+        )
+        return self._counted
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """Of a thread, as Codex' own record has it."""
+
+    taken: Usage
+    #: How long the conversation has become.
+    context: int
+    #: Whether the model answered with words, and not with a call.
+    over: bool
+
+
+def _progress(home: Path, thread: str) -> _Progress | None:
+    record = _record(home, thread)
+    found: _Progress | None = None
+    over = False
+    for line in _tail(record).splitlines() if record else ():
+        counts = '"token_count"' in line
+        if not counts and '"response_item"' not in line:
+            continue
+        # Whatever is in a file that the agent can write is no reason to fail.
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            payload = json.loads(line)["payload"]
+            if not counts:
+                over = payload.get("type") == "message" and payload.get("role") == "assistant"
+                continue
+            info = payload["info"]
+            context = int(info["last_token_usage"]["input_tokens"])
+            found = _Progress(_usage(info["total_token_usage"]), context, over)
+    return found
+
+
+def _record(home: Path, thread: str) -> Path | None:
+    if not _ID.fullmatch(thread):
+        return None
+    records = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
+    return records[-1] if records else None
+
+
+def _usage(counted: Mapping[str, Any]) -> Usage:
+    return Usage(
+        tokens_in=max(int(counted.get("input_tokens") or 0), 0),
+        tokens_out=max(int(counted.get("output_tokens") or 0), 0),
+        tokens_cached=max(int(counted.get("cached_input_tokens") or 0), 0),
+    )
+
+
+def _tail(record: Path, longest: int = _LONGEST_TAIL) -> str:
+    return _part(record, -longest, longest).decode(errors="replace")
+
+
+def _part(record: Path, start: int, longest: int) -> bytes:
+    """Of a file that the agent can write: it may be anything, and lead anywhere. A negative start
+    is counted from the end."""
+    try:
+        opened = os.open(record, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with os.fdopen(opened, "rb") as file:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        file.seek(start if start >= 0 else max(0, found.st_size + start))
+        return file.read(longest)
+
+
+def _size(record: Path) -> int:
+    try:
+        return record.lstat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,182 @@
+"""Requests to addresses that somebody configured: to that address and nowhere else.
+
+No redirect is followed and no proxy of the environment is taken. The name is looked up once, what
+it stands for is checked, and exactly that is connected to, so that nobody can answer differently
+the second time. Addresses of machines' own services, such as those that hand out credentials in a
+cloud, are never called.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+CONNECT_SECONDS = 10.0
+
+_ADDRESS = IPv4Address | IPv6Address
+#: Services that some clouds have for their machines, outside of what is link-local.
+_METADATA = tuple(
+    ip_network(text)
+    for text in ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32")
+)
+_TRANSLATED = ip_network("64:ff9b::/96")
+
+
+class NotAllowed(OSError):
+    """An address that is not called, whoever asks; trying again does not help."""
+
+
+class BadAnswer(OSError):
+    """Somebody answered, and that is no answer to take."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(address: _ADDRESS, *, private: bool) -> str | None:
+    """Why an address is not called; `private` lets those of one's own networks be."""
+    inner = _inner(address)
+    if inner is not None and (why := refusal(inner, private=private)) is not None:
+        return why
+    if address.is_link_local or any(address in network for network in _METADATA):
+        return "belongs to the machine's own services"
+    if address.is_multicast or address.is_unspecified or _is_broadcast(address):
+        return "is nobody's address"
+    if not private and inner is None and not address.is_global:
+        return "lies in a private network"
+    return None
+
+
+def _inner(address: _ADDRESS) -> IPv4Address | None:
+    """The address that another one stands for."""
+    if isinstance(address, IPv4Address):
+        return None
+    found = address.ipv4_mapped or address.sixtofour
+    if found is None and address.teredo is not None:
+        found = address.teredo[1]
+    if found is None and address in _TRANSLATED:
+        found = IPv4Address(int(address) & 0xFFFF_FFFF)
+    return found
+
+
+def _is_broadcast(address: _ADDRESS) -> bool:
+    return isinstance(address, IPv4Address) and (
+        address == IPv4Address("255.255.255.255") or address in ip_network("0.0.0.0/8")
+    )
+
+
+def literal(host: str) -> _ADDRESS | None:
+    """The address that a host is written as, if it is one."""
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+async def addresses(host: str, port: int, *, private: bool) -> list[str]:
+    """Addresses of a host, if all of them may be called."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise OSError(f"{host[:100]} is not known ({why})") from error
+    names = list(dict.fromkeys(str(place[4][0]) for place in found))
+    for name in names:
+        why = refusal(ip_address(name.partition("%")[0]), private=private)
+        if why is not None:
+            raise NotAllowed(f"{host[:100]} is not called: {name} {why}")
+    return names
+
+
+async def post(url: str, **told: Any) -> Answer:
+    return await request("POST", url, **told)
+
+
+async def request(
+    method: str,
+    url: str,
+    *,
+    content: bytes = b"",
+    headers: Mapping[str, str],
+    seconds: float,
+    largest: int,
+    private: bool,
+    trusts: ssl.SSLContext | None = None,
+    tail: bool = False,
+) -> Answer:
+    """Send it and take the answer; OSError says why there is none, NotAllowed that there will be
+    none. With `tail` the end of an answer that is too large is enough."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    failed: OSError = OSError(f"{host} has no address")
+    for address in await addresses(host, port, private=private):
+        shown = f"[{address}]" if ":" in address else address
+        place = urlunsplit(parts._replace(netloc=f"{shown}:{port}", fragment=""))
+        told = {"host": parts.netloc.rpartition("@")[2], "accept-encoding": "identity"}
+        told |= {name.lower(): value for name, value in headers.items()}
+        try:
+            return await _send(
+                *(method, place, host, content, told, seconds, largest),
+                trusts=True if trusts is None else trusts,
+                tail=tail,
+            )
+        except _NoConnection as error:
+            failed = OSError(str(error))
+    raise failed
+
+
+class _NoConnection(Exception):
+    """Nothing was sent, so another address can be tried."""
+
+
+async def _send(
+    method: str,
+    place: str,
+    host: str,
+    content: bytes,
+    headers: Mapping[str, str],
+    seconds: float,
+    largest: int,
+    *,
+    trusts: ssl.SSLContext | bool,
+    tail: bool,
+) -> Answer:
+    import httpx2
+
+    patience = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+    extensions: dict[str, Any] = {} if literal(host) else {"sni_hostname": host}
+    try:
+        async with (
+            httpx2.AsyncClient(
+                follow_redirects=False, trust_env=False, timeout=patience, verify=trusts
+            ) as client,
+            client.stream(
+                method, place, content=content, headers=dict(headers), extensions=extensions
+            ) as response,
+        ):
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise BadAnswer("its answer is packed, which was not asked for")
+            body = b""
+            async for piece in response.aiter_raw():
+                body += piece
+                if len(body) > largest and tail:
+                    body = body[-largest:]
+                elif len(body) > largest:
+                    raise BadAnswer("its answer is too large")
+            return Answer(response.status_code, body, dict(response.headers))
+    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        raise _NoConnection(f"{type(error).__name__}: {error}"[:300]) from error
+    except httpx2.ReadTimeout as error:
+        raise BadAnswer(f"it did not answer within {seconds:g} seconds") from error
+    except httpx2.HTTPError as error:
+        raise OSError(f"{type(error).__name__}: {error}"[:300]) from error

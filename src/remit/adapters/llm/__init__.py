@@ -1,0 +1,1 @@
+"""Any model as an adapter, driven by an agent library."""

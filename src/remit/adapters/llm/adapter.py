@@ -1,0 +1,266 @@
+"""Any model, driven inside the worker by an agent library."""
+
+import asyncio
+import importlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from remit.adapters.contract import Adapter, Check, Environment
+from remit.adapters.guarded_http import literal
+from remit.adapters.llm import local_models
+from remit.adapters.running import RunContext, RunResult
+from remit.adapters.settings import PricedSettings, Seconds
+from remit.adapters.setup import probe
+from remit.adapters.setup.detect import credential
+from remit.adapters.setup.lending import Lent, pick, spare_loopback
+from remit.errors import Unsupported
+from remit.extras import how_to_install
+
+_LIBRARY = "pydantic-ai-slim"
+Provider = Literal[
+    "anthropic", "openai", "google", "groq", "mistral", "openrouter", "ollama", "compatible"
+]
+PROVIDERS: Final = get_args(Provider)
+#: Where each provider's key is expected, in the order in which they are tried.
+_VARIABLES: dict[Provider, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+}
+
+
+#: Where each answers, for those who name no address; two of them without a version.
+_ADDRESSES: dict[Provider, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "google": "https://generativelanguage.googleapis.com",
+    "groq": "https://api.groq.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "ollama": local_models.OLLAMA,
+}
+#: The worker's own address for a provider, such as that of a gateway.
+_ADDRESS_VARIABLES: dict[Provider, str] = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "openai": "OPENAI_BASE_URL",
+}
+#: For those who name none.
+_MODELS: dict[Provider, str] = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5.5"}
+
+
+class LlmConfig(PricedSettings):
+    provider: Provider | None = Field(
+        default=None,
+        description='Who serves the model. "ollama": the one on the worker\'s machine, unless '
+        'baseUrl says where. "compatible": any server that speaks the OpenAI chat API, at baseUrl. '
+        "null: the first provider whose key the worker has.",
+    )
+    tools: Literal["few", "all"] | None = Field(
+        default=None,
+        description='Which of Remit\'s tools the model is told of. "few": the ten that most work '
+        'is done with, for small models. "all": every one it has a use for. null: few for a model '
+        "on one's own machine or network, all otherwise.",
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="How freely the model chooses words. null: its default.",
+    )
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Longest answer of one turn. null: the model's limit.",
+    )
+    max_turns: int = Field(
+        default=50,
+        ge=1,
+        le=1000,
+        description="A run ends after so many turns of the model, if the company's limit "
+        "turnsPerRun is not lower.",
+    )
+    timeout_seconds: Seconds = Field(
+        default=3600, description="A run that takes longer is stopped."
+    )
+    silence_seconds: Seconds | None = Field(
+        default=1800,
+        description="A run of which nothing was heard for so long is stopped: no turn of its "
+        "model, no call of a tool. null: only timeoutSeconds stops it.",
+    )
+
+
+class Llm(Adapter):
+    """Talks to a model directly, without another program. The agent has Remit's tools and those of
+    the MCP servers it was granted, and no shell."""
+
+    type = "llm"
+    Config = LlmConfig
+    background = True
+    lends = tuple(name for names in _VARIABLES.values() for name in names)
+    safety = (
+        (
+            "The agent can do only what its tools do: there is no shell and no file system besides "
+            "its workspace."
+        ),
+        "What the agent reads is sent to the provider, or to whoever answers at baseUrl.",
+        "Keys belong to secretRef or to the worker's environment.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "The first provider that has a key": {},
+        "A model of one's own": {
+            "provider": "compatible",
+            "baseUrl": "http://127.0.0.1:8000/v1",
+            "model": "qwen3-coder",
+            "maxTurns": 30,
+        },
+        "Ollama on the same machine": {"provider": "ollama", "model": "qwen3"},
+    }
+
+    def check(
+        self, config: LlmConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        settings, around = config or LlmConfig(), environment or {}
+        try:
+            found = version(_LIBRARY)
+        except PackageNotFoundError:
+            return Check(
+                False,
+                "The library that drives models is not installed.",
+                _install(),
+                {"library": None, "local": self._local(settings)},
+            )
+        if settings.provider == "ollama":
+            facts: dict[str, str | bool | None] = {"library": found, "credential": None}
+            if settings.model is None:
+                return Check(False, "Ollama has no default model.", _name_one(), facts)
+            return Check(True, f"{_LIBRARY} {found} can be used with Ollama.", "", facts)
+        chosen = [settings.provider] if settings.provider else list(_VARIABLES)
+        needed = [name for provider in chosen for name in _VARIABLES.get(provider, ())]
+        source = settings.secret_ref or credential(around, needed, {})
+        facts = {"library": found, "credential": source}
+        if settings.provider == "compatible":
+            if settings.base_url is None:
+                sentence = 'The provider "compatible" needs an address.'
+                return Check(False, sentence, "Set baseUrl.", facts)
+            return Check(True, f"{_LIBRARY} {found} can be used with the given address.", "", facts)
+        if source is None:
+            local = self._local(settings)
+            return Check(
+                False,
+                f"{_LIBRARY} {found} is there, but no key of a provider is configured.",
+                f"Set one of {', '.join(needed)} for the worker, or set secretRef."
+                + (f" Ollama is here, too: {local_models.offer(local)}." if local else ""),
+                {**facts, "local": local},
+            )
+        return Check(True, f"{_LIBRARY} {found} can be used; its key: {source}.", "", facts)
+
+    def lending(self, config: LlmConfig, environment: Environment) -> Lent:
+        keys = {} if config.secret_ref else pick(environment, self.lends)
+        own = config.base_url or config.secret_ref
+        return Lent(keys, {} if own else pick(environment, list(_ADDRESS_VARIABLES.values())))
+
+    @staticmethod
+    def _local(settings: LlmConfig) -> str | None:
+        """Models of a server on its usual port, for those who chose nothing else."""
+        return local_models.look() if settings.provider is None else None
+
+    async def try_out(self, config: LlmConfig, lent: Lent, secret: str | None) -> probe.Tried:
+        provider = _chosen(config, lent.keys)
+        model = config.model or (_MODELS.get(provider) if provider else None)
+        if provider is None or model is None:
+            return probe.Tried(None, "It is not tried without a model.", "Set provider and model.")
+        names = _VARIABLES.get(provider, ())
+        name = next((one for one in names if one in lent.keys), "")
+        key = secret or lent.keys.get(name) or ""
+        more = {"key_name": config.secret_ref or name}
+        base = _address(config, provider, lent.beside) or _ADDRESSES[provider]
+        if provider == "anthropic":
+            return await probe.ask(probe.to_anthropic(base, model, False, key, **more))
+        if provider == "google":
+            return await probe.ask(probe.to_google(base, model, key, **more))
+        if key:
+            return await probe.ask(probe.to_openai(base, model, key, chat=True, **more))
+        # Asking it for an answer could have it load gigabytes first.
+        pull = f"Get it with `ollama pull {model}`, or set another model."
+        get = pull if provider == "ollama" else ""
+        listed = probe.to_openai(base, None, key, chat=True, get_model=get, **more)
+        return await probe.ask(replace(listed, model=model))
+
+    async def run(self, context: RunContext) -> RunResult:
+        try:
+            # It takes seconds, in which others are not to wait.
+            loop = await asyncio.to_thread(importlib.import_module, "remit.adapters.llm.llm_loop")
+        except ImportError as error:
+            raise Unsupported(
+                "The library that drives models is not installed.", _install()
+            ) from error
+        spare_loopback(os.environ)
+        config: LlmConfig = context.config
+        provider = _chosen(config, context.credentials)
+        if provider is None:
+            raise Unsupported(
+                "No key of a provider is there.", "Set provider, and a key for the worker."
+            )
+        model = config.model or _MODELS.get(provider)
+        if model is None:
+            raise Unsupported(f"{provider} has no model of ours.", "Set model.")
+        lent = [context.credentials.get(name) for name in _VARIABLES.get(provider, ())]
+        key = context.key() or next((one for one in lent if one), None)
+        result: RunResult = await loop.run(
+            context,
+            provider,
+            model,
+            key,
+            base_url=_address(config, provider, context.beside),
+            few_tools=has_few_tools(config),
+        )
+        return result
+
+
+def _install() -> str:
+    return how_to_install("llm")
+
+
+def _name_one() -> str:
+    found = local_models.look()
+    return f"Set model; it has {found}." if found else "Set model, such as qwen3."
+
+
+def _chosen(config: LlmConfig, keys: Mapping[str, str]) -> Provider | None:
+    if config.provider is not None:
+        return config.provider
+    return next((one for one, names in _VARIABLES.items() if set(names) & set(keys)), None)
+
+
+def _address(config: LlmConfig, provider: Provider, beside: Mapping[str, str]) -> str | None:
+    """Where it is asked; None: at the address that the library knows."""
+    if config.base_url:
+        return config.base_url
+    if given := beside.get(_ADDRESS_VARIABLES.get(provider, "")):
+        return given
+    # A library would take the worker's own, which goes with the worker's key alone.
+    said = provider == "ollama" or (config.secret_ref and provider in _ADDRESS_VARIABLES)
+    return _ADDRESSES[provider] if said else None
+
+
+def has_few_tools(config: LlmConfig) -> bool:
+    """Whether its model is told of a few tools only; one of one's own is likely to be small."""
+    if config.tools is not None:
+        return config.tools == "few"
+    if config.provider == "ollama":
+        return True
+    if config.provider != "compatible" or config.base_url is None:
+        return False
+    host = urlsplit(config.base_url).hostname or ""
+    address = literal(host)
+    return host == "localhost" or (address is not None and not address.is_global)

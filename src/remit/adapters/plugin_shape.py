@@ -1,0 +1,49 @@
+"""Structural check of a plugin's class, whatever it derives from."""
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel
+
+B = TypeVar("B")
+
+
+class Unfit(Exception):
+    """Why a class cannot be used."""
+
+
+class Described:
+    """Of a class that has no `summary` of its own, the docstring is what people read about it."""
+
+    summary: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__ and "summary" not in vars(cls):
+            cls.summary = " ".join(cls.__doc__.partition("\n\n")[0].split())
+
+
+def fitting(
+    candidate: object, base: type[B], types: re.Pattern[str], parts: Sequence[str]
+) -> type[B]:
+    """A class with a `type`, a `Config` and all of `parts`, which is a `base` from now on."""
+    if not isinstance(candidate, type):
+        raise Unfit("is not a class")
+    name = getattr(candidate, "type", None)
+    if not isinstance(name, str) or not types.fullmatch(name):
+        raise Unfit(f"has no `type` like {types.pattern}")
+    config = getattr(candidate, "Config", None)
+    if not isinstance(config, type) or not issubclass(config, BaseModel):
+        raise Unfit("has no `Config` that is a pydantic model")
+    for part in parts:
+        if getattr(candidate, part, None) in (None, getattr(base, part)):
+            raise Unfit(f"has no `{part}()`")
+    if issubclass(candidate, base):
+        return candidate
+    doc = inspect.getdoc(candidate) or ""
+    more: dict[str, Any] = {}
+    if not hasattr(candidate, "summary"):
+        more["summary"] = doc.partition("\n")[0]
+    return type(candidate.__name__, (candidate, base), more)

@@ -1,0 +1,84 @@
+"""The answer of a program or of an agent elsewhere: one JSON object.
+
+    {"ok": true, "text": "…", "error": "…", "session": "…", "fault": "rate", "until": "2026-…",
+     "usage": {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}}
+
+All of it is optional; camelCase names are taken as well. What is of another kind is passed over.
+`fault` is one of `remit.model.execution.fault.Fault`, if it did not end well and the agent is not
+to blame; `until` says how long that lasts, in ISO 8601 or in seconds since 1970.
+"""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.adapters.running import RunResult, Usage
+from remit.clock import SECOND, Micros, from_iso
+from remit.errors import BadInput
+from remit.model.execution.fault import Fault
+
+_NAMES = {
+    "tokens_in": "tokensIn",
+    "tokens_out": "tokensOut",
+    "tokens_cached": "tokensCached",
+    "cost_micros": "costMicros",
+}
+LONGEST_ERROR = 500
+LONGEST_SESSION = 200
+_MOST = 1 << 53
+
+
+def parse(text: str) -> Mapping[str, Any]:
+    """A JSON object, or just its text."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = None
+    return said if isinstance(said, dict) else {"text": text}
+
+
+def usage_of(said: Mapping[str, Any]) -> Usage:
+    given = said.get("usage")
+    if not isinstance(given, dict):
+        return Usage()
+    return Usage(
+        **{name: _count(given.get(name, given.get(camel))) for name, camel in _NAMES.items()}
+    )
+
+
+def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResult:
+    """`failure` is why it did not end well, whatever it says."""
+    ok = failure is None and said.get("ok", True) is not False
+    session = said.get("session")
+    text = said.get("text")
+    fault, until = (None, None) if ok else fault_of(said)
+    return RunResult(
+        ok,
+        text=text if isinstance(text, str) else "",
+        reason="completed" if ok else "exit" if failure else "reported",
+        error=None if ok else str(said.get("error") or failure or "it says so")[:LONGEST_ERROR],
+        usage=usage_of(said),
+        session=session[:LONGEST_SESSION] if isinstance(session, str) and session else None,
+        fault=fault,
+        until=until,
+    )
+
+
+def fault_of(said: Mapping[str, Any]) -> tuple[str | None, Micros | None]:
+    """The fault that it names itself, if there is such a one, and until when that lasts."""
+    named, until = said.get("fault"), said.get("until")
+    if not isinstance(named, str) or named not in frozenset(Fault):
+        return None, None
+    if isinstance(until, str):
+        with contextlib.suppress(BadInput):
+            return named, from_iso(until)
+    if isinstance(until, int | float) and not isinstance(until, bool) and 0 < until < 1e11:
+        return named, int(until * SECOND)
+    return named, None
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if 0 <= value <= _MOST else 0

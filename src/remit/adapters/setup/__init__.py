@@ -1,0 +1,1 @@
+"""Whether an adapter can work here: programs, credentials, one small request."""

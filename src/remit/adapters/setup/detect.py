@@ -1,0 +1,238 @@
+"""Detection for adapters: a program, its version, and whether a credential is configured.
+
+Only the names of variables and files are looked for, and whether they are there. No value of a
+credential is read, and nothing else is searched.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remit.adapters.contract import Check, Environment
+from remit.adapters.setup.lending import Lent
+
+_PATIENCE_SECONDS = 10
+_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
+#: Programs change rarely; what is kept of them has an end all the same.
+_MOST_KNOWN = 100
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
+
+
+#: Makes of a command and its environment one that runs in a sandbox, with this folder as its home.
+Hold = Callable[[Sequence[str], Mapping[str, str], Path], tuple[Sequence[str], Mapping[str, str]]]
+_hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
+
+
+@contextmanager
+def held(hold: Hold) -> Iterator[None]:
+    """Programs are asked in a sandbox meanwhile: settings that an agent wrote may name a program
+    that an agent wrote."""
+    before = _hold.set(hold)
+    try:
+        yield
+    finally:
+        _hold.reset(before)
+
+
+def find_program(command: str, environment: Environment) -> str | None:
+    """Where a program is, given the environment's PATH."""
+    return shutil.which(command, path=environment.get("PATH", os.defpath))
+
+
+def version_of(program: str, environment: Environment) -> str | None:
+    """The program's answer to --version; None when it does not answer like that."""
+    said = said_by(program, ["--version"], environment)
+    found = _VERSION.search(said[:2000]) if said is not None else None
+    return found[0] if found else None
+
+
+def said_by(program: str, arguments: Sequence[str], environment: Environment) -> str | None:
+    """What a program prints when it is started like this; None unless it ends well and in time.
+
+    It is started with an empty folder as its home and without the environment's secrets.
+    """
+    with tempfile.TemporaryDirectory(prefix="remit-check-", ignore_cleanup_errors=True) as home:
+        clean = {
+            "PATH": environment.get("PATH", os.defpath),
+            "HOME": home,
+            "TMPDIR": home,
+            "LANG": "C.UTF-8",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+        command: Sequence[str] = [program, *arguments]
+        around: Mapping[str, str] = clean
+        if (hold := _hold.get()) is not None:
+            command, around = hold(command, clean, Path(home))
+        try:
+            answer = subprocess.run(
+                command,
+                env=dict(around),
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_PATIENCE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    return answer.stdout.decode("utf-8", "replace") if answer.returncode == 0 else None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A program as it answered."""
+
+    version: str
+    #: Options that we need and that its help does not have.
+    lacking: tuple[str, ...]
+
+
+class _Answers:
+    """Cache of what programs said about themselves; one that did not change is not asked again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[object, ...], Found] = {}
+
+    def of(
+        self, program: str, helps: Sequence[str], needed: Sequence[str], environment: Environment
+    ) -> Found | None:
+        mark = _mark(program)
+        key = (mark, tuple(helps), tuple(needed), environment.get("PATH"))
+        with self._lock:
+            if mark is not None and key in self._known:
+                return self._known[key]
+        with ThreadPoolExecutor(2) as both:
+            version = both.submit(copy_context().run, version_of, program, environment)
+            text = (
+                both.submit(copy_context().run, said_by, program, helps, environment)
+                if helps
+                else None
+            )
+        if (number := version.result()) is None:
+            return None
+        found = Found(number, _lacking((text.result() if text else None) or "", needed))
+        with self._lock:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+
+_answers = _Answers()
+
+
+def _mark(program: str) -> tuple[str, int, int] | None:
+    """Fingerprint of a program file, another one after it was replaced."""
+    try:
+        real = os.path.realpath(program)
+        found = os.stat(real)
+    except OSError:
+        return None
+    return real, found.st_mtime_ns, found.st_size
+
+
+def _lacking(text: str, needed: Sequence[str]) -> tuple[str, ...]:
+    """Options that are not in a help; a text that has none of them is not the program's help."""
+    known = set(_OPTION.findall(text))
+    lacking = tuple(one for one in needed if one not in known)
+    return lacking if len(lacking) < len(needed) else ()
+
+
+def credential(
+    environment: Environment, variables: Sequence[str], files: Mapping[str, str]
+) -> str | None:
+    """The name of the first source of a credential that is configured.
+
+    `files` maps a variable that holds a folder to the file expected in it.
+    """
+    for name in variables:
+        if environment.get(name):
+            return name
+    for folder, file in files.items():
+        if environment.get(folder) and (Path(environment[folder]) / file).is_file():
+            return f"${folder}/{file}"
+    return None
+
+
+def login_file(environment: Environment, files: Mapping[str, str]) -> Path | None:
+    """Where a program keeps its login, if somebody logged in with it; the file is not read."""
+    for folder, file in files.items():
+        place = Path(environment.get(folder) or "/nowhere") / file
+        if place.is_file():
+            return place
+    return None
+
+
+def path_with(program: str, path: str) -> str:
+    """A PATH that also finds what lies beside a program, such as the node that it needs."""
+    folder = str(Path(program).parent)
+    return path if folder in path.split(":") else f"{folder}:{path}"
+
+
+@dataclass(frozen=True)
+class CommandLineAgent:
+    """A program that talks to a model: how it is called, and where its key may come from."""
+
+    name: str
+    command: str
+    variables: Sequence[str]
+    #: A variable that holds a folder, and the file of a login expected in it.
+    files: Mapping[str, str]
+    install: str
+    log_in: str
+    #: How it prints the help in which our options are, and which ones it must have.
+    helps: Sequence[str] = ()
+    options: Sequence[str] = ()
+
+    def check(self, settings: Any, environment: Environment, lent: Lent) -> Check:
+        """Whether it is there, takes our options, and has a key."""
+        program = find_program(settings.command, environment)
+        if program is None:
+            return Check(
+                False,
+                f"The program {self.command} is not installed, or is not on the PATH.",
+                self.install,
+                {"program": None},
+            )
+        found = _answers.of(program, self.helps, self.options, environment)
+        version = found.version if found else None
+        around = {**environment, **settings.env}
+        source = settings.secret_ref or credential(around, self.variables, self.files)
+        facts = {"program": program, "version": version, "credential": source}
+        if found is None and settings.sandbox == "full":
+            sentence = f"{self.command} is there, and is not tried outside a sandbox."
+            return Check(True, sentence, "", facts)
+        if found is None:
+            sentence = f"{self.command} is there but does not answer to --version."
+            return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
+        if found.lacking:
+            sentence = f"{self.name} {version} does not know {', '.join(found.lacking)}."
+            step = f"Install a newer {self.name} on this worker, or set `command` to one."
+            return Check(False, sentence, step, facts)
+        if lent.problem:
+            return Check(False, lent.problem, lent.step, facts)
+        if source is None:
+            sentence = f"{self.name} {version} is there, but no key for it is configured."
+            return Check(False, sentence, self.log_in, facts)
+        return Check(True, f"{self.name} {version} can be used; its key: {source}.", "", facts)
+
+    def found(self, settings: Any) -> str | None:
+        return find_program(settings.command, os.environ)
+
+    def login(self, settings: Any, lent: Mapping[str, str]) -> Path | None:
+        """The worker's own login, for a run that has no key."""
+        if settings.secret_ref or lent or set(self.variables).intersection(settings.env):
+            return None
+        return login_file(os.environ, self.files)

@@ -1,0 +1,289 @@
+"""One small request to whoever serves a model, and in a sentence what came of it.
+
+It shows what looking cannot: whether the key is taken, the model is known and the address answers.
+The key is in no sentence.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from remit.adapters import faults
+from remit.adapters.guarded_http import literal, refusal
+from remit.adapters.setup.lending import CERTIFICATES
+from remit.model.execution.fault import Fault
+
+#: Somebody waits for it.
+SECONDS: Final = 4.0
+_LARGEST: Final = 4 << 20
+_LONGEST_QUOTE: Final = 200
+_MOST_NAMED: Final = 8
+_HELLO: Final = [{"role": "user", "content": "Say ok."}]
+#: What OpenAI answers instead of an answer that does not fit into so few tokens.
+_TOO_SHORT: Final = "output limit"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Result of a trial request."""
+
+    #: None: it was not tried, and the sentence says why.
+    ok: bool | None
+    sentence: str
+    next_step: str = ""
+    #: For programs: model, milliseconds, status.
+    facts: Mapping[str, str | int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A trial request. Without a body it asks for the list of models."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    #: The model that has to be there; None: any.
+    model: str | None = None
+    #: How the key is called, and what it is.
+    key_name: str = ""
+    key: str = ""
+    #: What to do if there is no such model.
+    get_model: str = ""
+    #: Variables that the program would get: certificates.
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+
+def to_anthropic(base: str, model: str | None, bearer: bool, key: str, **more: Any) -> Request:
+    """Anthropic's API, or a gateway that speaks it."""
+    headers = {"anthropic-version": "2023-06-01"}
+    headers |= {"authorization": f"Bearer {key}"} if bearer else {"x-api-key": key}
+    root = base.rstrip("/")
+    if model is None:
+        return Request(f"{root}/v1/models", headers, key=key, **more)
+    body = {"model": model, "max_tokens": 1, "messages": _HELLO}
+    return Request(f"{root}/v1/messages", headers, body, model, key=key, **more)
+
+
+def to_openai(base: str, model: str | None, key: str, *, chat: bool, **more: Any) -> Request:
+    """OpenAI's API, or a server that is compatible with it."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    root = base.rstrip("/")
+    if model is None:
+        return Request(f"{root}/models", headers, key=key, **more)
+    if chat:
+        body: dict[str, Any] = {"model": model, "messages": _HELLO, "max_completion_tokens": 16}
+        return Request(f"{root}/chat/completions", headers, body, model, key=key, **more)
+    body = {"model": model, "input": "Say ok.", "max_output_tokens": 16, "store": False}
+    return Request(f"{root}/responses", headers, body, model, key=key, **more)
+
+
+def to_google(base: str, model: str, key: str, **more: Any) -> Request:
+    said = {"contents": [{"parts": [{"text": "Say ok."}]}]}
+    body = {**said, "generationConfig": {"maxOutputTokens": 1}}
+    url = f"{base.rstrip('/')}/v1beta/models/{quote(model, safe='')}:generateContent"
+    return Request(url, {"x-goog-api-key": key}, body, model, key=key, **more)
+
+
+async def ask(request: Request, seconds: float = SECONDS) -> Tried:
+    """Send it; whatever happens is an answer."""
+    import httpx2
+
+    parts = urlsplit(request.url)
+    host = parts.netloc.rpartition("@")[2]
+    name = parts.hostname or ""
+    address = literal(name)
+    if address is not None and (why := refusal(address, private=True)) is not None:
+        return Tried(False, f"{host} is not called: it {why}.", "Set another address.")
+    here = name == "localhost" or (address is not None and address.is_loopback)
+    now = asyncio.get_running_loop().time
+    began = now()
+    try:
+        async with httpx2.AsyncClient(
+            follow_redirects=False,
+            # The proxies of the worker, as a run is lent them.
+            trust_env=not here,
+            verify=_trusted(parts.scheme, request.beside),
+            timeout=httpx2.Timeout(seconds),
+        ) as client:
+            status, headers, body = await _exchange(client, request, seconds)
+    except TimeoutError:
+        return Tried(
+            False,
+            f"{host} did not answer within {seconds:g} seconds.",
+            "Look whether it is reached from here: the address, HTTPS_PROXY, a firewall.",
+        )
+    except httpx2.ConnectError as error:
+        return _unreachable(host, str(error), here=here)
+    except (httpx2.HTTPError, httpx2.InvalidURL, ssl.SSLError, OSError, ValueError) as error:
+        sentence = f"{host} could not be asked ({type(error).__name__})."
+        return Tried(False, sentence, "Look at its address, and at HTTPS_PROXY.")
+    milliseconds = round((now() - began) * 1000)
+    return _judged(request, host, status, headers, body, milliseconds)
+
+
+async def _exchange(
+    client: Any, request: Request, seconds: float
+) -> tuple[int, Mapping[str, str], bytes]:
+    method = "GET" if request.body is None else "POST"
+    content = None if request.body is None else json.dumps(request.body).encode()
+    headers = {**request.headers, "content-type": "application/json"}
+    async with (
+        asyncio.timeout(seconds),
+        client.stream(method, request.url, content=content, headers=headers) as response,
+    ):
+        body = b""
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > _LARGEST:
+                break
+        return response.status_code, dict(response.headers), body
+
+
+def _trusted(scheme: str, beside: Mapping[str, str]) -> ssl.SSLContext | bool:
+    """What the programs trust too; the system's own otherwise."""
+    if scheme == "http":
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and takes no time to load
+    files = [beside[name] for name in CERTIFICATES if name in beside]
+    if not files:
+        return True
+    trusted = ssl.create_default_context()
+    for file in files:
+        trusted.load_verify_locations(file)
+    return trusted
+
+
+def _unreachable(host: str, why: str, *, here: bool) -> Tried:
+    if "CERTIFICATE" in why.upper():
+        return Tried(
+            False,
+            f"The certificate of {host} is not trusted here.",
+            "Set NODE_EXTRA_CA_CERTS and SSL_CERT_FILE for the worker to the file of whoever "
+            "signed it.",
+        )
+    step = "Start what should answer there, or correct the address"
+    proxies = "" if here else "; HTTPS_PROXY and NO_PROXY count"
+    return Tried(False, f"Nobody answers at {host}.", f"{step}{proxies}.")
+
+
+def _judged(
+    request: Request,
+    host: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    milliseconds: int,
+) -> Tried:
+    said = _json(body)
+    facts: dict[str, str | int | None] = {"status": status, "milliseconds": milliseconds}
+    words = _quote(said, request.key)
+    if status == 200 or (status == 400 and _TOO_SHORT in words):
+        if request.body is None:
+            return _listed(request, host, said, facts)
+        if not isinstance(said, Mapping):
+            return _strange(host, facts)
+        model = said.get("model") if isinstance(said.get("model"), str) else request.model
+        facts["model"] = str(model)[:200]
+        return Tried(True, f"{facts['model']} at {host} answered in {milliseconds} ms.", "", facts)
+    if status == 401 or (status == 403 and request.key):
+        key = f"the key {request.key_name}" if request.key else "requests without a key"
+        sentence = f"{host} refuses {key} ({status})."
+        return Tried(False, sentence, "Give it a key that is valid there.", facts)
+    if request.model and (status == 404 or (status == 400 and "model" in words.lower())):
+        sentence = f"{host} has no model {request.model!r} ({status})."
+        return Tried(False, sentence, request.get_model or "Set another model.", facts)
+    if request.body is None and status in (404, 405):
+        sentence = f"{host} answers in {milliseconds} ms but lists no models ({status})."
+        return Tried(None, sentence, "Set a model, and it is tried; or let a run show it.", facts)
+    return _refused(request, host, status, headers, words, facts)
+
+
+def _refused(
+    request: Request,
+    host: str,
+    status: int,
+    headers: Mapping[str, str],
+    words: str,
+    facts: Mapping[str, str | int | None],
+) -> Tried:
+    seen = faults.by_status(status, words, headers)
+    fault = seen.fault if seen else None
+    if fault is Fault.BILLING:
+        sentence, step = f"{host} wants to be paid first ({status}).", "Look at the account there."
+    elif fault is Fault.RATE:
+        sentence = f"{host} takes the key, but its limit is reached ({status})."
+        step = "Wait; runs are held until it passes."
+    elif fault is Fault.OVERLOAD:
+        sentence = f"{host} answers with an error of its own ({status})."
+        step = "Try again later; runs are held until it passes."
+    elif 300 <= status < 400:
+        sentence = f"{host} sends us elsewhere ({status}), which is not followed."
+        step = "Set the address at which the model itself answers."
+    else:
+        sentence, step = f"{host} refuses the request ({status}).", "Look at the address."
+    if words and request.key and fault is None:
+        sentence = f"{sentence[:-1]}: {words.rstrip('.')}."
+    return Tried(False, sentence, step, facts)
+
+
+def _listed(request: Request, host: str, said: Any, facts: dict[str, str | int | None]) -> Tried:
+    names = models_in(said)
+    if names is None:
+        return _strange(host, facts)
+    shown = named(names)
+    if request.model and not has(names, request.model):
+        sentence = f"{host} has no model {request.model!r}; it has {shown or 'none'}."
+        return Tried(False, sentence, request.get_model or "Set one of them.", facts)
+    if request.model:
+        facts["model"] = request.model
+        sentence = f"{request.model} is there at {host}, which answered"
+    else:
+        sentence = f"{host} took the key {request.key_name} and answered".replace("  ", " ")
+    return Tried(True, f"{sentence} in {facts['milliseconds']} ms.", "", facts)
+
+
+def _strange(host: str, facts: Mapping[str, str | int | None]) -> Tried:
+    sentence = f"{host} answers, but not as a model's server does."
+    return Tried(False, sentence, "Look at the address; many end in /v1.", facts)
+
+
+def models_in(said: Any) -> list[str] | None:
+    """The names in a list of models; None if it is none."""
+    rows = said.get("data") if isinstance(said, Mapping) else None
+    if not isinstance(rows, list):
+        return None
+    names = [one.get("id") for one in rows if isinstance(one, Mapping)]
+    return [_plain(name) for name in names if isinstance(name, str) and name]
+
+
+def has(names: list[str], model: str) -> bool:
+    """Whether a model is among them; Ollama calls what has no tag `latest`."""
+    return model in names or f"{model}:latest" in names
+
+
+def named(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _quote(said: Any, key: str) -> str:
+    """The server's message, in one line and without the key."""
+    error = said.get("error") if isinstance(said, Mapping) else None
+    text = error.get("message") if isinstance(error, Mapping) else error
+    if not isinstance(text, str):
+        return ""
+    return _plain(text.replace(key, "…") if key else text)[:_LONGEST_QUOTE]
+
+
+def _plain(text: str) -> str:
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())[:300]

@@ -1,0 +1,45 @@
+"""The skills that ship with Remit, given to an agent where its program looks for them.
+
+A skill is a folder with a SKILL.md, which is read when it is needed, so it costs an agent little
+until then. Where a program looks is said by its adapter (`Adapter.skills_folder`).
+"""
+
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+from remit.adapters import registry
+
+_PACKAGE = "remit"
+_FOLDER = "skills"
+
+
+def names() -> list[str]:
+    """The skills that there are."""
+    return sorted({path.parts[0] for path in _contents()})
+
+
+def give(workspace: Path, adapter_type: str) -> list[Path]:
+    """Write the skills into a new workspace; answers the folders, none when it knows no skills."""
+    folder = registry.get(adapter_type).skills_folder
+    if folder is None:
+        return []
+    given = workspace / folder
+    for path, content in _contents().items():
+        place = given / path
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with place.open("xb") as file:  # never through something that is there already
+            file.write(content)
+    return [given / name for name in names()]
+
+
+def _contents() -> dict[PurePosixPath, bytes]:
+    found: dict[PurePosixPath, bytes] = {}
+    pending = [(PurePosixPath(), files(_PACKAGE) / _FOLDER)]
+    while pending:
+        path, place = pending.pop()
+        for inner in place.iterdir():
+            if inner.is_dir():
+                pending.append((path / inner.name, inner))
+            elif inner.name.endswith(".md"):
+                found[path / inner.name] = inner.read_bytes()
+    return dict(sorted(found.items()))

@@ -1,0 +1,79 @@
+"""The rules for changes of a repository: an agent's grants, applied to the files and the target
+branch of one change.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from remit.authority.capability import condition, holding
+from remit.clock import Micros
+from remit.model.organisation.decision import Decision, Effect, deny
+from remit.model.organisation.grant import Grant, Level, Mode
+from remit.model.organisation.path_pattern import is_executed, matches, names_executed
+
+_NO_FILES = ""
+
+
+def changing(
+    held: Sequence[Grant], need: Level, branch: str, paths: Iterable[str], now: Micros
+) -> Decision:
+    """Decide about a change of these files that goes into this branch.
+
+    Each file needs a grant that reaches it. What a forge executes is reached only by a grant that
+    names it. One file that is denied denies the change, and one that must be asked about asks.
+    """
+    there = [grant for grant in held if _reaches_branch(grant, branch)]
+    verdict: Decision | None = None
+    for path in sorted(set(paths)) or [_NO_FILES]:
+        found = holding([_unlimited(one) for one in there if _reaches(one, path)], need, now)
+        if found.allowed and is_executed(path):
+            # What has to be asked about everything has to be asked about this, too.
+            found = condition([one for one in there if one.paths is None], need, now) or found
+        if found.effect is Effect.DENY:
+            return _about(found, path, branch, held, need, now)
+        if verdict is None or (found.effect is Effect.ASK and verdict.effect is Effect.ALLOW):
+            verdict = found
+    assert verdict is not None
+    return verdict
+
+
+def _about(
+    found: Decision, path: str, branch: str, held: Sequence[Grant], need: Level, now: Micros
+) -> Decision:
+    """Say which file it is that stands in the way, unless everything does."""
+    if holding(held, need, now).effect is Effect.DENY or path == _NO_FILES:
+        return found
+    if found.reason == "denied_by_grant":
+        return deny(found.reason, f"{path} was denied explicitly.", found.basis)
+    if is_executed(path):
+        return deny(
+            "executed_by_forge",
+            f"A forge would execute {path}: no capability of yours names it.",
+            "rule:executed_by_forge",
+        )
+    return deny(
+        "outside_limits",
+        f"No capability of yours gives {need.word} for {path} into {branch}.",
+        "rule:outside_limits",
+    )
+
+
+def _reaches_branch(grant: Grant, branch: str) -> bool:
+    limits = grant.limited_branches
+    return limits is None or any(matches(branch, one) for one in limits)
+
+
+def _reaches(grant: Grant, path: str) -> bool:
+    limits = grant.limited_paths
+    if path == _NO_FILES:
+        return True
+    if grant.mode is Mode.DENY:
+        return limits is None or any(matches(path, one) for one in limits)
+    if is_executed(path):
+        return any(matches(path, one) and names_executed(one) for one in limits or ())
+    return limits is None or any(matches(path, one) for one in limits)
+
+
+def _unlimited(grant: Grant) -> Grant:
+    """As it counts where it reaches."""
+    return replace(grant, paths=None, branches=None) if grant.is_limited else grant

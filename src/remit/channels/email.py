@@ -1,0 +1,461 @@
+"""E-mail: a mailbox that is listened to (IMAP IDLE), and a server that sends (SMTP).
+
+Each agent has an address of its own in the mailbox, by plus-addressing. What was stored is marked
+in the mailbox, so nothing is kept here, and a process that was killed finds what it had not stored.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import ssl
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from email.headerregistry import Address as Mailbox
+from email.message import EmailMessage
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from remit.adapters import guarded_http
+from remit.adapters.contract import Check, Environment
+from remit.adapters.settings import Config, Line, SecretName
+from remit.channels import mail_text
+from remit.channels.contract import (
+    Channel,
+    Connection,
+    Incoming,
+    IncomingFile,
+    Parcel,
+    Sender,
+    Undelivered,
+    Unreachable,
+)
+from remit.clock import SystemClock
+from remit.extras import how_to_install
+from remit.threads import alone
+
+if TYPE_CHECKING:
+    from imapclient import IMAPClient
+
+#: Set on what was stored, where the mailbox takes words of ours.
+TAKEN = "RemitTaken"
+#: What lies in the mailbox for longer than this was not meant for an agent.
+OLDEST_DAYS = 30
+SECONDS = 30.0
+#: An idle connection is looked at so often, which is also how long a mailbox without IDLE waits.
+IDLE_SECONDS = 45.0
+MOST_AT_ONCE = 20
+LARGEST = 25 * 1024 * 1024
+#: A server that is busy is asked again after this.
+BUSY_SECONDS = 60.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _address(text: str) -> str:
+    found = mail_text.plain_address(text)
+    if found is None:
+        raise ValueError("must be an address such as agents@example.org")
+    return found
+
+
+def _pattern(text: str) -> str:
+    if text.startswith("@"):
+        _address(f"x{text}")
+        return text.lower()
+    return _address(text)
+
+
+Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:-]{1,253}$")]
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class EmailConfig(Config):
+    address: Annotated[str, Field(max_length=100), AfterValidator(_address)] = Field(
+        description="The agent's address, such as agents+ada@example.org. What comes to it is for "
+        "the agent, whatever else the mailbox has."
+    )
+    username: Line = Field(description="Who signs in, to read and to send.")
+    secret_ref: SecretName = Field(
+        description="Name of a secret of the company: the password, best one for programs alone."
+    )
+    imap_host: Host = Field(description="Where the mailbox is. TLS, whose certificate is verified.")
+    imap_port: Port = Field(default=993, description="For TLS from the beginning.")
+    folder: Line = Field(default="INBOX", description="The folder that is listened to.")
+    smtp_host: Host = Field(description="Which server sends. TLS, whose certificate is verified.")
+    smtp_port: Port = Field(default=465, description="465 for `tls`, 587 for `starttls`.")
+    smtp_security: Literal["tls", "starttls"] = Field(
+        default="tls", description="Whether TLS begins at once or after a greeting."
+    )
+    authserv_id: Line = Field(
+        description="What your receiving server calls itself in the headers "
+        "`Authentication-Results` that it writes. Who it does not vouch for is not heard."
+    )
+    allow: Annotated[
+        list[Annotated[str, Field(max_length=200), AfterValidator(_pattern)]], Field(max_length=200)
+    ] = Field(
+        default=[],
+        description="Addresses, or `@example.org` for whole domains, that are heard though they "
+        "are not linked, and that the agent may write to first. Whoever else wrote gets answers "
+        "and nothing else.",
+    )
+
+
+class Email(Channel):
+    """A mailbox in which each agent has an address of its own."""
+
+    type = "email"
+    Config = EmailConfig
+    receives = True
+    vouches = True
+    most_files = 10
+    safety = (
+        "Whoever is let into the mailbox reads what was sent to the agent.",
+        (
+            "Only people who linked their address, and those of `allow`, are heard, and only when "
+            "the receiving server says that their domain sent it."
+        ),
+    )
+    examples = {  # noqa: RUF012  # read only
+        "An address in a mailbox for agents": {
+            "address": "agents+ada@example.org",
+            "username": "agents@example.org",
+            "secretRef": "mailbox",
+            "imapHost": "imap.example.org",
+            "smtpHost": "smtp.example.org",
+            "authservId": "mx.example.org",
+            "allow": ["@example.org"],
+        }
+    }
+
+    def check(
+        self, config: EmailConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        del environment
+        missing = [
+            name for name in ("imapclient", "aiosmtplib") if importlib.util.find_spec(name) is None
+        ]
+        if missing:
+            sentence = f"What e-mail needs is not installed: {', '.join(missing)}."
+            return Check(False, sentence, how_to_install("email"))
+        if config is None:
+            return Check(True, "It can be used; each binding names its own mailbox.")
+        return Check(True, f"{config.address}, in the mailbox at {config.imap_host}.")
+
+    def place(self, config: EmailConfig) -> str:
+        """Agents share a mailbox, and none has another's address."""
+        return config.address.casefold()
+
+    def realm(self, config: EmailConfig) -> str:
+        return f"{config.imap_host}:{config.imap_port}/{config.authserv_id}".lower()
+
+    async def probe(self, connection: Connection) -> Check:
+        """Sign in to both, and leave."""
+        try:
+            client = await _opened(connection)
+            await alone(_close, client)
+            await _leave(await _smtp(connection))
+        except Unreachable as error:
+            return Check(False, f"The mailbox cannot be read: {error.sentence}.", _STEP)
+        except Undelivered as error:
+            return Check(False, f"Nothing can be sent: {error.sentence}.", _STEP)
+        return Check(True, "Both servers take the password.")
+
+    # ── out ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def deliver(self, parcel: Parcel) -> str:
+        import aiosmtplib
+
+        message = composed(parcel)
+        smtp = await _smtp(parcel)
+        sending = False
+        try:
+            sender = parcel.config.address
+            await smtp.mail(sender)
+            await smtp.rcpt(parcel.conversation)
+            sending = True
+            await smtp.data(message.as_bytes(policy=message.policy.clone(linesep="\r\n")))
+        except aiosmtplib.SMTPResponseException as error:
+            raise _refused(error) from error
+        except (aiosmtplib.SMTPException, OSError) as error:
+            sentence = f"the server did not take it ({type(error).__name__})"
+            raise Undelivered(sentence, unsure=sending) from error
+        finally:
+            await _leave(smtp)
+        return str(message["Message-ID"])
+
+    # ── in ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self, connection: Connection) -> AsyncGenerator[Sequence[Incoming], None]:
+        config: EmailConfig = connection.config
+        client = await _opened(connection)
+        try:
+            passed: set[int] = set()  # of somebody else; they stay as they are
+            while True:
+                found = await _guarded(_new, client, config, passed)
+                yield [said for _, said in found if said is not None]
+                if found:
+                    await _guarded(_take, client, config, [number for number, _ in found])
+                elif not await _guarded(_idle, client):
+                    await asyncio.sleep(IDLE_SECONDS)
+        finally:
+            await alone(_close, client)
+
+    async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
+        validity, number, part = (int(word) for word in reference.split("."))
+        try:
+            client = await _opened(connection)
+            try:
+                message = await _guarded(_message, client, connection.config, validity, number)
+            finally:
+                await alone(_close, client)
+        except Unreachable as error:
+            raise Undelivered(error.sentence) from error
+        files = {number: content for number, _, _, content in mail_text.files(message)}
+        if part not in files:
+            raise Undelivered("the file is gone", for_good=True)
+        if len(files[part]) > most:
+            raise Undelivered("it is too large", for_good=True)
+        return files[part]
+
+
+_STEP = "See `remit bind channels email`."
+
+
+def composed(parcel: Parcel) -> EmailMessage:
+    """The e-mail: to one address, which wrote before or which the board allowed, and no other."""
+    config: EmailConfig = parcel.config
+    to = mail_text.plain_address(parcel.conversation)
+    if to is None:
+        raise Undelivered("that is not an e-mail address", for_good=True)
+    answered = (parcel.reply_to_outside or "").partition("#")[0]
+    if not (answered or parcel.sender == "remit" or is_allowed(to, config.allow)):
+        raise Undelivered(
+            f"{to} did not write to {config.address} and is not in its `allow`", for_good=True
+        )
+    message = EmailMessage()
+    name = parcel.sender.removeprefix("agent:")
+    local, _, domain = config.address.rpartition("@")
+    message["From"] = Mailbox("Remit" if name == "remit" else f"{name} (Remit)", local, domain)
+    message["To"] = to
+    first = next((line for line in parcel.body.splitlines() if line.strip()), "")
+    subject = " ".join(parcel.subject.split()) or " ".join(first.split())[:80] or f"From {name}"
+    message["Subject"] = (
+        subject if not answered or subject[:3].lower() == "re:" else f"Re: {subject}"
+    )
+    message["Date"] = _EPOCH + timedelta(microseconds=parcel.created_at)
+    # The same for every attempt, so that whoever gets it twice can tell.
+    message["Message-ID"] = f"<{parcel.id}.remit@{domain}>"
+    if answered:
+        message["In-Reply-To"] = message["References"] = answered
+    # No program is to answer a program (RFC 3834).
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Auto-Response-Suppress"] = "All"
+    message.set_content(parcel.body)
+    for file in parcel.files:
+        main, _, sub = file.media_type.partition("/")
+        message.add_attachment(
+            file.content, maintype=main, subtype=sub or "octet-stream", filename=file.name
+        )
+    return message
+
+
+def is_allowed(address: str, allow: Sequence[str]) -> bool:
+    return address in allow or f"@{address.rpartition('@')[2]}" in allow
+
+
+def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
+    """An e-mail as a message to the agent; None for what is not to be heard by anybody."""
+    message = mail_text.parse(raw)
+    author = mail_text.sender(message)
+    if (
+        author is None
+        or author.address == config.address
+        or mail_text.plain_address(author.address) is None
+        or mail_text.why_automatic(message) is not None
+        or not mail_text.is_authentic(message, config.authserv_id)
+    ):
+        return None
+    domain = config.address.rpartition("@")[2]
+    ours = [one for one in mail_text.ids_answered(message) if one.endswith(f".remit@{domain}>")]
+    return Incoming(
+        id=mail_text.id_of(message, raw),
+        conversation=author.address,
+        sender=Sender(author.address, f"{author.name} <{author.address}>"),
+        text=mail_text.text(message, answers=bool(ours)),
+        subject=" ".join(str(message.get("Subject", "")).split()),
+        reply_to=ours[0] if ours else None,
+        files=[
+            IncomingFile(f"{place}.{number}", name, kind, len(content))
+            for number, name, kind, content in mail_text.files(message)
+        ],
+        direct=not mail_text.has_other_readers(message, config.address),
+        heard=is_allowed(author.address, config.allow),
+    )
+
+
+# ── the mailbox; these block ────────────────────────────────────────────────────────────────────
+
+
+async def _opened(connection: Connection) -> "IMAPClient":
+    config: EmailConfig = connection.config
+    try:
+        await guarded_http.addresses(config.imap_host, config.imap_port, private=connection.private)
+    except OSError as error:
+        raise Unreachable(str(error)) from error
+    return await _guarded(_open, config, connection.key.decode())
+
+
+def _open(config: EmailConfig, password: str) -> "IMAPClient":
+    from imapclient import IMAPClient
+
+    context = ssl.create_default_context()
+    client = IMAPClient(
+        config.imap_host, config.imap_port, ssl_context=context, timeout=SECONDS, use_uid=True
+    )
+    try:
+        client.login(config.username, password)
+        client.select_folder(config.folder)
+    except BaseException:
+        _close(client)
+        raise
+    return client
+
+
+def _close(client: "IMAPClient") -> None:
+    with contextlib.suppress(Exception):
+        client.shutdown()
+
+
+async def _guarded(work: Any, *given: Any) -> Any:
+    """In a thread of its own; what goes wrong is said without what the server may repeat."""
+    from imapclient.exceptions import IMAPClientError, LoginError
+
+    try:
+        return await alone(work, *given)
+    except LoginError as error:
+        raise Unreachable("the mailbox refused the password", retry_after=300.0) from error
+    except ssl.SSLError as error:
+        raise Unreachable(f"the connection is not secure ({error.reason})") from error
+    except (IMAPClientError, OSError, EOFError) as error:
+        raise Unreachable(f"the mailbox does not answer ({type(error).__name__})") from error
+
+
+def _new(
+    client: "IMAPClient", config: EmailConfig, passed: set[int]
+) -> list[tuple[int, Incoming | None]]:
+    """New e-mails at the agent's address, the oldest first."""
+    since = (_EPOCH + timedelta(microseconds=SystemClock().now(), days=-OLDEST_DAYS)).date()
+    fresh = ["UNKEYWORD", TAKEN] if _mark(client, config) == TAKEN else ["UNSEEN"]
+    named: list[Any] = []
+    for header in mail_text.ADDRESSED_BY:
+        one = ["HEADER", header, config.address]
+        named = ["OR", *named, *one] if named else one
+    numbers = [one for one in client.search([*fresh, "SINCE", since, *named]) if one not in passed]
+    validity = _validity(client, config)
+    found: list[tuple[int, Incoming | None]] = []
+    for number, size in _sizes(client, sorted(numbers)[:MOST_AT_ONCE]):
+        raw = _raw(client, number) if size <= LARGEST else b""
+        if raw and not mail_text.is_for(mail_text.parse(raw), config.address):
+            passed.add(number)
+            continue
+        found.append((number, incoming(raw, config, f"{validity}.{number}") if raw else None))
+    return found
+
+
+def _sizes(client: "IMAPClient", numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    if numbers:
+        sizes = client.fetch(numbers, ["RFC822.SIZE"])
+        yield from ((one, int(sizes[one][b"RFC822.SIZE"])) for one in numbers if one in sizes)
+
+
+def _raw(client: "IMAPClient", number: int) -> bytes:
+    return bytes(client.fetch([number], ["BODY.PEEK[]"]).get(number, {}).get(b"BODY[]", b""))
+
+
+def _message(client: "IMAPClient", config: EmailConfig, validity: int, number: int) -> EmailMessage:
+    """The e-mail that a reference was made of; the mailbox may have been made anew since."""
+    there = _raw(client, number) if _validity(client, config) == validity else b""
+    return mail_text.parse(there)
+
+
+def _validity(client: "IMAPClient", config: EmailConfig) -> int:
+    return int(client.folder_status(config.folder, ["UIDVALIDITY"])[b"UIDVALIDITY"])
+
+
+def _take(client: "IMAPClient", config: EmailConfig, numbers: Sequence[int]) -> None:
+    client.add_flags(numbers, [_mark(client, config), "\\Seen"])
+
+
+def _mark(client: "IMAPClient", config: EmailConfig) -> str:
+    """A word of ours, or that it was seen where the mailbox takes no words."""
+    flags = client.select_folder(config.folder).get(b"PERMANENTFLAGS", ())
+    return TAKEN if b"\\*" in flags or TAKEN.encode() in flags else "\\Seen"
+
+
+def _idle(client: "IMAPClient") -> bool:
+    """Wait until something came; whether the mailbox tells."""
+    if not client.has_capability("IDLE"):
+        return False
+    client.idle()
+    client.idle_check(timeout=IDLE_SECONDS)
+    client.idle_done()
+    return True
+
+
+async def _smtp(connection: Connection) -> Any:
+    """Signed in."""
+    import aiosmtplib
+
+    config: EmailConfig = connection.config
+    host, port = config.smtp_host, config.smtp_port
+    try:
+        await guarded_http.addresses(host, port, private=connection.private)
+    except guarded_http.NotAllowed as error:
+        raise Undelivered(str(error), for_good=True) from error
+    except OSError as error:
+        raise Undelivered(str(error)) from error
+    smtp = aiosmtplib.SMTP(
+        hostname=host,
+        port=port,
+        use_tls=config.smtp_security == "tls",
+        start_tls=config.smtp_security == "starttls",
+        tls_context=ssl.create_default_context(),
+        timeout=SECONDS,
+    )
+    try:
+        await smtp.connect()
+        await smtp.login(config.username, connection.key.decode())
+    except (aiosmtplib.SMTPException, OSError) as error:
+        await _hang_up(smtp)
+        if isinstance(error, aiosmtplib.SMTPAuthenticationError):
+            raise Undelivered("the server refused the password") from error
+        if isinstance(error, aiosmtplib.SMTPResponseException):
+            raise _refused(error) from error
+        raise Undelivered(f"the server does not answer ({type(error).__name__})") from error
+    return smtp
+
+
+async def _leave(smtp: Any) -> None:
+    import aiosmtplib
+
+    transport = smtp.transport  # afterwards it does not know it any more
+    with contextlib.suppress(aiosmtplib.SMTPException, OSError):
+        await smtp.quit()
+    await _hang_up(smtp, transport)
+
+
+async def _hang_up(smtp: Any, transport: Any = None) -> None:
+    """Close its connection now; a farewell of TLS would be waited for, beyond the end of the loop
+    if that ends soon."""
+    transport = transport or smtp.transport
+    smtp.close()
+    if transport is not None:
+        transport.abort()
+        await asyncio.sleep(0)
+
+
+def _refused(error: Any) -> Undelivered:
+    """What the server said is not repeated: it may quote what it was given."""
+    if error.code < 500:
+        return Undelivered(f"the server is busy ({error.code})", retry_after=BUSY_SECONDS)
+    return Undelivered(f"the server refused it ({error.code})", for_good=True)

@@ -1,0 +1,248 @@
+"""E-mail parser: its sender and how sure that is, whether a program wrote it, its text and files.
+Pure: bytes in, values out."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email import policy
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.utils import getaddresses
+from html.parser import HTMLParser
+
+#: Where the address of an agent may stand; the last two are written by the receiving server.
+ADDRESSED_BY = ("To", "Cc", "Delivered-To", "X-Original-To")
+_IDS = re.compile(r"<[^<>\s]{3,180}>")
+_COMMENT = re.compile(r"\([^()]*\)")
+_SIGNATURE = re.compile(r"^-- ?$", re.MULTILINE)
+#: What mail programs put above the text that they quote.
+_ATTRIBUTION = re.compile(r"\n[^\n>]{0,200}:[ \t]*\n+(?=>)")
+_SKIPPED = frozenset({"script", "style", "head", "title"})
+_BREAKS = frozenset({"p", "div", "br", "li", "tr", "h1", "h2", "h3", "blockquote"})
+
+
+def parse(raw: bytes) -> EmailMessage:
+    return BytesParser(EmailMessage, policy=policy.default).parsebytes(raw)
+
+
+@dataclass(frozen=True)
+class From:
+    address: str
+    name: str
+
+    @property
+    def domain(self) -> str:
+        return self.address.rpartition("@")[2]
+
+
+def sender(message: EmailMessage) -> From | None:
+    """The claimed author; None unless that is one person with one address."""
+    found = _addresses(message, "From")
+    if len(message.get_all("From", [])) != 1 or len(found) != 1:
+        return None
+    name, address = found[0]
+    return From(address, " ".join(name.split())[:100] or address)
+
+
+def is_for(message: EmailMessage, address: str) -> bool:
+    return any(
+        found == address for header in ADDRESSED_BY for _, found in _addresses(message, header)
+    )
+
+
+def has_other_readers(message: EmailMessage, address: str) -> bool:
+    """Whether somebody else got it, too."""
+    named = {found for header in ("To", "Cc") for _, found in _addresses(message, header)}
+    return bool(named - {address})
+
+
+def is_authentic(message: EmailMessage, server: str) -> bool:
+    """Whether the server that took it in says that its domain sent it (RFC 8601).
+
+    What others say counts for nothing, and neither does a server that says two things.
+    """
+    author = sender(message)
+    if author is None:
+        return False
+    results = [
+        result
+        for header in message.get_all("Authentication-Results", [])
+        if (found := _results(str(header))) is not None and found[0] == server.lower()
+        for result in found[1]
+    ]
+    dmarc = [result for result in results if result.method == "dmarc"]
+    if dmarc:
+        return all(
+            one.result == "pass" and one.about.get("header.from", author.domain) == author.domain
+            for one in dmarc
+        )
+    return any(
+        one.result == "pass"
+        and (
+            (one.method == "dkim" and one.about.get("header.d") == author.domain)
+            or (
+                one.method == "spf"
+                and one.about.get("smtp.mailfrom", "").rpartition("@")[2] == author.domain
+            )
+        )
+        for one in results
+    )
+
+
+def why_automatic(message: EmailMessage) -> str | None:
+    """Why an e-mail was not written by a person to this address: answering it could go on for
+    ever (RFC 3834)."""
+    submitted = str(message.get("Auto-Submitted", "no")).partition(";")[0].strip().lower()
+    if submitted != "no":
+        return "it says that a program wrote it"
+    if str(message.get("Precedence", "")).strip().lower() in {"bulk", "junk", "list", "auto_reply"}:
+        return "it was sent to many"
+    if any(header.lower().startswith("list-") for header in message):
+        return "it came through a mailing list"
+    if "X-Autoreply" in message or "X-Autorespond" in message:
+        return "it is an automatic reply"
+    if "Return-Path" in message and str(message["Return-Path"]).strip() in {"<>", ""}:
+        return "it has no sender to answer, as reports about mail have"
+    if message.get_content_type() in {"multipart/report", "message/delivery-status"}:
+        return "it is a report about mail"
+    local = (author.address if (author := sender(message)) else "").partition("@")[0]
+    if local in {"mailer-daemon", "postmaster", "no-reply", "noreply"}:
+        return "nobody reads what is sent to its sender"
+    return None
+
+
+def ids_answered(message: EmailMessage) -> list[str]:
+    """The messages that it answers, the nearest first."""
+    nearest = _IDS.findall(str(message.get("In-Reply-To", "")))
+    return [*nearest, *reversed(_IDS.findall(str(message.get("References", ""))))]
+
+
+def id_of(message: EmailMessage, raw: bytes) -> str:
+    """The same whenever the same e-mail comes. Its own id alone is whatever its sender says."""
+    digest = hashlib.sha256(raw_of_content(raw)).hexdigest()[:16]
+    named = _IDS.search(str(message.get("Message-ID", "")))
+    return f"{named[0]}#{digest}" if named else f"#{digest}"
+
+
+def raw_of_content(raw: bytes) -> bytes:
+    """Without what servers add on the way, so that a second copy is known as one."""
+    for end in (b"\r\n\r\n", b"\n\n"):
+        head, found, body = raw.partition(end)
+        if found:
+            lines = re.findall(rb"(?im)^(?:from|to|date|subject|message-id):[^\n]*", head)
+            return b"\n".join([*sorted(line.strip() for line in lines), body])
+    return raw
+
+
+def text(message: EmailMessage, *, answers: bool) -> str:
+    """The text without the signature; of an answer also without what it quotes."""
+    try:
+        part = message.get_body(("plain", "html"))
+        content = part.get_content() if part is not None else ""
+    except (LookupError, MessageError, UnicodeError):
+        return ""
+    if part is not None and part.get_content_type() == "text/html":
+        content = _plain(content)
+    written = str(content).replace("\r\n", "\n").replace("\0", "")
+    if answers:
+        written = _without_quote(written)
+    return _SIGNATURE.split(written)[0].strip()
+
+
+def files(message: EmailMessage) -> Iterator[tuple[int, str, str, bytes]]:
+    """Each file with its number, name, type and bytes."""
+    for number, part in enumerate(message.iter_attachments()):
+        name = (part.get_filename() or f"file-{number + 1}").replace("\\", "/")
+        name = "".join(char for char in name.rpartition("/")[2] if char.isprintable())[:120]
+        try:
+            content = part.get_payload(decode=True)
+        except (LookupError, MessageError, ValueError):
+            content = None
+        if isinstance(content, bytes):
+            yield number, name or f"file-{number + 1}", part.get_content_type(), content
+
+
+def plain_address(text: str) -> str | None:
+    """An address as it is compared, if it is one and nothing else."""
+    try:
+        found = Address(addr_spec=text)
+    except (MessageError, ValueError, IndexError):
+        return None
+    plain = found.addr_spec.lower()
+    right = "@" in plain and plain.isascii() and plain.isprintable() and plain == text.lower()
+    return plain if right and not set('<>,;:"\\ ()') & set(plain) else None
+
+
+def _addresses(message: EmailMessage, header: str) -> list[tuple[str, str]]:
+    values = [str(value) for value in message.get_all(header, [])]
+    return [(name, address.lower()) for name, address in getaddresses(values) if "@" in address]
+
+
+@dataclass(frozen=True)
+class _Result:
+    method: str
+    result: str
+    about: dict[str, str]
+
+
+def _results(header: str) -> tuple[str, list[_Result]] | None:
+    """Who says so, and what: `server; dkim=pass header.d=example.org; …`."""
+    plain, before = " ".join(header.split()), ""
+    while plain != before:  # comments may stand within comments
+        plain, before = _COMMENT.sub(" ", plain), plain
+    if "(" in plain or ")" in plain or '"' in plain:
+        return None
+    server, *said = (part.strip() for part in plain.split(";"))
+    found = []
+    for one in said:
+        words = [word.partition("=") for word in one.replace(" =", "=").replace("= ", "=").split()]
+        if not words or not words[0][1]:
+            continue
+        about = {name.lower(): value.lower().lstrip("@") for name, _, value in words[1:]}
+        method = words[0][0].partition("/")[0].lower()
+        found.append(_Result(method, words[0][2].lower(), about))
+    return server.partition(" ")[0].lower(), found
+
+
+def _without_quote(written: str) -> str:
+    """The text above the quotation at the end, if there is any."""
+    lines = written.rstrip().split("\n")
+    end = len(lines)
+    while end and (lines[end - 1].startswith(">") or not lines[end - 1].strip()):
+        end -= 1
+    if end == len(lines):
+        return written
+    above = "\n".join(lines[:end])
+    cut = _ATTRIBUTION.search(f"\n{above}\n\n>")
+    kept = f"\n{above}"[: cut.start()] if cut and cut.end() >= len(above) else above
+    return kept if kept.strip() else written
+
+
+class _Plain(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._skips = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del attrs
+        self._skips += tag in _SKIPPED
+        if tag in _BREAKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._skips -= tag in _SKIPPED and self._skips > 0
+
+    def handle_data(self, data: str) -> None:
+        if not self._skips:
+            self.parts.append(data)
+
+
+def _plain(html: str) -> str:
+    parser = _Plain()
+    parser.feed(html)
+    lines = (" ".join(line.split()) for line in "".join(parser.parts).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

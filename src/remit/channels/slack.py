@@ -1,0 +1,454 @@
+"""Slack, through Socket Mode: no address of ours has to be reachable, and no request is believed
+that Slack did not send over our own connection.
+
+The secret has two tokens: of the bot (`xoxb-…`), which speaks, and of the app (`xapp-…`), which
+listens.
+"""
+
+import asyncio
+import contextlib
+import html
+import importlib.util
+import re
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from remit.adapters.contract import Check, Environment
+from remit.adapters.settings import Config, SecretName
+from remit.channels.contract import (
+    Attachment,
+    Channel,
+    Connection,
+    Incoming,
+    IncomingFile,
+    Parcel,
+    Sender,
+    Undelivered,
+    Unreachable,
+)
+from remit.clock import SECOND
+from remit.extras import how_to_install
+
+T = TypeVar("T")
+
+SECONDS = 20
+#: Slack cuts a text that is longer, after what has to be escaped in it was.
+LONGEST_TEXT = 38_000
+#: Of one part of a message with buttons.
+_LONGEST_PART = 2_900
+_MOST_PARTS = 40
+#: Nothing that came is said so often: all is well.
+_QUIET_SECONDS = 20.0
+_MOST_AT_ONCE = 50
+_EVENT = "remit_message"
+#: Looked through for what may be there already: so many at once, in so many requests.
+_LOOK_BACK = 200
+_MOST_PAGES = 20
+#: What will not get better by itself.
+_FOR_GOOD = frozenset(
+    {
+        *("channel_not_found", "not_in_channel", "is_archived", "msg_too_long", "no_text"),
+        *("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"),
+        *("missing_scope", "restricted_action", "user_not_found", "cant_update_message"),
+        *("edit_window_closed", "invalid_blocks", "invalid_arguments", "thread_not_found"),
+        *("message_not_found", "cannot_dm_bot", "org_login_required", "access_denied"),
+    }
+)
+_MENTION = re.compile(r"<@[UW][A-Z0-9]+(?:\|[^<>]*)?>")
+_CALLED = re.compile(r"\s*<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[:,]?\s*")
+_LINK = re.compile(r"<((?:https?|mailto):[^|<>]+)(?:\|[^<>]*)?>")
+_PLACE = re.compile(r"(?P<channel>[CDG][A-Z0-9]{2,30})(?:/(?P<thread>\d{1,12}\.\d{1,8}))?")
+
+
+class SlackConfig(Config):
+    secret_ref: SecretName = Field(
+        description="Name of a secret of the company: the bot's token (xoxb-…) and the app's "
+        "(xapp-…), with a blank between them."
+    )
+    rooms: Annotated[
+        list[Annotated[str, Field(pattern=r"^[CG][A-Z0-9]{2,30}$")]], Field(max_length=200)
+    ] = Field(
+        default=[],
+        description="Ids of the channels in which the agent listens when it is mentioned. Empty: "
+        "wherever it was invited.",
+    )
+
+
+class Slack(Channel):
+    """A Slack app: direct messages, and rooms where it is mentioned."""
+
+    type = "slack"
+    Config = SlackConfig
+    receives = True
+    vouches = True
+    taps = True
+    most_files = 10
+    safety = (
+        "Whoever is in a room reads what the agent says there.",
+        "In a room it hears only what mentions it.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "Wherever it is invited": {"secretRef": "slack"},
+        "In one room, and directly": {"secretRef": "slack", "rooms": ["C0123456789"]},
+    }
+
+    def check(
+        self, config: SlackConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        del environment, config
+        missing = [
+            name for name in ("slack_sdk", "aiohttp") if importlib.util.find_spec(name) is None
+        ]
+        if missing:
+            sentence = f"What Slack needs is not installed: {', '.join(missing)}."
+            return Check(False, sentence, how_to_install("slack"))
+        return Check(True, "It can be used; each binding names the tokens of its app.")
+
+    async def probe(self, connection: Connection) -> Check:
+        try:
+            web, app = _clients(connection)
+            known = await _asked(web.auth_test())
+            await _asked(web.apps_connections_open(app_token=app))
+        except Undelivered as error:
+            step = "Look at the tokens of the app, and at its Socket Mode."
+            return Check(False, f"Slack does not know us: {error.sentence}.", step)
+        return Check(True, f"Slack knows {known.get('user')} in {known.get('team')}.")
+
+    # ── out ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def deliver(self, parcel: Parcel) -> str | None:
+        """One message, which is there whole or not at all; with files it cannot be edited."""
+        web, _ = _clients(parcel)
+        channel, thread = _place(parcel)
+        text, files = escaped(parcel.body), list(parcel.files)
+        if len(text) > LONGEST_TEXT:
+            text = f"{escaped(parcel.body[:1000])}\n… (all of it is in the file)"
+            files.insert(0, Attachment("message.txt", "text/plain", parcel.body.encode()))
+        there = await _found(web, parcel, channel, thread, text) if parcel.again else None
+        if there is not None:
+            return f"{channel}:{there}"
+        if files:
+            given = [
+                {"content": one.content, "filename": one.name, "title": one.name} for one in files
+            ]
+            await _asked(
+                web.files_upload_v2(
+                    channel=channel, thread_ts=thread, initial_comment=text, file_uploads=given
+                )
+            )
+            return None
+        answer = await _asked(
+            web.chat_postMessage(
+                channel=channel,
+                text=text,
+                thread_ts=thread,
+                blocks=_blocks(parcel) or None,
+                metadata={"event_type": _EVENT, "event_payload": {"id": parcel.id}},
+                mrkdwn=False,
+                unfurl_links=False,
+                unfurl_media=False,
+            )
+        )
+        return f"{channel}:{answer['ts']}"
+
+    async def edit(self, parcel: Parcel, outside: str) -> None:
+        web, _ = _clients(parcel)
+        channel, _, stamp = outside.partition(":")
+        text = escaped(parcel.body)[:LONGEST_TEXT]
+        await _asked(web.chat_update(channel=channel, ts=stamp, text=text, blocks=_blocks(parcel)))
+
+    async def withdraw(self, connection: Connection, conversation: str, outside: str) -> None:
+        del conversation
+        web, _ = _clients(connection)
+        channel, _, stamp = outside.partition(":")
+        try:
+            await _asked(web.chat_delete(channel=channel, ts=stamp))
+        except Undelivered as error:
+            if "message_not_found" not in error.sentence:
+                raise
+
+    # ── in ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self, connection: Connection) -> AsyncGenerator[Sequence[Incoming], None]:
+        from slack_sdk.socket_mode.aiohttp import SocketModeClient
+        from slack_sdk.socket_mode.response import SocketModeResponse
+
+        web, app = _clients(connection, failure=Unreachable)
+        try:
+            bot = await _asked(web.auth_test())
+        except Undelivered as error:
+            raise Unreachable(error.sentence, retry_after=error.retry_after) from error
+        coming: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def listen(_: Any, request: Any) -> None:
+            coming.put_nowait(request)
+
+        made = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
+        client = cast(Any, made)  # its methods have no types
+        client.socket_mode_request_listeners.append(listen)
+        names: dict[str, str] = {}
+        try:
+            try:
+                await _asked(client.connect())
+            except Undelivered as error:
+                raise Unreachable(error.sentence, retry_after=error.retry_after) from error
+            silent = 0
+            while True:
+                requests = await _batch(coming)
+                said = []
+                for request in requests:
+                    one = understood(request.type, request.payload, connection.config, bot)
+                    if one is not None:
+                        said.append(await _named(web, names, one))
+                yield said
+                for request in requests:
+                    # Slack sends again what is not acknowledged; stored it is by now.
+                    await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
+                if requests:
+                    yield []
+                silent = 0 if requests or await client.is_connected() else silent + 1
+                if silent > 2:
+                    raise Unreachable("Slack ended the connection")
+        finally:
+            with contextlib.suppress(Exception):
+                await client.close()
+
+    async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
+        import aiohttp
+
+        web, _ = _clients(connection)
+        found = (await _asked(web.files_info(file=reference)))["file"]
+        if int(found.get("size", 0)) > most:
+            raise Undelivered("it is too large", for_good=True)
+        url = str(found.get("url_private_download") or found.get("url_private") or "")
+        if not _is_slacks(url, connection.server):
+            raise Undelivered("the file is not at Slack", for_good=True)
+        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        headers = {"Authorization": f"Bearer {web.token}"}
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.get(url, headers=headers, allow_redirects=False) as answer,
+            ):
+                if answer.status != 200:
+                    raise Undelivered(f"Slack answered {answer.status}")
+                content = b""
+                async for piece in answer.content.iter_chunked(64 * 1024):
+                    content += piece
+                    if len(content) > most:
+                        raise Undelivered("it is too large", for_good=True)
+                return content
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Undelivered(f"Slack does not answer ({type(error).__name__})") from error
+
+
+def understood(
+    kind: str, payload: Mapping[str, Any], config: SlackConfig, bot: Any
+) -> Incoming | None:
+    """A message or a tap, if it is for the agent."""
+    if kind == "interactive":
+        return _tap(payload, config)
+    event = payload.get("event") or {}
+    channel, stamp, user = (str(event.get(key) or "") for key in ("channel", "ts", "user"))
+    direct = event.get("type") == "message" and event.get("channel_type") == "im"
+    mentioned = event.get("type") == "app_mention"
+    if not (direct or mentioned) or not (channel and stamp and user) or event.get("bot_id"):
+        return None
+    if user == bot.get("user_id") or event.get("subtype") not in (None, "file_share"):
+        return None
+    if not direct and config.rooms and channel not in config.rooms:
+        return None
+    thread = str(event.get("thread_ts") or "")
+    # In a room an answer goes to a thread, so that it keeps to those whom it concerns.
+    conversation = channel if direct else f"{channel}/{thread or stamp}"
+    answers = thread and thread != stamp
+    return Incoming(
+        id=":".join([channel, stamp, *([thread] if answers else [])]),
+        conversation=conversation,
+        sender=_sender(payload, user),
+        text=plain(str(event.get("text") or ""), str(bot.get("user_id") or "")),
+        reply_to=f"{channel}:{thread}" if answers else None,
+        files=[
+            IncomingFile(
+                str(one["id"]),
+                str(one.get("name") or one["id"]),
+                str(one.get("mimetype") or "application/octet-stream"),
+                int(one.get("size") or 0),
+            )
+            for one in event.get("files") or []
+            if one.get("id")
+        ],
+        direct=direct,
+    )
+
+
+def _tap(payload: Mapping[str, Any], config: SlackConfig) -> Incoming | None:
+    actions = payload.get("actions") or []
+    if payload.get("type") != "block_actions" or len(actions) != 1:
+        return None
+    place, user = payload.get("container") or {}, str((payload.get("user") or {}).get("id") or "")
+    channel, stamp = str(place.get("channel_id") or ""), str(place.get("message_ts") or "")
+    if not (channel and stamp and user) or not actions[0].get("value"):
+        return None
+    direct = channel.startswith("D")
+    if not direct and config.rooms and channel not in config.rooms:
+        return None
+    thread = str(place.get("thread_ts") or stamp)
+    return Incoming(
+        id=f"{channel}:{stamp}:tap:{user}:{actions[0].get('action_ts')}"[:200],
+        conversation=channel if direct else f"{channel}/{thread}",
+        sender=_sender(payload, user),
+        tapped=str(actions[0]["value"]),
+        direct=direct,
+    )
+
+
+def _sender(payload: Mapping[str, Any], user: str) -> Sender:
+    team = str(payload.get("team_id") or (payload.get("team") or {}).get("id") or "")
+    return Sender(f"{team}:{user}", user)
+
+
+def plain(text: str, bot: str) -> str:
+    """The text without the marks of Slack, and without the mention that called."""
+    called = _CALLED.match(text)
+    text = text[called.end() :] if called and called[1] == bot else text
+    text = _MENTION.sub(lambda found: "@" + found[0][2:-1].partition("|")[0], text)
+    return html.unescape(_LINK.sub(lambda found: found[1], text))
+
+
+def escaped(text: str) -> str:
+    """As Slack shows it: what would mean something to it does not."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
+    """Only a message with buttons has any."""
+    if not parcel.buttons:
+        return []
+    parts = [
+        parcel.body[begin : begin + _LONGEST_PART]
+        for begin in range(0, len(parcel.body), _LONGEST_PART)
+    ]
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "plain_text", "text": part, "emoji": False}}
+        for part in parts[:_MOST_PARTS]
+    ]
+    for number, row in enumerate(parcel.buttons):
+        elements = [
+            {
+                "type": "button",
+                "action_id": f"remit-{number}-{place}",
+                "text": {"type": "plain_text", "text": button.label[:75], "emoji": False},
+                "value": button.reference,
+            }
+            for place, button in enumerate(row)
+        ]
+        blocks.append({"type": "actions", "elements": elements})
+    return blocks
+
+
+def _place(parcel: Parcel) -> tuple[str, str | None]:
+    """The channel, and the thread in it: the one of the room, or of what is answered."""
+    found = _PLACE.fullmatch(parcel.conversation)
+    if found is None:
+        raise Undelivered("that is no place in Slack", for_good=True)
+    thread = found["thread"]
+    answered = (parcel.reply_to_outside or "").split(":")
+    if thread is None and answered[0] == found["channel"] and len(answered) > 1:
+        thread = answered[2] if len(answered) == 3 else answered[1]
+    return found["channel"], thread
+
+
+async def _found(
+    web: Any, parcel: Parcel, channel: str, thread: str | None, text: str
+) -> str | None:
+    """What may have got there before: by the id that it carries, or with files by its text."""
+    asked: dict[str, Any] = {"channel": channel, "limit": _LOOK_BACK, "include_all_metadata": True}
+    asked["oldest"] = f"{max(parcel.created_at // SECOND - 60, 0)}.000000"
+    look = web.conversations_replies if thread else web.conversations_history
+    asked |= {"ts": thread} if thread else {}
+    for _ in range(_MOST_PAGES):
+        answer: Any = await _asked(look(**asked))
+        for message in answer.get("messages", []):
+            about = message.get("metadata") or {}
+            known = about.get("event_type") == _EVENT and about["event_payload"]["id"] == parcel.id
+            if known or (
+                message.get("files") and message.get("bot_id") and message["text"] == text
+            ):
+                return str(message["ts"])
+        asked["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
+        if not asked["cursor"]:
+            break
+    return None
+
+
+def _clients(connection: Connection, failure: type[Exception] = Undelivered) -> tuple[Any, str]:
+    """Who speaks, and the token of who listens."""
+    from slack_sdk.web.async_client import AsyncWebClient
+
+    words = connection.key.decode("utf-8", "replace").split()
+    bot = next((word for word in words if word.startswith("xoxb-")), None)
+    app = next((word for word in words if word.startswith("xapp-")), None)
+    if bot is None or app is None:
+        raise failure("the secret does not have a token xoxb-… and a token xapp-…")
+    server = f"{connection.server}/api/" if connection.server else AsyncWebClient.BASE_URL
+    web = AsyncWebClient(token=bot, base_url=server, timeout=SECONDS, retry_handlers=[])
+    return web, app
+
+
+async def _asked(request: Awaitable[T]) -> T:
+    """Slack's answer; what went wrong is told apart."""
+    import aiohttp
+    from slack_sdk.errors import SlackApiError, SlackClientError
+
+    try:
+        return await request
+    except SlackApiError as error:
+        answer: Any = error.response
+        code = str(answer.get("error") or answer.status_code)
+        if code == "ratelimited" or answer.status_code == 429:
+            wait = (answer.headers or {}).get("Retry-After", "30")
+            seconds = float(wait) if str(wait).isdigit() else 30.0
+            raise Undelivered("Slack asks to wait", retry_after=seconds) from error
+        sentence = f"Slack answered {code[:60]}"
+        raise Undelivered(sentence, for_good=code in _FOR_GOOD) from error
+    except (aiohttp.ClientConnectorError, SlackClientError) as error:
+        raise Undelivered(f"Slack is not there ({type(error).__name__})") from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        sentence = f"Slack did not answer ({type(error).__name__})"
+        raise Undelivered(sentence, unsure=True) from error
+
+
+async def _batch(coming: asyncio.Queue[Any]) -> list[Any]:
+    """The next messages, or none after a while."""
+    try:
+        found = [await asyncio.wait_for(coming.get(), _QUIET_SECONDS)]
+    except TimeoutError:
+        return []
+    while not coming.empty() and len(found) < _MOST_AT_ONCE:
+        found.append(coming.get_nowait())
+    return found
+
+
+async def _named(web: Any, names: dict[str, str], said: Incoming) -> Incoming:
+    """With the name of who spoke; without one if Slack does not tell."""
+    user = said.sender.name
+    if user not in names:
+        with contextlib.suppress(Undelivered):
+            known = (await _asked(web.users_info(user=user)))["user"]
+            shown = (known.get("profile") or {}).get("real_name") or known.get("real_name")
+            names[user] = f"{shown or known.get('name')} (@{known.get('name')})"
+    return replace(said, sender=replace(said.sender, name=names.get(user, user)))
+
+
+def _is_slacks(url: str, server: str | None) -> bool:
+    """Our token goes to Slack and to nobody else."""
+    parts = urlsplit(url)
+    if server is not None:
+        return url.startswith(f"{server}/")
+    host = parts.hostname or ""
+    return parts.scheme == "https" and (host == "slack.com" or host.endswith(".slack.com"))

@@ -1,0 +1,505 @@
+"""Telegram: a bot of its own for each agent, through the Bot API. Needs the extra `telegram`.
+
+Remit asks for news, or with `webhookUrl` Telegram posts them; what came twice is known by its id.
+
+A message is one call, so that it is there whole or not at all: a text that is too long for a
+message goes as a file. The Bot API has no keys that make a call repeatable, so what may be there
+already says so when it is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import io
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from remit.adapters.contract import Check, Environment
+from remit.adapters.settings import Config, SecretName
+from remit.channels.contract import (
+    Channel,
+    Connection,
+    Incoming,
+    IncomingFile,
+    Parcel,
+    Posted,
+    Sender,
+    Undelivered,
+    Unproven,
+    Unreachable,
+)
+
+if TYPE_CHECKING:
+    from aiogram import Bot
+    from aiogram.types import CallbackQuery, Message, Update, User
+
+_MOST_TEXT = 4096
+_MOST_CAPTION = 1024
+#: For one call that is not a long poll.
+_SECONDS = 30
+#: Between two looks whether Telegram still posts to us.
+_LOOK_SECONDS = 10.0
+_MOST_KNOWN = 1000
+_INSTALL = "Install Remit with the extra `telegram`: pip install 'remit[telegram]'."
+_AGAIN = "(sent again, because nobody knows whether it arrived)\n"
+_HEARD = ["message", "edited_message", "callback_query"]
+
+
+def _public(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be an https address, such as https://remit.example.org")
+    return text.rstrip("/")
+
+
+class TelegramConfig(Config):
+    secret_ref: SecretName = Field(
+        description="Name of the secret of the company that is the bot's token, which @BotFather "
+        "hands out. One bot is for one agent."
+    )
+    hear: Literal["addressed", "all"] = Field(
+        default="addressed",
+        description="In groups: only what names the bot, answers it or is a command, or all that "
+        "Telegram shows it (its privacy mode is @BotFather's to change).",
+    )
+    webhook_url: Annotated[str, Field(max_length=200), AfterValidator(_public)] | None = Field(
+        default=None,
+        description="The address under which Telegram reaches this instance, such as "
+        "https://remit.example.org: Telegram posts what comes to it. null: Remit asks Telegram, "
+        "and needs no address.",
+    )
+    poll_seconds: int = Field(
+        default=25, ge=1, le=50, description="How long one question for news may wait."
+    )
+
+
+class Telegram(Channel):
+    """A bot in Telegram: people write to it directly or in groups, and tap buttons."""
+
+    type = "telegram"
+    Config = TelegramConfig
+    safety = (
+        (
+            "Whoever finds the bot can write to the agent. What they write is from outside, unless "
+            "their account is linked to a person of the company."
+        ),
+        "Everybody in a group reads what the agent says there.",
+        "Telegram reads everything: a bot has no encrypted conversations.",
+    )
+    examples = {  # noqa: RUF012  # read only
+        "A bot": {"secretRef": "telegram-bot"},
+        "All that is said in its groups": {"secretRef": "telegram-bot", "hear": "all"},
+        "Telegram posts what comes": {
+            "secretRef": "telegram-bot",
+            "webhookUrl": "https://remit.example.org",
+        },
+    }
+    receives = True
+    vouches = True
+    taps = True
+    most_files = 9
+    largest_files = 45 * 1024 * 1024
+
+    def check(
+        self, config: TelegramConfig | None = None, environment: Environment | None = None
+    ) -> Check:
+        del config, environment
+        if find_spec("aiogram") is None:
+            return Check(False, "The library for Telegram is not installed.", _INSTALL)
+        return Check(True, "It can be used; each binding names the secret with its bot's token.")
+
+    async def probe(self, connection: Connection) -> Check:
+        found = self.check()
+        if not found.usable:
+            return found
+        try:
+            async with _calling(connection) as bot:
+                me = await bot.get_me()
+        except Undelivered as error:
+            return Check(False, f"Telegram: {error.sentence}.", "Check the bot's token.")
+        return Check(True, f"The bot is @{me.username}.", "", {"bot": me.username})
+
+    # ── out ─────────────────────────────────────────────────────────────────────────────────
+
+    async def deliver(self, parcel: Parcel) -> str | None:
+        text, files = _text(parcel), list(parcel.files)
+        async with _calling(parcel) as bot:
+            from aiogram.types import BufferedInputFile, InputMediaDocument
+
+            to = _to(parcel.conversation)
+            to |= {"reply_parameters": _answering(parcel), "request_timeout": _SECONDS}
+            if not files and len(text) <= _MOST_TEXT:
+                sent = await bot.send_message(text=text, reply_markup=_keyboard(parcel), **to)
+                return _id(sent)
+            named = [(one.name, one.content) for one in files]
+            if len(text) > _MOST_CAPTION:
+                named.insert(0, ("message.txt", text.encode()))
+                text = f"{text[: _MOST_CAPTION - 1]}…"
+            documents = [BufferedInputFile(content, name) for name, content in named]
+            if len(documents) == 1:
+                sent = await bot.send_document(document=documents[0], caption=text or None, **to)
+                return _id(sent)
+            group: list[Any] = [
+                # The words stand below the last, where people look for them.
+                InputMediaDocument(media=one, caption=text if number == len(documents) else None)
+                for number, one in enumerate(documents, 1)
+            ]
+            return _id((await bot.send_media_group(media=group, **to))[0])
+
+    async def edit(self, parcel: Parcel, outside: str) -> None:
+        chat, _, message = outside.partition(".")
+        async with _calling(parcel, gone_is_well=("message is not modified",)) as bot:
+            await bot.edit_message_text(
+                text=parcel.body[:_MOST_TEXT],
+                chat_id=int(chat),
+                message_id=int(message),
+                reply_markup=_keyboard(parcel),
+                request_timeout=_SECONDS,
+            )
+
+    async def withdraw(self, connection: Connection, conversation: str, outside: str) -> None:
+        del conversation
+        chat, _, message = outside.partition(".")
+        gone = ("message to delete not found", "message can't be deleted")
+        async with _calling(connection, gone_is_well=gone) as bot:
+            await bot.delete_message(
+                chat_id=int(chat), message_id=int(message), request_timeout=_SECONDS
+            )
+
+    async def show_state(self, connection: Connection, conversation: str) -> None:
+        async with _calling(connection) as bot:
+            to = _to(conversation)
+            await bot.send_chat_action(action="typing", request_timeout=_SECONDS, **to)
+
+    # ── in ──────────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self, connection: Connection) -> AsyncGenerator[Sequence[Incoming], None]:
+        config: TelegramConfig = connection.config
+        try:
+            async with _calling(connection) as bot:
+                me = await bot.get_me()
+                await _offer(bot, connection)
+                if config.webhook_url is not None:
+                    async with aclosing(_posted_to_us(bot, connection)) as posted:
+                        async for nothing in posted:
+                            yield nothing
+                await bot.delete_webhook()
+                offset: int | None = None
+                while True:
+                    updates = await bot.get_updates(
+                        offset=offset,
+                        timeout=config.poll_seconds,
+                        allowed_updates=_HEARD,
+                        request_timeout=config.poll_seconds + _SECONDS,
+                    )
+                    said = [_incoming(one, me, config.hear) for one in updates]
+                    yield [one for one in said if one is not None]
+                    # Asking for what comes after tells Telegram that we have these.
+                    for update in updates:
+                        offset = update.update_id + 1
+                        if update.callback_query is not None:
+                            await _quiet(bot, update.callback_query)
+        except Undelivered as error:
+            raise Unreachable(error.sentence, retry_after=error.retry_after) from error
+
+    def prove(self, connection: Connection, headers: Mapping[str, str]) -> None:
+        shown = headers.get("x-telegram-bot-api-secret-token", "")
+        right = connection.config.webhook_url is not None and hmac.compare_digest(
+            shown.encode(), _proof(connection).encode()
+        )
+        if not right:
+            raise Unproven
+
+    async def accept(self, connection: Connection, body: bytes) -> Posted:
+        async with _calling(connection) as bot:
+            from aiogram.types import Update
+
+            try:
+                update = Update.model_validate_json(body, context={"bot": bot})
+            except ValueError:
+                raise Undelivered("it is no update of Telegram", for_good=True) from None
+            said = _incoming(update, await _me(bot, connection), connection.config.hear)
+        tapped = update.callback_query
+        # The answer may be a call, so that the button stops turning.
+        answer = {"method": "answerCallbackQuery", "callback_query_id": tapped and tapped.id}
+        return Posted([] if said is None else [said], answer if tapped else {})
+
+    async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
+        async with _calling(connection) as bot:
+            found = await bot.get_file(reference, request_timeout=_SECONDS)
+            if (found.file_size or 0) > most or not found.file_path:
+                raise _too_large(most)
+            into = _Bounded(most)
+            await bot.download_file(found.file_path, into, timeout=_SECONDS)
+            return into.getvalue()
+
+
+def _proof(connection: Connection) -> str:
+    """Proof that Telegram shows with each post; only who has the bot's token could make it."""
+    return hmac.new(connection.key, connection.binding.encode(), hashlib.sha256).hexdigest()
+
+
+#: Who bots are, by binding: what Telegram posts does not say it.
+_known: dict[str, User] = {}
+
+
+async def _me(bot: Bot, connection: Connection) -> User:
+    found = _known.get(connection.binding)
+    if found is None or found.id != bot.id:
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        found = _known[connection.binding] = await bot.get_me(request_timeout=_SECONDS)
+    return found
+
+
+async def _posted_to_us(
+    bot: Bot, connection: Connection
+) -> AsyncGenerator[Sequence[Incoming], None]:
+    """Have Telegram post what comes, for as long as it is asked. Somebody else may have said
+    otherwise meanwhile, such as a process that was stopped late; so that is looked at."""
+    url = f"{connection.config.webhook_url}/api/channels/telegram/{connection.binding}"
+    try:
+        while True:
+            told = await bot.get_webhook_info(request_timeout=_SECONDS)
+            if told.url == url and told.pending_update_count and told.last_error_message:
+                why = f"Telegram cannot post to us ({told.last_error_message[:120]})"
+                raise Undelivered(why, retry_after=_LOOK_SECONDS)
+            if told.url != url:
+                await bot.set_webhook(
+                    url=url,
+                    secret_token=_proof(connection),
+                    allowed_updates=_HEARD,
+                    request_timeout=_SECONDS,
+                )
+            yield []
+            await asyncio.sleep(_LOOK_SECONDS)
+    finally:
+        with suppress(Exception):
+            # What comes meanwhile stays with Telegram for a day.
+            await bot.delete_webhook(request_timeout=_SECONDS)
+
+
+class _Bounded(io.BytesIO):
+    """Takes so many bytes, whatever was said before about how many come."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def write(self, content: Any) -> int:
+        if self.tell() + len(content) > self._most:
+            raise _too_large(self._most)
+        return super().write(content)
+
+
+def _too_large(most: int) -> Undelivered:
+    return Undelivered(f"it is larger than {most >> 20 or 1} MiB", for_good=True)
+
+
+@asynccontextmanager
+async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> AsyncIterator[Bot]:
+    """A bot for a few calls. What goes wrong is said without what was sent: it has the token."""
+    try:
+        if "aiogram" not in sys.modules:
+            # It takes seconds, and whoever else is served here must not wait for it.
+            await asyncio.to_thread(import_module, "aiogram")
+        from aiogram import Bot, exceptions
+        from aiogram.client.session.aiohttp import AiohttpSession
+        from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
+        from aiogram.utils.token import TokenValidationError
+    except ImportError:
+        raise Undelivered("the library for Telegram is not installed") from None
+    server = connection.server
+    api = PRODUCTION if server is None else TelegramAPIServer.from_base(server)
+    session = AiohttpSession(api=api)
+    try:
+        yield Bot(connection.key.decode().strip(), session=session)
+    except TokenValidationError:
+        raise Undelivered("the secret is not the token of a bot") from None
+    except exceptions.TelegramRetryAfter as error:
+        raise Undelivered("Telegram asks for patience", retry_after=error.retry_after) from None
+    except exceptions.TelegramConflictError:
+        raise Undelivered("another program listens with this bot's token") from None
+    except exceptions.TelegramUnauthorizedError:
+        raise Undelivered("Telegram does not know the bot's token") from None
+    except exceptions.TelegramMigrateToChat as error:
+        sentence = f"the group is {error.migrate_to_chat_id} now"
+        raise Undelivered(sentence, for_good=True) from None
+    except exceptions.TelegramNetworkError as error:
+        unsure = "Cannot connect" not in str(error)
+        raise Undelivered("Telegram was not reached", unsure=unsure) from None
+    except exceptions.TelegramServerError:
+        raise Undelivered("Telegram has trouble", unsure=True) from None
+    except exceptions.TelegramAPIError as error:
+        said = error.message
+        if any(one in said for one in gone_is_well):
+            return
+        raise Undelivered(f"Telegram refused it ({said[:120]})", for_good=True) from None
+    finally:
+        await session.close()
+
+
+def _text(parcel: Parcel) -> str:
+    subject = f"{parcel.subject}\n\n" if parcel.subject and parcel.reply_to is None else ""
+    return f"{_AGAIN if parcel.again else ''}{subject}{parcel.body}"
+
+
+def _to(conversation: str) -> dict[str, Any]:
+    """A chat, and the topic in it: `-1001234` or `-1001234/5`."""
+    chat, _, topic = conversation.partition("/")
+    try:
+        return {"chat_id": int(chat), "message_thread_id": int(topic) if topic else None}
+    except ValueError:
+        raise Undelivered("a chat of Telegram is a number", for_good=True) from None
+
+
+def _answering(parcel: Parcel) -> Any:
+    from aiogram.types import ReplyParameters
+
+    _, _, message = (parcel.reply_to_outside or "").partition(".")
+    number = message.partition(".")[0]
+    if not number.isdecimal():
+        return None
+    return ReplyParameters(message_id=int(number), allow_sending_without_reply=True)
+
+
+def _keyboard(parcel: Parcel) -> Any:
+    from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
+
+    if not parcel.buttons:
+        return None
+    return InlineKeyboardMarkup(
+        inline_keyboard=[
+            [InlineKeyboardButton(text=one.label, callback_data=one.reference) for one in row]
+            for row in parcel.buttons
+        ]
+    )
+
+
+async def _offer(bot: Bot, connection: Connection) -> None:
+    """Have Telegram list the commands beside the field where people write."""
+    from aiogram.exceptions import TelegramAPIError
+    from aiogram.types import BotCommand
+
+    offered = [BotCommand(command=name, description=help_) for name, help_ in connection.commands]
+    if offered:
+        with suppress(TelegramAPIError):
+            await bot.set_my_commands(offered)
+
+
+async def _quiet(bot: Bot, tapped: CallbackQuery) -> None:
+    """Have the button stop turning; too late is no harm."""
+    from aiogram.exceptions import TelegramAPIError
+
+    with suppress(TelegramAPIError):
+        await bot.answer_callback_query(tapped.id)
+
+
+def _id(message: Message) -> str:
+    return f"{message.chat.id}.{message.message_id}"
+
+
+def _conversation(message: Any) -> str:
+    topic = message.message_thread_id if getattr(message, "is_topic_message", None) else None
+    return f"{message.chat.id}/{topic}" if topic else str(message.chat.id)
+
+
+def _incoming(update: Update, me: User, hear: str) -> Incoming | None:
+    if update.callback_query is not None:
+        return _tap(update.callback_query)
+    message = update.message or update.edited_message
+    if message is None:
+        return None
+    text = message.text or message.caption or ""
+    files = _files(message)
+    if not text and not files:
+        return None  # somebody joined, a poll, a place on a map
+    id_ = _id(message)
+    addressed = hear == "all" or message.chat.type == "private" or _names(message, text, me)
+    # What somebody passes on or changes later is not what they say now, so it is no command.
+    if message.forward_origin is not None:
+        text = f"[forwarded] {text}"
+    if update.edited_message is not None:
+        text, id_ = f"[edited] {text}", f"{id_}.{message.edit_date}"
+    answered = message.reply_to_message
+    return Incoming(
+        id=id_,
+        conversation=_conversation(message),
+        sender=_sender(message),
+        text=text,
+        reply_to=None if answered is None else _id(answered),
+        files=files,
+        direct=message.chat.type == "private",
+        addressed=addressed,
+    )
+
+
+def _tap(tapped: CallbackQuery) -> Incoming | None:
+    if tapped.message is None or not tapped.data:
+        return None
+    return Incoming(
+        id=f"tap.{tapped.id}",
+        conversation=_conversation(tapped.message),
+        sender=_person(tapped.from_user),
+        tapped=tapped.data,
+        direct=tapped.message.chat.type == "private",
+    )
+
+
+def _sender(message: Message) -> Sender:
+    """Who hides behind a group or a channel is nobody that could be known."""
+    if message.sender_chat is not None or message.from_user is None:
+        chat = message.sender_chat or message.chat
+        return Sender(f"chat:{chat.id}", chat.title or "a group", sure=False)
+    return _person(message.from_user)
+
+
+def _person(user: User) -> Sender:
+    name = user.full_name + (f" (@{user.username})" if user.username else "")
+    return Sender(str(user.id), name, sure=not user.is_bot)
+
+
+def _names(message: Message, text: str, me: User) -> bool:
+    """Whether something said in a group is for the bot."""
+    answered = message.reply_to_message
+    if answered is not None and answered.from_user is not None and answered.from_user.id == me.id:
+        return True
+    named = f"@{me.username}".casefold()
+    if text.startswith("/"):
+        first = text.split(maxsplit=1)[0].casefold()
+        return "@" not in first or first.endswith(named)
+    entities = message.entities or message.caption_entities or []
+    return any(
+        one.type == "mention" and one.extract_from(text).casefold() == named for one in entities
+    )
+
+
+def _files(message: Message) -> list[IncomingFile]:
+    found: list[IncomingFile] = []
+    if message.photo:
+        largest = message.photo[-1]
+        found.append(
+            IncomingFile(largest.file_id, "photo.jpg", "image/jpeg", largest.file_size or 0)
+        )
+    others: list[tuple[Any, str, str]] = [
+        (message.document, "file", "application/octet-stream"),
+        (message.audio, "audio", "audio/mpeg"),
+        (message.voice, "voice.ogg", "audio/ogg"),
+        (message.video, "video.mp4", "video/mp4"),
+        (message.video_note, "video.mp4", "video/mp4"),
+    ]
+    for one, name, media_type in others:
+        if one is not None:
+            called = getattr(one, "file_name", None) or name
+            kind = getattr(one, "mime_type", None) or media_type
+            found.append(IncomingFile(one.file_id, called, kind, one.file_size or 0))
+    return found

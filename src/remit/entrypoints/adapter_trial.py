@@ -1,0 +1,49 @@
+"""Trial of an adapter where the instance runs, for who may try it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit import threads
+from remit.adapters import registry
+from remit.adapters.contract import Check
+from remit.adapters.setup.probe import Tried
+from remit.app import App
+from remit.errors import BadInput, RemitError
+from remit.runtime.runs import checks
+from remit.services.identity import Caller
+from remit.services.screens import overview
+
+
+async def tried(
+    app: App,
+    who: Caller,
+    company: str,
+    adapter: str,
+    config: Mapping[str, Any] | None,
+    *,
+    agent: str | None = None,
+    try_out: bool = False,
+) -> tuple[Check, Tried | None]:
+    """What it finds here, with these settings or with those of an agent; with `try_out`, also what
+    one small request to whoever serves its model says."""
+    company_id, settings = await app.gate(who, overview.may_test, company=company, agent=agent)
+    if settings is not None:
+        if config is not None or settings["adapter_type"] != adapter:
+            raise BadInput(
+                f"That agent is run by {settings['adapter_type']}, with settings of its own.",
+                "Name that adapter and no adapterConfig, or leave the agent out.",
+            )
+        config = settings["adapter_config"]
+    found = await threads.CHECKS.run(checks.check, adapter, config, app.settings.home)
+    if not (try_out and found.usable):
+        return found, None
+    return found, await _asked(app, company_id, adapter, config or {})
+
+
+async def _asked(app: App, company: str, adapter: str, config: Mapping[str, Any]) -> Tried | None:
+    name = getattr(registry.read(adapter, config), "secret_ref", None)
+    try:
+        secret = None if name is None else await app.vault.value(company, name)
+    except RemitError as error:
+        return Tried(False, error.sentence, error.step)
+    return await registry.try_out(adapter, config, secret)

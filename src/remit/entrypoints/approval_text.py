@@ -1,0 +1,85 @@
+"""Text of approvals: what one asks for, in words for people, on every surface alike."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+#: What a single use of a capability comes to.
+_USES: Final = {
+    "agent.create": "create the agent {}",
+    "agent.control": "control {}",
+    "file.read": "read {}",
+    "file.write": "change {}",
+    "message.send": "write to {}",
+    "outcome.read": "look at {}",
+    "outcome.create": "create a part of {}",
+    "outcome.change": "change {}",
+    "outcome.finish": "finish {}",
+    "outcome.delegate": "hand over {}",
+    "outcome.reclaim": "take back {}",
+}
+_LONGEST: Final = 200
+
+
+def asks_for(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
+    """A request in a few words; `called` has the names of what is used."""
+    words = _words(one, called or {})
+    plain = " ".join("".join(char if char.isprintable() else " " for char in words).split())
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
+
+
+def _words(one: Mapping[str, Any], called: Mapping[str, str]) -> str:
+    payload = one["payload"]
+    match one["type"]:
+        case "hire_agent":
+            title = f" ({payload['title']})" if payload.get("title") else ""
+            return f"hire {payload.get('name')} as {payload.get('role')}{title}"
+        case "config_change":
+            changed = ", ".join(payload.get("changed") or ())
+            return f"change {changed} of {payload.get('name')}"
+        case "capability_use":
+            return _use(payload, called)
+        case "budget":
+            return f"a budget of {monthly(payload)}"
+        case kind:
+            return str(payload.get("title") or kind.replace("_", " "))
+
+
+def _use(payload: Mapping[str, Any], called: Mapping[str, str]) -> str:
+    action, resource = str(payload.get("action")), str(payload.get("resource"))
+    if action not in _USES:
+        return f"{action} on {called.get(resource, resource)}"
+    name = called.get(resource) or resource
+    return _USES[action].format(name.removeprefix("agent:"))
+
+
+def asks_to(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
+    """The same after "Somebody asks to"."""
+    words = asks_for(one, called)
+    if one["type"] in ("hire_agent", "config_change"):
+        return words
+    if one["type"] == "capability_use" and one["payload"].get("action") in _USES:
+        return words
+    if one["type"] == "budget":
+        return f"have {words}"
+    return f"be allowed: {words}"
+
+
+def monthly(one: Mapping[str, Any]) -> str:
+    """A monthly budget in words; nothing if there is none."""
+    cents, tokens = one.get("budgetMonthlyCents"), one.get("budgetMonthlyTokens")
+    parts = [f"{cents // 100}.{cents % 100:02}"] if isinstance(cents, int) else []
+    parts += [f"{tokens:,} tokens"] if isinstance(tokens, int) else []
+    return f"{' and '.join(parts)} a month" if parts else ""
+
+
+def difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:
+    """Each value that is not the same, with the way to it."""
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return [] if old == new else [{"path": above, "was": old, "now": new}]
+    return [
+        change
+        for key in dict.fromkeys([*old, *new])
+        for change in difference(
+            old.get(key), new.get(key), f"{above}.{key}" if above else str(key)
+        )
+    ]

@@ -1,0 +1,17 @@
+"""Whether the outside of a binding knows us: for the HTTP interface and the pages."""
+
+from typing import Any
+
+from remit.app import App
+from remit.services.connections import bindings, channels
+from remit.services.identity import Caller, as_system
+
+
+async def asked(app: App, who: Caller, company: str | None, binding: str) -> dict[str, Any]:
+    allowed = await app.gate(who, bindings.try_out, company=company, binding=binding)
+    if allowed["held"]:
+        return {"usable": False, "sentence": bindings.HELD, "next_step": bindings.HELD_STEP}
+    about = {"kind": allowed["kind"], "binding": allowed["id"]}
+    claimed = await app.gate(as_system(), channels.posted, **about)
+    found = await app.connector.probe(claimed)
+    return {"usable": found.usable, "sentence": found.sentence, "next_step": found.next_step}

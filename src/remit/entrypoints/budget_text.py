@@ -1,0 +1,84 @@
+"""Budgets in words, for every surface alike."""
+
+from collections.abc import Mapping
+from typing import Any
+
+KINDS = ("money", "tokens")
+_DOLLAR = 1_000_000
+
+
+def amount(kind: str, value: int | None) -> str:
+    if value is None:
+        return ""
+    if kind == "tokens":
+        return f"{value:,}"
+    exact = value % 10_000 == 0
+    return f"{value / _DOLLAR:,.2f}" if exact else f"{value / _DOLLAR:,.6f}".rstrip("0")
+
+
+def lines(one: Mapping[str, Any]) -> list[str]:
+    """An agent's budgets, in words."""
+    said = []
+    for kind in KINDS:
+        side = one[kind]
+        unit = "$" if kind == "money" else ""
+        paid = side["paidBy"]
+        if paid is None:
+            spent = amount(kind, side["spentByItself"])
+            said.append(f"{kind}: no limit; {unit}{spent} spent this month")
+            continue
+        if paid["agentId"] != one["agentId"]:
+            left = amount(kind, side["left"])
+            said.append(f"{kind}: lives on {paid['name']}'s budget, {unit}{left} left")
+            continue
+        parts = [f"{unit}{amount(kind, side['left'])} left"]
+        if side["limit"] is not None:
+            parts.append(f"of {unit}{amount(kind, side['limit'])} a month")
+        said.append(f"{kind}: {' '.join(parts)}")
+        for name, words in (
+            ("spent", "spent"),
+            ("reserved", "reserved for those below"),
+            ("setAside", "set aside for outcomes that were handed over"),
+        ):
+            if side[name]:
+                said.append(f"  {unit}{amount(kind, side[name])} {words}")
+        said += [
+            f"  {unit}{amount(kind, one['left'])} of {unit}{amount(kind, one['amount'])} "
+            f"left for outcome {one['outcomeId']}"
+            for one in side["reservations"]
+        ]
+    return said
+
+
+def limits(one: Mapping[str, Any]) -> list[str]:
+    """The company's limits that hold for an agent, and how much is used."""
+    now = one["limits"]
+    said = [
+        (
+            f"limits: {_most(now['agentRunsPerHour'])} runs an hour, "
+            f"{_most(now['agentTokensPerDay'])} tokens a day ({now['tokensToday']:,} today)"
+        )
+    ]
+    if now["companyCentsPerDay"] is not None:
+        spent = amount("money", now["companyMoneyToday"])
+        most = amount("money", now["companyCentsPerDay"] * 10_000)
+        said.append(f"  the company has spent ${spent} of ${most} today")
+    if now["heldUntil"] is not None:
+        said.append(f"  it is not started before {now['heldUntil']}")
+    return said
+
+
+def _most(limit: int | None) -> str:
+    return "any number of" if limit is None else f"{limit:,}"
+
+
+def short(one: Mapping[str, Any]) -> str:
+    """One line for a table: what is left of what."""
+    parts = []
+    for kind in KINDS:
+        side = one[kind]
+        if side["limit"] is not None:
+            unit, after = ("$", "") if kind == "money" else ("", " tokens")
+            of = amount(kind, side["limit"])
+            parts.append(f"{unit}{amount(kind, side['left'])} of {unit}{of}{after}")
+    return ", ".join(parts)

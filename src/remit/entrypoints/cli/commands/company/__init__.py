@@ -1,0 +1,1 @@
+"""Commands about companies, people, agents and rights."""

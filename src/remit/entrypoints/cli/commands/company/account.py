@@ -1,0 +1,70 @@
+"""`remit account`: what agents depend on, and what of it is closed for all of them."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.drawing import letters, output
+from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.errors import Conflict, NotFound, RemitError
+
+
+@click.group(cls=Group)
+def account() -> None:
+    """Accounts of providers and set-ups of workers."""
+
+
+@account.rows(
+    *("list", "name", "state", "fault", "since", "until", "waiting"),
+    empty="No agent has used an account of a provider yet.",
+)
+def _row(_: Session, one: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        one["name"],
+        one["state"],
+        one["fault"] or "",
+        letters.age(one["since"]) if one["since"] else "",
+        one["until"] or one["triedAt"] or "",
+        str(one["waiting"] or ""),
+    )
+
+
+@account.command("show")
+@click.argument("name")
+@pass_session
+def show(session: Session, name: str) -> None:
+    """Show one of them, with the cause and what to do about it."""
+    found = _named(session, name)
+    session.show(found, output.fields)
+
+
+def _named(session: Session, name: str) -> dict[str, Any]:
+    """By its name, or the beginning of its id."""
+    every = list(session.client.each(session.under_company("accounts")))
+    found = [one for one in every if one["name"] == name] or [
+        one for one in every if len(name) >= 4 and one["id"].startswith(name)
+    ]
+    if not found:
+        raise NotFound("There is no such account.", "`remit account list` names them.")
+    if len(found) > 1:
+        raise Conflict("Several match.", "Give more of its id.")
+    return dict(found[0])
+
+
+def account_id(session: Session, name: str) -> str:
+    return str(_named(session, name)["id"])
+
+
+def held(session: Session) -> list[dict[str, Any]]:
+    """Closed accounts, as far as they are ours to see."""
+    try:
+        every = session.client.each(session.under_company("accounts"))
+        return [one for one in every if one["state"] != "open"]
+    except RemitError:
+        return []
+
+
+def line(account: dict[str, Any]) -> str:
+    """One sentence for people who look at something else."""
+    waiting = f" {account['waiting']} waiting." if account["waiting"] else ""
+    return f"{account['sentence']}{waiting}"

@@ -1,0 +1,81 @@
+"""`remit adapter`: what runs agents here, how it is configured, and whether it can work."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands.company.hiring import json_object
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group, Session, pass_session
+
+
+@click.group(cls=Group)
+def adapter() -> None:
+    """What runs agents, and how it is configured."""
+
+
+@adapter.command("list")
+@pass_session
+def list_(session: Session) -> None:
+    """List the adapters that are installed where the instance runs."""
+    found = session.client.get(session.under_company("adapters"))
+
+    def draw(adapters: list[dict[str, Any]]) -> None:
+        rows = [(one["type"], one["problem"] or one["summary"]) for one in adapters]
+        output.table(("type", "description"), rows, empty="No adapter is installed.")
+
+    session.show(found, draw)
+
+
+@adapter.command()
+@click.argument("type_", metavar="TYPE")
+@pass_session
+def show(session: Session, type_: str) -> None:
+    """Show an adapter's settings, and what agents' tools cost in every conversation."""
+    found = session.client.get(session.under_company("adapters", type_))
+
+    def draw(one: dict[str, Any]) -> None:
+        output.say(*one["text"].splitlines())
+        tools = one["baseTools"]
+        output.say("", f"Tools of every agent: {tools['count']}, about {tools['tokens']} tokens.")
+
+    session.show(found, draw)
+
+
+@adapter.command()
+@click.argument("type_", metavar="[TYPE]", required=False)
+@click.option("--config", metavar="JSON|@FILE", help="With these settings.")
+@click.option("--agent", metavar="AGENT", help="As this agent is set up.")
+@click.option("--no-try", "untried", is_flag=True, help="Only look; do not ask the model.")
+@pass_session
+def test(
+    session: Session, type_: str | None, config: str | None, agent: str | None, untried: bool
+) -> int:
+    """Look whether an adapter can work where the instance runs.
+
+    If a model serves it, one small request with the key or to the address says what comes back.
+    """
+    if (type_ is None) == (agent is None):
+        raise click.UsageError("Name an adapter, or an agent with --agent.")
+    if agent is not None and config is not None:
+        raise click.UsageError("An agent has settings of its own; leave out --config.")
+    body: dict[str, Any] = {"tryOut": not untried}
+    if config is not None:
+        body["adapterConfig"] = json_object(config, "--config")
+    if agent is not None:
+        body["agentId"] = session.agent_id(agent)
+        type_ = session.client.get(path("agents", body["agentId"]))["adapterType"]
+    target = session.under_company("adapters", str(type_), "test-environment")
+    found = session.client.send("POST", target, body)
+    parts = [one for one in (found, found["tried"]) if one is not None]
+
+    def draw(_: dict[str, Any]) -> None:
+        for one in parts:
+            output.say(one["sentence"])
+            if one["nextStep"]:
+                output.say(f"  next: {one['nextStep']}")
+
+    session.show(found, draw)
+    failed = found["tried"] is not None and found["tried"]["ok"] is False
+    return 0 if found["usable"] and not failed else 1

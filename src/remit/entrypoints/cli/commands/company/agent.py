@@ -1,0 +1,261 @@
+"""`remit agent`: agents, their tree and their keys."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import following, setup_note, tokens
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands.company import budget as budgets
+from remit.entrypoints.cli.commands.company import hiring
+from remit.entrypoints.cli.drawing import output, reorganisation, run_view, trees
+from remit.entrypoints.cli.following import watch_option
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.errors import BadInput
+from remit.ids import short
+
+depth_option = click.option(
+    "--depth", type=click.IntRange(min=1), help="So many levels; everything otherwise."
+)
+
+
+@click.group(cls=Group)
+def agent() -> None:
+    """Agents and their keys."""
+
+
+@agent.command("list")
+@click.option("--all", "everybody", is_flag=True, help="Terminated agents, too.")
+@limit_option
+@watch_option
+@pass_session
+def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
+    """List the agents of the company."""
+
+    def look() -> list[dict[str, Any]]:
+        every = "true" if everybody else None
+        return session.listed(session.under_company("agents"), limit, terminated=every)
+
+    def draw(agents: list[dict[str, Any]]) -> None:
+        names = {one["id"]: one["name"] for one in agents}
+        rows = [
+            (
+                one["name"],
+                one["role"],
+                one["title"],
+                one["status"],
+                names.get(one["reportsTo"], one["reportsTo"] or "board"),
+                one["adapterType"],
+                short(one["id"]),
+            )
+            for one in agents
+        ]
+        columns = ("name", "role", "title", "status", "boss", "adapter", "id")
+        output.table(columns, rows, empty="The company has no agents.")
+
+    following.show(session, look, draw, watch=watch)
+
+
+@agent.command()
+@depth_option
+@pass_session
+def tree(session: Session, depth: int | None) -> None:
+    """Draw who reports to whom."""
+    found = session.client.get(session.under_company("org"))
+    session.show(found, lambda all_: trees.draw_agents(session.company["name"], all_, depth))
+
+
+@agent.command()
+@hiring.description_options
+@pass_session
+def create(session: Session, /, **said: Any) -> None:
+    """Create an agent directly, as the board; nobody is asked.
+
+    It is started by mail and by outcomes, not by being created.
+    """
+    body = hiring.described(session, said)
+    made = session.client.send("POST", session.under_company("agents"), body)
+    session.done(made, _created(session, made), lambda one: _draw(session, one))
+    setup_note.tell(session, made)
+
+
+def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
+    boss = session.agent_name(one["reportsTo"]) if one["reportsTo"] else "the board"
+    name = one["name"]
+    if one["adapterType"] == "human":
+        yield f"{name} is there, a person's seat that reports to {boss}."
+        if not one["seatUserId"]:
+            yield f"Next: remit org seat {name} --user NAME"
+        return
+    yield f"{name} is there, reports to {boss} and is run by {one['adapterType']}."
+    yield f'Next: remit send {name} "…", or give it an outcome'
+
+
+@agent.command()
+@click.argument("name")
+@click.option("--subtree", is_flag=True, help="Everybody below it, too, all or none.")
+@click.option("--dry-run", is_flag=True, help="Only tell who and what would end.")
+@click.option("--yes", is_flag=True, help="Do not ask before, with --subtree.")
+@pass_session
+def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bool) -> None:
+    """End an agent; its history stays."""
+    target = path("agents", session.agent_id(name), "terminate")
+    body = {"subtree": subtree, "dryRun": dry_run}
+    if subtree and not dry_run and not yes:
+        if session.as_json:
+            raise click.UsageError("terminate --subtree with --json needs --yes.")
+        _draw_ended(session.client.send("POST", target, {**body, "dryRun": True}))
+        if not click.confirm("End all of them?", err=True):
+            raise BadInput("Nobody was terminated.", "Repeat it with --yes if you are sure.")
+    session.show(session.client.send("POST", target, body), _draw_ended)
+
+
+def _draw_ended(one: dict[str, Any]) -> None:
+    preview = one["dryRun"]
+    if len(one["agentsEnded"]) == 1:
+        would = "would be" if preview else "is"
+        output.say(f"{one['name']} {would} terminated.")
+    else:
+        names = ", ".join(agent["name"] for agent in one["agentsEnded"])
+        would = "would end" if preview else "ended"
+        output.say(f"{len(one['agentsEnded'])} agents {would}: {names}.")
+    for outcome in one["outcomesMoved"]:
+        output.say(f"  {outcome['title']} goes to {outcome['owner']}.")
+    if preview:
+        output.say(f"  {len(one['outcomesClosed'])} outcomes would be closed. Nothing was changed.")
+
+
+@agent.command()
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
+@pass_session
+def update(session: Session, name: str, dry_run: bool) -> None:
+    """Let an agent take over its settings and its program as they are now, in a new session."""
+    target = path("agents", session.agent_id(name), "update")
+    answer = session.client.send("POST", target, {"dryRun": dry_run})
+
+    def draw(one: dict[str, Any]) -> None:
+        if one["dryRun"]:
+            output.say("This would change (nothing was changed):")
+        for change in one["changes"]:
+            was, now = (output.as_json(change.get(key), one_line=True) for key in ("was", "now"))
+            before = f"{was} → " if "was" in change else ""
+            output.say(f"  {change['path']}: {before}{now}")
+        if not one["changes"]:
+            output.say("Its settings stay as they are.")
+        if one["approval"]:
+            output.say(f"That waits for approval: remit approve {short(one['approval']['id'])}")
+            return
+        if one["runTold"]:
+            output.say("Its run is told to save its state and end; it is started again afterwards.")
+        if not one["dryRun"]:
+            session_ended = "; its conversation ended" if one["sessionEnded"] else ""
+            output.say(f"{one['name']} is at revision {one['revision']}{session_ended}.")
+
+    session.show(answer, draw)
+
+
+@agent.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@pass_session
+def purge(session: Session, name: str, yes: bool) -> None:
+    """Take out for good what a terminated agent left; the record stays."""
+    target = path("agents", session.agent_id_ever(name), "purge")
+    if not yes:
+        if session.as_json:
+            raise click.UsageError("purge with --json needs --yes.")
+        what = f"Remove the keys, memory, sessions and logs of {output.clean(name)} for good?"
+        if not click.confirm(what, err=True):
+            raise BadInput("Nothing was removed.", "Repeat it with --yes if you are sure.")
+    answer = session.client.send("POST", target)
+    session.show(answer, lambda one: output.say(f"{one['name']} is purged."))
+
+
+@agent.command()
+@click.argument("name")
+@pass_session
+def stop(session: Session, name: str) -> None:
+    """End what an agent is doing and keep it from being started."""
+    answer = session.client.send("POST", path("agents", session.agent_id(name), "stop"))
+    said = "{0} is stopped; `remit agent start {0}` lets it work again."
+    session.show(answer, lambda one: output.say(said.format(one["name"])))
+
+
+@agent.command()
+@click.argument("name")
+@click.argument("boss", metavar="BOSS|board")
+@reorganisation.dry_run_option
+@pass_session
+def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
+    """Give an agent another boss; it brings along everybody below it."""
+    reorganisation.move(session, name, boss, dry_run)
+
+
+@agent.command()
+@click.argument("name")
+@click.option("--printed", is_flag=True, help="What its newest run printed, instead.")
+@click.option("--follow", is_flag=True, help="The same, and what it goes on to print.")
+@limit_option
+@pass_session
+def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -> None:
+    """Show what an agent's runs said they did, the newest first."""
+    if printed or follow:
+        run = run_view.run_id(session, session.agent_name(session.agent_id(name)))
+        run_view.tail(session, run, go_on=follow)
+        return
+    found = session.listed(path("agents", session.agent_id(name), "log"), limit)
+
+    def draw(entries: list[dict[str, Any]]) -> None:
+        if not entries:
+            output.say("Its runs have said nothing yet.")
+        for entry in entries:
+            run = f"  run {entry['runId']}" if entry["runId"] else ""
+            output.say(f"{output.when(entry['at'])}{run}")
+            output.say(*(f"  {line}" for line in entry["summary"].splitlines()))
+
+    session.show(found, draw)
+
+
+@agent.command()
+@click.argument("name")
+@tokens.token_options
+@pass_session
+def token(session: Session, /, name: str, **options: Any) -> None:
+    """Make a key for an agent; it is shown once."""
+    tokens.carry_out(session, path("agents", session.agent_id(name), "keys"), **options)
+
+
+for command in (*hiring.COMMANDS, budgets.budget):
+    agent.add_command(command)
+
+
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    boss = one["reportsTo"]
+    output.fields(
+        {
+            "name": one["name"],
+            "id": one["id"],
+            "role": one["role"],
+            "title": one["title"],
+            "status": one["status"],
+            "boss": session.agent_name(boss) if boss else "board",
+            "adapter": one["adapterType"],
+            "may hire": _yes_or_no((one.get("permissions") or {}).get("canCreateAgents")),
+            "level": one.get("permissionLevel"),
+            "budget": budgets.in_words(session, one),
+            "seat": one["seatUserId"] and session.names.get(one["seatUserId"], one["seatUserId"]),
+            "state": f"kb://{one['stateFileId']}",
+            "log": f"kb://{one['logFileId']}",
+            "created": output.when(one["createdAt"]),
+            "updated": output.when(one["updatedAt"]),
+        }
+    )
+
+
+def _yes_or_no(flag: bool | None) -> str | None:
+    return None if flag is None else "yes" if flag else "no"
+
+
+agent.draw = _draw

@@ -1,0 +1,69 @@
+"""`remit apply`: make a company what a file says."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from remit.entrypoints import declared_text
+from remit.entrypoints.cli import setup_note
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import BadInput
+
+_SIGNS = {"create": "+", "change": "~", "unchanged": " "}
+
+
+@click.command(cls=Command)
+@click.argument("file", metavar="FILE|-")
+@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
+@pass_session
+def apply(session: Session, file: str, dry_run: bool) -> None:
+    """Make a company what a file says.
+
+    The file is TOML or JSON. All of it is applied, or nothing; what it does not mention is left
+    alone.
+    """
+    body = {"document": read(file), "dryRun": dry_run}
+    answer = session.client.send("POST", session.under_company("apply"), body)
+    session.show(answer, lambda one: _draw(one, dry_run))
+
+
+def read(file: str) -> dict[str, Any]:
+    """The document in a file; dates become text, as the API has them."""
+    if file.endswith((".yaml", ".yml")):
+        raise BadInput("YAML files are not read.", "Write it as TOML or JSON.")
+    raw = (
+        sys.stdin.buffer.read(declared_text.LARGEST + 1) if file == "-" else Path(file).read_bytes()
+    )
+    if len(raw) > declared_text.LARGEST:
+        raise BadInput(f"{file} is larger than {declared_text.LARGEST >> 20} MiB.", "Split it.")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} cannot be read ({error}).", "Correct the file.") from error
+    is_json = file.endswith(".json") or (file == "-" and text.lstrip().startswith("{"))
+    return declared_text.read(text, file, is_json=is_json)
+
+
+def _draw(answer: dict[str, Any], dry_run: bool) -> None:
+    for entry in answer["plan"]:
+        output.say(f"{_SIGNS[entry['action']]} {entry['kind']} {entry['name']}")
+        for change in entry["changes"]:
+            was, now = (json.dumps(change[key], ensure_ascii=False) for key in ("was", "now"))
+            output.say(f"    {change['path']}: {was} → {now}")
+    for one in answer["tokens"]:
+        output.say(f"  token of {one['agent']} for {one['adapterType']}: {one['token']}")
+    if answer["tokens"]:
+        output.say("  They are not shown again.")
+    for one in answer.get("warnings", ()):
+        setup_note.warn(one["agent"], one)
+    created, changed = answer["created"], answer["changed"]
+    if not created and not changed:
+        output.say("There is nothing to do.")
+    elif dry_run:
+        output.say(f"{created} to create, {changed} to change, {answer['unchanged']} unchanged.")
+    else:
+        output.say(f"{created} created, {changed} changed, {answer['unchanged']} unchanged.")

@@ -1,0 +1,71 @@
+"""`remit agent budget`: what agents may spend, and what is left."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints import budget_text
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands.company import hiring
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import RemitError
+
+_FIELDS = ("limit", "reserved", "spentByItself", "left")
+_WORDS = ("limit", "reserved", "spent", "left")
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@pass_session
+def budget(session: Session, name: str | None) -> None:
+    """Show what an agent may spend this month and what is left; of all without NAME.
+
+    Set it with `remit agent set NAME budgetMonthlyCents=5000` or budgetMonthlyTokens=1000000.
+    """
+    if name is None:
+        _all(session)
+        return
+    found = session.client.get(path("agents", session.agent_id(name), "budget"))
+
+    def draw(one: dict[str, Any]) -> None:
+        output.say(f"{one['name']}, from {one['month'][:10]} until {one['until'][:10]}:")
+        output.say(*(f"  {line}" for line in budget_text.lines(one)))
+        output.say(*(f"  {line}" for line in budget_text.limits(one)))
+        if one["stoppedAt"]:
+            output.say(f"  It stands still for that since {output.when(one['stoppedAt'])}.")
+
+    session.show(found, draw)
+
+
+def _all(session: Session) -> None:
+    found = list(session.client.each(session.under_company("budgets")))
+
+    def draw(rows: list[dict[str, Any]]) -> None:
+        cells = [
+            (
+                one["name"],
+                *(
+                    budget_text.amount(kind, one[kind][field])
+                    for kind in budget_text.KINDS
+                    for field in _FIELDS
+                ),
+            )
+            for one in rows
+        ]
+        columns = ("name", *(f"{unit} {word}" for unit in ("$", "tokens") for word in _WORDS))
+        output.table(columns, cells, empty="Nobody has a budget or spent anything this month.")
+
+    session.show(found, draw)
+
+
+def in_words(session: Session, agent: dict[str, Any]) -> str | None:
+    """An agent's own monthly budget, and what is left of it as far as that may be seen."""
+    said = hiring.budget(agent)
+    if said is None:
+        return None
+    try:
+        found = session.client.get(path("agents", agent["id"], "budget"))
+    except RemitError:
+        return said
+    return f"{said}; left: {budget_text.short(found)}"

@@ -1,0 +1,91 @@
+"""`remit stop` and `remit go`: halt the company or a subtree, and let it go on."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import RemitError
+from remit.model.text import plural
+
+
+@click.command(cls=Command)
+@click.argument("agent", required=False)
+@click.option("--note", "--reason", "note", help="Why, for everybody who looks.")
+@pass_session
+def stop(session: Session, agent: str | None, note: str | None) -> None:
+    """Halt the company, or AGENT and everybody below it.
+
+    Runs end and nothing starts until `remit go`. Mail is kept, and the instance runs on;
+    `remit down` stops the instance.
+    """
+    body: dict[str, Any] = {"note": note} if note else {}
+    if agent is None:
+        target = session.under_company("stop")
+    else:
+        target = path("agents", session.agent_id(agent), "stop")
+        body["subtree"] = True
+    answer = session.client.send("POST", target, body)
+
+    def draw(halt: dict[str, Any]) -> None:
+        what = _what(session, halt)
+        if halt["already"]:
+            output.say(f"{what} stopped already, by {halt['byName']} at {halt['since']}.")
+        else:
+            ended = plural(halt["runsEnded"], "run")
+            output.say(f"{what} stopped; {ended} ended. Mail is kept, and the instance runs on.")
+        output.say(f"`{go_command(halt)}` lets it go on.")
+
+    session.show(answer, draw)
+
+
+@click.command(cls=Command)
+@click.argument("agent", required=False)
+@pass_session
+def go(session: Session, agent: str | None) -> None:
+    """Let the company, or AGENT and everybody below it, go on.
+
+    Only that halt is removed: one of the company and one of a subtree are lifted one by one.
+    """
+    if agent is None:
+        answer = session.client.send("POST", session.under_company("go"))
+    else:
+        target = path("agents", session.agent_id(agent), "go")
+        answer = session.client.send("POST", target, {"subtree": True})
+
+    def draw(halt: dict[str, Any]) -> None:
+        output.say(f"{halt['agent'] or session.company['name']} goes on.")
+        for other in halt["left"]:
+            output.say(line(other))
+
+    session.show(answer, draw)
+
+
+def _what(session: Session, halt: dict[str, Any]) -> str:
+    if halt["agentId"] is None:
+        return f"{session.company['name']} is"
+    return f"{halt['agent']} and everybody below it are"
+
+
+def line(halt: dict[str, Any]) -> str:
+    """A halt in one line: its reach, by whom, since when, why, and the command that lifts it."""
+    what = "The company is" if halt["agentId"] is None else f"{halt['agent']} and below are"
+    because = f" ({halt['note']})" if halt["note"] else ""
+    return (
+        f"{what} stopped by {halt['byName']} since {halt['since']}{because}; "
+        f"`{go_command(halt)}` lets it go on."
+    )
+
+
+def go_command(halt: dict[str, Any]) -> str:
+    return "remit go" if halt["agentId"] is None else f"remit go {halt['agent']}"
+
+
+def listed(session: Session, company: str) -> list[dict[str, Any]]:
+    """The halts of a company; none when the instance is too old to know them."""
+    try:
+        return list(session.client.each(path("companies", company, "halts")))
+    except RemitError:
+        return []

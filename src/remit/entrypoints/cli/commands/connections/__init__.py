@@ -1,0 +1,1 @@
+"""Commands about secrets, MCP servers and repositories."""

@@ -1,0 +1,103 @@
+"""`remit secret`: where the values of secrets are found."""
+
+import os
+import shlex
+import sys
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+
+_LONGEST = 1 << 20
+
+
+@click.group(cls=Group)
+def secret() -> None:
+    """Where the values of secrets are found."""
+
+
+@secret.command("set")
+@click.argument("name")
+@click.option("--env", "variable", metavar="NAME", help="A variable of the instance's environment.")
+@click.option("--file", "path", metavar="PATH", help="A file on its machine, with mode 0600.")
+@click.option("--command", metavar="COMMAND", help="What a program prints: 'op read op://…'.")
+@click.option("--source", metavar="SOURCE", help="What a plugin adds; with --place.")
+@click.option("--place", metavar="TEXT", help="Where, as that source understands it.")
+@pass_session
+def set_(
+    session: Session,
+    name: str,
+    variable: str | None,
+    path: str | None,
+    command: str | None,
+    source: str | None,
+    place: str | None,
+) -> None:
+    """Register a secret, or change it.
+
+    Without an option its value is read from standard input, and kept by the instance in a file of
+    its own. It is never an argument, because others on the machine see those.
+    """
+    if (source is None) != (place is None):
+        raise click.UsageError("--source and --place belong together.")
+    given: list[dict[str, Any]] = []
+    if variable is not None:
+        given.append({"source": "env", "place": variable})
+    if path is not None:
+        whole = os.path.abspath(os.path.expanduser(path)) if session.is_local else path
+        given.append({"source": "file", "place": whole})
+    if command is not None:
+        given.append({"source": "command", "place": _split(command)})
+    if source is not None:
+        given.append({"source": source, "place": place})
+    if len(given) > 1:
+        raise click.UsageError("Give one of --env, --file, --command and --source.")
+    body = {"name": name, **(given[0] if given else {"value": _value(name)})}
+    answer = session.client.send("POST", session.under_company("secrets"), body)
+    session.show(answer, lambda one: output.say(f"{one['name']} is found in {_where(one)}."))
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--command: {error}.") from None
+
+
+def _value(name: str) -> str:
+    if sys.stdin.isatty():
+        value: str = click.prompt(f"Value of {name}", hide_input=True, err=True)
+        return value
+    return sys.stdin.read(_LONGEST)
+
+
+@secret.command("list")
+@limit_option
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """List secrets: where they are, and whether they can be had there. Never their values."""
+    found = session.listed(session.under_company("secrets"), limit)
+
+    def draw(secrets: list[dict[str, Any]]) -> None:
+        rows = [
+            (one["name"], one["source"], one["place"], one["problem"] or "found") for one in secrets
+        ]
+        columns = ("name", "source", "place", "found")
+        output.table(columns, rows, empty="There are no secrets.")
+
+    session.show(found, draw)
+
+
+@secret.command()
+@click.argument("name")
+@pass_session
+def remove(session: Session, name: str) -> None:
+    """Forget a secret; a value that the instance kept is deleted."""
+    gone = session.client.send("DELETE", session.under_company("secrets", name))
+    session.show(gone, lambda one: output.say(f"{one['name']} is forgotten."))
+
+
+def _where(one: dict[str, Any]) -> str:
+    return f"{one['source']} {one['place']}"

@@ -1,0 +1,1 @@
+"""Commands about the instance and this installation."""

@@ -1,0 +1,70 @@
+"""A backup of the instance in this home, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.model.text import plural
+from remit.settings import Settings, load
+
+if TYPE_CHECKING:
+    from remit.store.backups.backup import Contents
+    from remit.store.blob_store.blobs import BlobStore
+
+
+@click.command("backup", cls=Command)
+@click.argument("file", type=click.Path(path_type=Path))
+@pass_session
+def backup(session: Session, file: Path) -> None:
+    """Write the instance to a file, while it works.
+
+    It is the one in this home, and in its database. Whoever has FILE has everything.
+    """
+    from remit.store.backups import backup as backups
+
+    settings = load()
+    found = backups.create(settings.database_url, _blobs(settings), file.absolute())
+    _tell(session, file, found, "")
+
+
+@click.command("restore", cls=Command)
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@pass_session
+def restore(session: Session, file: Path) -> None:
+    """Put a backup where there is no instance.
+
+    All of it is verified first, and the database may be of the other kind.
+    Then start it with `remit up`.
+    """
+    from remit.store.backups import backup as backups
+
+    settings = load()
+    url = settings.database_url
+    _tell(session, file, backups.restore(file, settings.home, url, _blobs(settings)), "Restored ")
+
+
+def _blobs(settings: Settings) -> Callable[[], BlobStore]:
+    """Opened late: a folder that is not used is not made."""
+    from remit.store.blob_store.blobs import open_blobs
+
+    return lambda: open_blobs(settings.blob_url, settings.run_folder)
+
+
+def _tell(session: Session, file: Path, found: Contents, done: str) -> None:
+    from dataclasses import asdict
+
+    if session.as_json:
+        output.say(output.as_json({"file": str(file), **asdict(found)}))
+    else:
+        companies = plural(found.companies, "company", "companies")
+        events, contents = plural(found.events, "event"), plural(found.contents, "content")
+        output.say(
+            f"{done}{file}: {companies}, {events} and {contents} "
+            f"({output.size(found.bytes)}), all of them verified."
+        )

@@ -1,0 +1,27 @@
+"""`remit completion`: what makes a shell complete this command line."""
+
+import click
+
+from remit.entrypoints.cli.options import Command
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes a shell complete `remit`.
+
+    \b
+    bash  eval "$(remit completion bash)"           in ~/.bashrc
+    zsh   eval "$(remit completion zsh)"            in ~/.zshrc
+    fish  remit completion fish | source            in ~/.config/fish/config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None, "click completes in all of them"
+    script = found(context.find_root().command, {}, "remit", "_REMIT_COMPLETE")
+    # Not `source()`, which would start a bash to see how old it is.
+    print(script.source_template % script.source_vars())

@@ -1,0 +1,19 @@
+"""`remit demo`: only the way there; the story is a module of its own."""
+
+from importlib import import_module
+
+import click
+
+from remit.entrypoints.cli.options import Command, Session, pass_session
+
+
+@click.command(cls=Command)
+@click.option("--serve", is_flag=True, help="Leave the demonstrated company running.")
+@click.option(
+    "--speed", type=click.Choice(["normal", "fast"]), default="normal", help="How fast to tell it."
+)
+@pass_session
+def demo(session: Session, serve: bool, speed: str) -> int:
+    """Show a company at work, without a model or a key."""
+    story = import_module("remit.entrypoints.cli.demo")
+    return int(story.run(serve=serve, speed=speed, as_json=session.as_json))

@@ -1,0 +1,21 @@
+"""`remit help`: what `--help` says, for those who ask in the other order."""
+
+import click
+
+from remit.entrypoints.cli.options import Command
+
+
+@click.command("help", cls=Command)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def help_(context: click.Context, words: tuple[str, ...]) -> None:
+    """Explain a command."""
+    here = context.find_root()
+    rest = [*words]
+    while rest:
+        if not isinstance(here.command, click.Group):
+            raise click.UsageError(f"{here.command_path} has no commands of its own.")
+        name, found, rest = here.command.resolve_command(here, rest)
+        assert found is not None, "what is not found was refused"
+        here = click.Context(found, here, name)
+    print(here.get_help())

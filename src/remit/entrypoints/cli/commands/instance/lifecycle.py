@@ -1,0 +1,379 @@
+"""`remit up`, `serve`, `worker`, `down`, `status` and `open`: the processes of an instance."""
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from remit.entrypoints.cli import detach, first_agent, named_model, process
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.client import Client
+from remit.entrypoints.cli.commands.company import halt
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import Conflict, RemitError, Unavailable
+from remit.model.execution.limit import Limit, amount_shown, command_that_sets
+from remit.settings import DEFAULT_HOST, DEFAULT_PORT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: An instance ends by itself before that, whatever hangs in it.
+STOP_SECONDS = 9.5
+#: As the worker has it, which is not imported for a number.
+DEFAULT_SLOTS = 4
+MOST_SLOTS = 1000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: Counting agents ends here; whoever has more knows.
+MOST_COUNTED = 1000
+
+
+def place_options(command: F) -> F:
+    """Where an instance listens."""
+    host = click.option("--host", default=DEFAULT_HOST, show_default=True, help="Where to listen.")
+    port = click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULT_PORT,
+        show_default=True,
+        help="Where to listen; 0 picks a free one.",
+    )
+    return host(port(command))
+
+
+def slots_option(fewest: int) -> Callable[[F], F]:
+    return click.option(
+        "--slots",
+        type=click.IntRange(fewest, MOST_SLOTS),
+        default=DEFAULT_SLOTS,
+        show_default=True,
+        help="So many agents run at once.",
+    )
+
+
+@click.command(cls=Command)
+@place_options
+@slots_option(0)
+@click.option("--detach", "detached", is_flag=True, help="Go on in the background.")
+@click.option("--open", "browse", is_flag=True, help="Open the web in a browser.")
+@click.option(
+    "--model",
+    metavar="PROVIDER/NAME",
+    help="Let this model run the root agent, such as ollama/qwen3.",
+)
+@click.option("--model-url", metavar="URL", help="Where the model answers, if not at the usual.")
+@click.option("--no-try", "untried", is_flag=True, help="Do not ask the model whether it answers.")
+@click.option("--quiet", is_flag=True, hidden=True)
+@pass_session
+def up(
+    session: Session,
+    host: str,
+    port: int,
+    slots: int,
+    detached: bool,
+    browse: bool,
+    model: str | None,
+    model_url: str | None,
+    untried: bool,
+    quiet: bool,
+) -> int:
+    """Run the instance.
+
+    On an empty home folder this creates a company, its first agent, and the board's token. With
+    --slots 0 no agent is started.
+    """
+    _check_free(session)
+    if model_url is not None and model is None:
+        raise click.UsageError("--model-url needs a --model.")
+    how = Greeting(
+        browse=browse,
+        model=None if model is None else named_model.settings(model, model_url),
+        try_out=not untried,
+    )
+    if detached:
+        running = detach.start(session.settings, host, port, slots)
+        welcome(session, running.url, running.pid, how)
+        return 0
+    return _serve(session, host, port, slots, how, quiet=quiet)
+
+
+@click.command(cls=Command)
+@place_options
+@pass_session
+def serve(session: Session, host: str, port: int) -> int:
+    """Run the instance without a worker; `remit worker` starts agents.
+
+    For several machines that share a PostgreSQL database. On SQLite use `remit up`.
+    """
+    _check_free(session)
+    if session.settings.database_url.startswith("sqlite:"):
+        output.note("On SQLite no worker can join, so no agent is started; `remit up` has one.")
+    return _serve(session, host, port, 0, Greeting())
+
+
+@click.command(cls=Command)
+@click.option("--name", help="How it is called in the record; the machine's name otherwise.")
+@slots_option(1)
+@pass_session
+def worker(session: Session, name: str | None, slots: int) -> int:
+    """Start agents that have something to do, for an instance elsewhere.
+
+    It shares a PostgreSQL database and the files (REMIT_DATABASE_URL, REMIT_BLOB_URL) with
+    `remit serve`. What it starts calls back on this machine only.
+    """
+    from remit.entrypoints import work
+
+    called = name or work.default_name()
+    if not _NAME.fullmatch(called):
+        raise click.BadParameter("letters, digits, . _ and -", param_hint="--name")
+
+    def ready(url: str) -> None:
+        answer = {"name": called, "slots": slots, "pid": os.getpid(), "url": url}
+        session.show(
+            answer,
+            lambda one: output.say(
+                f"Worker {one['name']} starts up to {slots} agents at once (process {one['pid']})."
+            ),
+        )
+        sys.stdout.flush()
+
+    return work.run(session.settings, name=called, slots=slots, ready=ready)
+
+
+def _check_free(session: Session) -> None:
+    settings = session.settings
+    if found := process.holder(settings).pid:
+        raise Conflict(
+            f"An instance is running in {settings.home} already (process {found}).",
+            "Use it, stop it with `remit down`, or set another REMIT_HOME.",
+        )
+
+
+class Greeting(NamedTuple):
+    """Steps after the instance answers, besides saying so."""
+
+    browse: bool = False
+    #: Settings that the root agent gets.
+    model: dict[str, Any] | None = None
+    try_out: bool = True
+
+
+def _serve(
+    session: Session, host: str, port: int, slots: int, how: Greeting, *, quiet: bool = False
+) -> int:
+    from remit.entrypoints import serve as serving
+
+    def ready(url: str) -> None:
+        # A thread, because the greeting asks the instance that is about to serve it.
+        greeting = threading.Thread(
+            target=_greet, args=(session, url, how), name="welcome", daemon=True
+        )
+        if not quiet:
+            greeting.start()
+
+    return serving.run(
+        session.settings, host=host, port=port, slots=slots, ready=ready, log_to_stderr=not quiet
+    )
+
+
+def _greet(session: Session, url: str, how: Greeting) -> None:
+    try:
+        welcome(session, url, os.getpid(), how)
+        sys.stdout.flush()
+    except (RemitError, OSError) as error:
+        output.note(f"Remit is running at {url}, but the welcome failed: {error}")
+
+
+def welcome(session: Session, url: str, pid: int, how: Greeting) -> None:
+    """Say where the instance is and what to do next, and then whether the model answers."""
+    token = session.settings.board_token_file.read_text().strip()
+    with closing(Client(url, token)) as client:
+        if how.model is not None:
+            named_model.give(client, how.model)
+        _say_welcome(session, client, url, pid, how)
+
+
+def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Greeting) -> None:
+    token_file = session.settings.board_token_file
+    link = _link(client, url)
+    first = first_agent.look(client)
+    spending = _daily_limit(client)
+    # What is written as one document can say it only when it is known.
+    tried = first_agent.try_out(client, first) if session.as_json and how.try_out else None
+    restored = list(process.holder(session.settings).restored)
+    answer = {
+        "url": url,
+        "pid": pid,
+        "login_url": link,
+        "token_file": str(token_file),
+        "agent": first.name,
+        "can_work": first.can_work,
+        "sentence": first.sentence,
+        "spending": spending[0] if spending else None,
+        "tried": tried,
+        "restored": restored,
+    }
+
+    def draw(_: Any) -> None:
+        output.say(
+            f"Remit is running at {url} (process {pid}).",
+            f"  sign in, once:  {link}",
+            f"  board's token:  {token_file}",
+            *restored,
+            first.sentence,
+            *spending,
+            "Next:",
+            f'  remit send {first.name} "…"{" " * max(1, 13 - len(first.name))}say what you want',
+            "  remit top                  see who works on it, and why others do not",
+            "  remit inbox                read what comes back",
+        )
+
+    session.show(answer, draw)
+    if how.browse:
+        _browse(link)
+    if how.try_out and not session.as_json:
+        sys.stdout.flush()
+        _say_tried(first_agent.try_out(client, first))
+
+
+def _say_tried(tried: dict[str, Any] | None) -> None:
+    if tried is not None:
+        output.say(f"Tried: {tried['sentence']}")
+        if tried["nextStep"]:
+            output.say(f"  next: {tried['nextStep']}")
+
+
+def _daily_limit(client: Client) -> list[str]:
+    """The daily spending limit, where one company is all there is."""
+    found = list(client.each(path("companies"), MOST_COUNTED))
+    if len(found) != 1 or "limits" not in found[0]:
+        return []
+    limit = Limit.COMPANY_CENTS_PER_DAY
+    cents = found[0]["limits"][limit.spelled]
+    if cents is None:
+        return ["Nothing limits what it spends in a day."]
+    another = command_that_sets(limit, 2 * cents)
+    return [f"It spends at most {amount_shown(limit, cents)} a day; change: {another}"]
+
+
+@click.command(cls=Command)
+@pass_session
+def down(session: Session) -> None:
+    """Stop the instance of this home folder."""
+    settings = session.settings
+    pid = process.holder(settings).pid
+    if pid is None:
+        if process.is_locked(settings):
+            raise Unavailable(
+                "An instance is just starting, or belongs to another user.",
+                "Try again in a moment.",
+            )
+        answer: dict[str, Any] = {"stopped": False, "pid": None}
+        sentence = f"No instance is running in {settings.home}."
+    elif process.terminate(settings, pid) and not process.wait_until_stopped(
+        settings, pid, STOP_SECONDS
+    ):
+        process.terminate(settings, pid, signal.SIGKILL)
+        if not process.wait_until_stopped(settings, pid, 1.0):
+            raise Unavailable(
+                f"Process {pid} was told to stop, then killed, and is still there.",
+                f"See {settings.log_folder / 'remit.log'}, and whether a disk of it hangs.",
+            )
+        answer = {"stopped": True, "pid": pid}
+        sentence = f"Process {pid} did not stop and was killed; nothing that was done is lost."
+    else:
+        answer = {"stopped": True, "pid": pid}
+        sentence = f"Stopped the instance (process {pid})."
+    session.show(answer, lambda _: output.say(sentence))
+
+
+@click.command(cls=Command)
+@pass_session
+def status(session: Session) -> None:
+    """Say whether the instance runs, and what is in it."""
+    try:
+        health = session.anonymous.get("/health")
+    except RemitError:
+        if session.as_json:
+            print(output.as_json({"running": False, "url": session.url}))
+        raise
+    here = process.holder(session.settings)
+    answer: dict[str, Any] = {
+        "running": True,
+        "url": session.url,
+        "version": health.get("version") if isinstance(health, dict) else None,
+        "pid": here.pid if here.url and here.url.rstrip("/") == session.url else None,
+        "companies": _companies(session) if session.token else [],
+    }
+    answer["agents"] = sum(company["agents"] for company in answer["companies"])
+    answer["runs"] = sum(company["runs"] for company in answer["companies"])
+
+    def draw(found: dict[str, Any]) -> None:
+        output.fields(
+            {
+                "running at": found["url"],
+                "version": found["version"],
+                "process": found["pid"],
+                "companies": ", ".join(company["name"] for company in found["companies"]),
+                "agents": _counted(found["agents"]),
+                "running now": _counted(found["runs"]) if found["companies"] else "",
+            }
+        )
+        for company in found["companies"]:
+            for one in company["halts"]:
+                output.say(f"{company['name']}: {halt.line(one)}")
+        if session.token is None:
+            output.note("Without a token nothing more can be seen; `remit login` keeps one.")
+
+    session.show(answer, draw)
+
+
+def _companies(session: Session) -> list[dict[str, Any]]:
+    def count(company: str, what: str, **query: str) -> int:
+        target = path("companies", company, what)
+        return len(list(session.client.each(target, MOST_COUNTED, **query)))
+
+    return [
+        {
+            "id": one["id"],
+            "name": one["name"],
+            "agents": count(one["id"], "agents"),
+            "runs": count(one["id"], "runs", live="true"),
+            "halts": halt.listed(session, one["id"]),
+        }
+        for one in session.client.each(path("companies"))
+    ]
+
+
+def _counted(number: int) -> str:
+    return f"{number} or more" if number >= MOST_COUNTED else str(number)
+
+
+@click.command("open", cls=Command)
+@click.option("--browser", is_flag=True, help="Open it in a browser, too.")
+@pass_session
+def open_(session: Session, browser: bool) -> None:
+    """Print a link that signs you in to the web, once."""
+    link = _link(session.client, session.url)
+    session.show({"url": link}, lambda answer: output.say(answer["url"]))
+    if browser:
+        _browse(link)
+
+
+def _link(client: Client, url: str) -> str:
+    """A one-time link, under the address by which we reach the instance."""
+    made = client.send("POST", path("login-links"))
+    return f"{url.rstrip('/')}/login?{urlsplit(made['url']).query}"
+
+
+def _browse(link: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(link):
+        output.note("No browser could be opened; follow the link yourself.")

@@ -1,0 +1,94 @@
+"""`remit login`: keep an address and a token."""
+
+import json
+import os
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import BadInput
+from remit.ids import looks_like_token, random_name
+from remit.settings import prepare_home
+
+
+@click.command(cls=Command)
+@click.argument("secret", required=False, metavar="[TOKEN|-]")
+@click.option("--show", is_flag=True, help="Say who you are instead.")
+@pass_session
+def login(session: Session, secret: str | None, show: bool) -> None:
+    """Keep an address and a token for later commands.
+
+    They are checked first. `-` reads the token from standard input; without one you are asked.
+    """
+    if show:
+        if secret is not None:
+            raise click.UsageError("--show takes no token.")
+        me = session.client.get(path("me"))
+        session.show({**me, "url": session.url}, _draw)
+        return
+    token = _read_token(session, secret)
+    me = session.connect(token).get(path("me"))
+    prepare_home(session.settings)
+    kept_in = session.settings.home / "remit.toml"
+    keep(kept_in, {"url": session.url, "token": token})
+    session.show({**me, "url": session.url}, _draw)
+    output.note(f"Kept in {kept_in}.")
+
+
+def _read_token(session: Session, secret: str | None) -> str:
+    given = secret or session.token_option
+    if given == "-":
+        given = sys.stdin.readline()
+    elif given is None and sys.stdin.isatty():
+        given = click.prompt("Token", hide_input=True, err=True)
+    elif given is None:
+        raise click.UsageError("No token was given; write `-` to read it from standard input.")
+    token = str(given).strip()
+    if not looks_like_token(token) or not token.isascii() or not token.isprintable():
+        raise BadInput("That is not a token of Remit's.", "A token begins with rmt_.")
+    return token
+
+
+def keep(file: Path, values: dict[str, str]) -> None:
+    """Set values in a settings file and leave the rest of it as it is."""
+    old = file.read_text() if file.exists() else ""
+    everything = {**tomllib.loads(old), **values}
+    ours = re.compile(rf"\s*({'|'.join(values)})\s*=")
+    lines = [line for line in old.splitlines() if not ours.match(line)]
+    text = "\n".join([*lines, *_assignments(values)]) + "\n"
+    if not _says(text, everything):  # it was written in a way that lines do not show
+        text = "\n".join(_assignments(everything)) + "\n"
+    new = file.with_name(f"{file.name}.{random_name()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(file)
+
+
+def _assignments(values: dict[str, Any]) -> list[str]:
+    # A JSON string is a TOML string, but for one character.
+    return [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+        for name, value in values.items()
+    ]
+
+
+def _says(text: str, wanted: dict[str, Any]) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _draw(me: dict[str, Any]) -> None:
+    role = " (operator)" if me.get("operator") else ""
+    output.say(f"You are {me['kind']} {me['name']}{role} at {me['url']}.")

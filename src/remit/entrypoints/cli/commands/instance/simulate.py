@@ -1,0 +1,112 @@
+"""Play a scenario, with scripts or with real agents; or break companies on purpose."""
+
+import time
+from pathlib import Path
+
+import click
+
+from remit.entrypoints.cli.commands.company.hiring import json_object
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import Conflict
+
+#: Of a story that did not go as expected.
+LAST_LINES = 40
+
+
+@click.command("simulate", cls=Command)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--adapter", help="Play it with real agents of this kind, such as claude.")
+@click.option("--config", metavar="JSON|@FILE", help="Settings of that adapter.")
+@click.option("--patience", default=600, show_default=True, help="Seconds for real agents to rest.")
+@click.option("--seed", default=0, show_default=True, help="What chance decides, again.")
+@click.option("--seeds", metavar="FIRST-LAST", help="Without a file: random companies, one each.")
+@click.option("--steps", default=400, show_default=True, help="How much happens in each of them.")
+@pass_session
+def simulate(
+    session: Session,
+    file: Path | None,
+    adapter: str | None,
+    config: str | None,
+    patience: int,
+    seed: int,
+    seeds: str | None,
+    steps: int,
+) -> None:
+    """Play a scenario, or break companies on purpose.
+
+    FILE says who is there, what people do and what must come of it. Nothing of yours is touched;
+    with --adapter it costs what its model costs.
+
+    Without --adapter the agents follow the scripts in the file, in a simulated company. With
+    --seeds, random companies are put through random doings, crashes and clock jumps instead, and
+    checked after every step.
+    """
+    if (file is None) == (seeds is None):
+        raise click.UsageError("Give a scenario file, or --seeds.")
+    if seeds is not None:
+        _campaign(seeds, steps, session.as_json)
+        return
+    assert file is not None
+    from remit.testing import scenario
+
+    found = scenario.read(file)
+    if adapter is None:
+        from remit.testing.simulation import Simulation
+
+        with Simulation(seed) as sim:
+            try:
+                told = _play(found, scenario.Simulated(sim))
+            except Conflict:
+                output.note("The story:")
+                for line in sim.story[-LAST_LINES:]:
+                    output.note(f"  {line}")
+                raise
+    else:
+        from remit.testing.real import real_stage
+
+        settings = json_object(config) if config else {}
+        with real_stage(adapter, settings, patience=patience) as stage:
+            told = _play(found, stage)
+    if session.as_json:
+        output.say(output.as_json({"name": found.name, "expected": told}))
+    else:
+        output.say(f"{found.name}: all as expected.", *(f"  {line}" for line in told))
+
+
+def _play(found: object, stage: object) -> list[str]:
+    from remit.testing import scenario
+
+    assert isinstance(found, scenario.Scenario)
+    try:
+        return scenario.play(found, stage)  # type: ignore[arg-type]  # both stages are stages
+    except scenario.Failed as failed:
+        raise Conflict(
+            f"{found.name}: {failed}.", "Look at the scenario, or at what the agents did."
+        ) from None
+
+
+def _campaign(seeds: str, steps: int, as_json: bool) -> None:
+    from remit.testing.campaign import campaign
+
+    first, _, last = seeds.partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise click.BadParameter("write it like 1-20", param_hint="--seeds")
+    broken, played, began = 0, 0, time.monotonic()
+    happened = dict.fromkeys(("steps", "runs", "deliveries", "crashes"), 0)
+    for out in campaign(range(int(first), int(last or first) + 1), steps):
+        broken += out.broken is not None
+        played += 1
+        happened["steps"] += out.steps
+        happened["runs"] += out.turns
+        happened["deliveries"] += out.deliveries
+        happened["crashes"] += out.crashes
+        if as_json:
+            output.say(output.as_json(out.summary(), one_line=True))
+        else:
+            output.say(str(out))
+    if not as_json:
+        told = ", ".join(f"{count:,} {what}" for what, count in happened.items())
+        output.say(f"{played} companies in {time.monotonic() - began:.0f} s: {told}")
+    if broken:
+        raise Conflict(f"{broken} of the companies broke.", "Report the seed and the story above.")

@@ -1,0 +1,250 @@
+"""`remit top`: who is at work and on what, why others are idle, and what today has cost."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from remit.clock import SystemClock, to_iso
+from remit.entrypoints import budget_text
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.commands.company import account, halt
+from remit.entrypoints.cli.drawing import output, run_view
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.errors import RemitError
+from remit.model.text import plural
+
+#: How many idle agents are asked for their reason at each look.
+MOST_IDLE = 30
+MOST_RUNS = 200
+MOST_EVENTS = 200
+MOST_BUDGETS = 5
+
+
+@click.command(cls=Command)
+@click.option("--once", is_flag=True, help="Look once and end, as when nobody watches.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.2, max=3600),
+    default=2.0,
+    show_default=True,
+    help="Look again after so many seconds.",
+)
+@pass_session
+def top(session: Session, once: bool, every: float) -> None:
+    """Watch who is at work, and why others are not.
+
+    It goes on until Ctrl-C. What is not a terminal gets one look.
+    """
+    if session.as_json:
+        print(output.as_json(look(session)))
+    elif once or not sys.stdout.isatty():
+        _print(look(session))
+    else:
+        _watch(session, every)
+
+
+def look(session: Session) -> dict[str, Any]:
+    """Everything that is shown, at this moment."""
+    client = session.client
+    agents = {one["id"]: one for one in client.each(session.under_company("agents"))}
+    live = list(client.each(session.under_company("runs"), MOST_RUNS, live="true"))
+    doing = _doing(session) if live else {}
+    busy = {one["agentId"] for one in live}
+    idle = [one for one in agents.values() if one["id"] not in busy]
+    return {
+        "company": session.company["name"],
+        "halts": halt.listed(session, session.company["id"]),
+        "held": account.held(session),
+        "agents": len(agents),
+        "running": [
+            {
+                "agent": agents[one["agentId"]]["name"] if one["agentId"] in agents else "",
+                "agentId": one["agentId"],
+                "runId": one["id"],
+                "why": one["why"],
+                "doing": doing.get(one["id"], ""),
+                "took": run_view.took(one),
+                "tokens": one["tokensIn"] + one["tokensOut"],
+                "costUsd": one["costUsd"],
+            }
+            for one in live
+        ],
+        "idle": [_idle(session, one) for one in idle[:MOST_IDLE]],
+        "idleNotShown": max(0, len(idle) - MOST_IDLE),
+        "today": _today(session),
+        "budgets": _budgets(session),
+        "limits": _limits(session),
+    }
+
+
+def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = session.client.get(path("agents", agent["id"], "why-idle"))
+    except RemitError as error:
+        found = {"reason": "unknown", "sentence": error.sentence}
+    return {
+        "agent": agent["name"],
+        "agentId": agent["id"],
+        "reason": found["reason"],
+        "sentence": found["sentence"],
+    }
+
+
+def _doing(session: Session) -> dict[str, str]:
+    """The newest thing that each run did, as far as the record is ours to read."""
+    try:
+        recent = list(session.client.each(session.under_company("events"), MOST_EVENTS))
+    except RemitError:
+        return {}
+    last: dict[str, str] = {}
+    for event in recent:
+        if event["runId"]:
+            doing = f"{event['action']} {output.shortened(event['resource'])}"
+            last.setdefault(event["runId"], doing)
+    return last
+
+
+def _today(session: Session) -> dict[str, Any]:
+    """Usage of the runs of this day (UTC), so far."""
+    midnight = to_iso(SystemClock().now())[:10]
+    sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
+    for run in session.client.each(session.under_company("runs")):
+        if run["startedAt"] < midnight:
+            break
+        sums["runs"] += 1
+        sums["failed"] += run["status"] in ("failed", "lost") and run["exitReason"] != "stopped"
+        for key in ("tokensIn", "tokensOut", "costUsd"):
+            sums[key] += run[key]
+    return sums
+
+
+def _budgets(session: Session) -> list[dict[str, Any]]:
+    """Of those whose budget comes from nobody else's: what is left of it this month."""
+    try:
+        rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
+    except RemitError:
+        return []
+    limited = {one["agentId"] for one in rows if budget_text.short(one)}
+    return [
+        {"agent": one["name"], "agentId": one["agentId"], "left": budget_text.short(one)}
+        for one in rows
+        if one["agentId"] in limited and one["reportsTo"] not in limited
+    ]
+
+
+def _limits(session: Session) -> list[dict[str, Any]]:
+    """Limits that are reached, for whoever may raise them."""
+    try:
+        rows = list(session.client.each(path("needs-you"), company=session.company["id"]))
+    except RemitError:
+        return []
+    return [
+        {"title": one["title"], "command": one["next"], "agentId": one["agentId"]}
+        for one in rows
+        if one["kind"] == "limit"
+    ]
+
+
+def _limit_line(one: dict[str, Any]) -> str:
+    return f"LIMIT: {one['title']} `{one['command']}` raises it."
+
+
+def _summary(found: dict[str, Any]) -> str:
+    today = found["today"]
+    cost = run_view.money(today["costUsd"]) or "$0"
+    left = "; ".join(f"{one['agent']} {one['left']}" for one in found["budgets"][:MOST_BUDGETS])
+    everybody = plural(found["agents"], "agent")
+    return (
+        f"{found['company']}: {len(found['running'])} of {everybody} running. "
+        f"Today {plural(today['runs'], 'run')}, {today['failed']} failed, "
+        f"{today['tokensIn']} tokens in, {today['tokensOut']} out, {cost}."
+        + (f" Left this month: {left}." if left else "")
+    )
+
+
+def _notices(found: dict[str, Any]) -> list[str]:
+    """Causes that keep many from working: halts, closed accounts, and reached limits."""
+    return [
+        *map(halt.line, found["halts"]),
+        *map(account.line, found["held"]),
+        *map(_limit_line, found["limits"]),
+    ]
+
+
+def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (one["agent"], one["took"], str(one["tokens"] or ""), one["doing"], one["why"])
+        for one in found["running"]
+    ]
+
+
+def _print(found: dict[str, Any]) -> None:
+    output.say(_summary(found), *_notices(found), "")
+    columns = ("running", "for", "tokens", "doing", "why")
+    output.table(columns, _running_rows(found), empty="Nobody is running.")
+    if found["idle"]:
+        output.say("")
+        rows = [
+            (one["agent"], one["reason"].replace("_", " "), one["sentence"])
+            for one in found["idle"]
+        ]
+        output.table(("idle", "reason", "why"), rows, empty="")
+    if found["idleNotShown"]:
+        output.say(f"and {found['idleNotShown']} more")
+
+
+def _watch(session: Session, every: float) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(highlight=False)
+    with Live(console=console, screen=True, auto_refresh=False) as screen:
+        try:
+            while True:
+                began = time.monotonic()
+                try:
+                    drawn = _drawn(look(session), console.height)
+                except RemitError as error:
+                    drawn = _trouble(error)
+                screen.update(drawn, refresh=True)
+                time.sleep(max(0.1, every - (time.monotonic() - began)))
+        except KeyboardInterrupt:
+            return
+
+
+def _trouble(error: RemitError) -> Any:
+    from rich.text import Text
+
+    return Text(output.clean(f"{error.sentence} {error.step} Trying again."))
+
+
+def _drawn(found: dict[str, Any], height: int) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    def text(cell: object) -> Text:
+        return Text(output.clean(cell), overflow="ellipsis", no_wrap=True)
+
+    running = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("running", "for", "tokens", "doing", "why"):
+        running.add_column(column)
+    for row in _running_rows(found)[: max(1, height - 6)]:
+        running.add_row(*map(text, row))
+    idle = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("idle", "reason", "why"):
+        idle.add_column(column)
+    for one in found["idle"][: max(1, height - 6 - len(found["running"]))]:
+        idle.add_row(
+            text(one["agent"]), text(one["reason"].replace("_", " ")), text(one["sentence"])
+        )
+    return Group(
+        Text(output.clean(_summary(found)), style="bold"),
+        *(Text(output.clean(one), style="bold") for one in _notices(found)),
+        Text(""),
+        running if found["running"] else Text("Nobody is running.", style="dim"),
+        Text(""),
+        idle,
+    )

@@ -1,0 +1,1 @@
+"""Commands about mail, questions, schedules and channels."""

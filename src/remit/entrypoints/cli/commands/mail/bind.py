@@ -1,0 +1,135 @@
+"""`remit bind`: which agents are reached through which channels."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.commands.company.hiring import json_object
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.errors import NotFound
+
+#: Channels of ours that ask for news themselves, so that nobody needs the binding's token.
+_LISTENING = ("telegram", "slack", "email")
+
+
+@click.group(cls=Group)
+def bind() -> None:
+    """Channels that agents are bound to."""
+
+
+@bind.command()
+@click.argument("agent")
+@click.argument("channel")
+@click.option("--to", "address", metavar="URL", help="Where its messages go.")
+@click.option(
+    "--secret", metavar="NAME", help="A secret of the company: a bot's token, or what to sign with."
+)
+@click.option("--config", metavar="JSON|@FILE", help="All settings, for channels of plugins.")
+@click.option("--replace", is_flag=True, help="Say anew how it is bound, with a new token.")
+@pass_session
+def add(
+    session: Session,
+    agent: str,
+    channel: str,
+    address: str | None,
+    secret: str | None,
+    config: str | None,
+    replace: bool,
+) -> None:
+    """Bind an agent to a channel, such as webhook. The token is shown once."""
+    settings = {} if config is None else json_object(config, "--config")
+    if address is not None:
+        settings["url"] = address
+    if secret is not None:
+        settings["secretRef"] = secret
+    body = {"agent": agent, "adapterType": channel, "adapterConfig": settings, "replace": replace}
+    made = session.client.send("POST", session.under_company("bindings"), body)
+
+    def draw(one: dict[str, Any]) -> None:
+        output.say(f"{one['agentName']} is bound to {one['adapterType']}.")
+        if channel in _LISTENING:
+            output.say("  Somebody listens within seconds; `remit doctor` says whether it works.")
+        elif one["token"] is not None:
+            output.say(
+                f"  token: {one['token']}",
+                "  Keep it where messages come from; it is not shown again.",
+                f"  They are posted to {session.url}/api/channels/{one['adapterType']}.",
+            )
+
+    session.show(made, draw)
+
+
+@bind.rows(
+    "list",
+    *("agent", "channel", "settings", "since", "state", "last heard"),
+    empty="No agent is bound to a channel.",
+)
+def _row(_: Session, one: dict[str, Any]) -> tuple[str, ...]:
+    state = f"{one['state']}: {one['problem']}" if one["problem"] else one["state"]
+    when = (output.when(one["createdAt"]), state, output.when(one["heardAt"]))
+    return one["agentName"], one["adapterType"], _settings(one), *when
+
+
+@bind.command()
+@click.argument("agent")
+@click.argument("channel")
+@pass_session
+def test(session: Session, agent: str, channel: str) -> int:
+    """Ask the outside whether it knows us, with the secret of the binding."""
+    path = session.under_company("bindings", _id(session, agent, channel), "test")
+    found = session.client.send("POST", path, {})
+
+    def draw(one: dict[str, Any]) -> None:
+        if one["usable"]:
+            output.say(one["sentence"])
+        else:
+            output.error(one["sentence"], one["nextStep"])
+
+    session.show(found, draw)
+    return 0 if found["usable"] else 1
+
+
+def _id(session: Session, agent: str, channel: str) -> str:
+    found = session.client.get(session.under_company("bindings"), agent=agent)
+    ids = [one["id"] for one in found if one["adapterType"] == channel]
+    if not ids:
+        raise NotFound(f"{agent} is not bound to {channel}.", "See `remit bind list`.")
+    return str(ids[0])
+
+
+@bind.command()
+@click.argument("agent")
+@click.argument("channel")
+@pass_session
+def remove(session: Session, agent: str, channel: str) -> None:
+    """Unbind an agent from a channel; its token opens nothing any more."""
+    gone = session.client.send(
+        "DELETE", session.under_company("bindings", _id(session, agent, channel))
+    )
+    session.show(gone, lambda _: output.say(f"{agent} is not bound to {channel} any more."))
+
+
+@bind.command()
+@click.argument("channel", required=False)
+@pass_session
+def channels(session: Session, channel: str | None) -> None:
+    """List the channels that are installed, or say how a binding to one is configured."""
+    found = session.client.get(session.under_company("channels"))
+    if channel is not None:
+        found = [one for one in found if one["type"] == channel]
+        if not found:
+            raise NotFound(f"There is no channel {channel!r} here.", "See `remit bind channels`.")
+
+    def draw(kinds: list[dict[str, Any]]) -> None:
+        if channel is not None:
+            output.say(*(kinds[0]["problem"] or kinds[0]["text"]).splitlines())
+            return
+        rows = [(one["type"], one["problem"] or one["summary"]) for one in kinds]
+        output.table(("channel", "description"), rows, empty="No channel is installed.")
+
+    session.show(found, draw)
+
+
+def _settings(one: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in one["adapterConfig"].items())

@@ -1,0 +1,363 @@
+"""`remit send`, `reply`, `cancel`, `inbox`, `read` and `needs-you`: a person's mail."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import following
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.awaiting import await_answer
+from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
+from remit.entrypoints.cli.drawing import letters, output
+from remit.entrypoints.cli.following import watch_option
+from remit.entrypoints.cli.options import Command, Session, limit_option, pass_session
+from remit.errors import BadInput, NotFound
+from remit.ids import is_id, normalise, short
+from remit.model.text import plural
+
+#: A text that is longer is stored first, so that it travels as it is.
+_LONGEST_INLINE = 1024 * 1024
+
+
+@click.command(cls=Command)
+@click.argument("to")
+@click.argument("text", metavar="[TEXT|-]", required=False)
+@click.option("--subject", default="", help="What it is about.")
+@click.option(
+    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
+)
+@click.option("--reply-to", metavar="ID", help="The message that this one answers.")
+@click.option("--at", metavar="TIME", help="Not before this time (ISO 8601).")
+@click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
+@click.option("--timeout", metavar="SECONDS", type=float, help="Wait no longer than this.")
+@pass_session
+def send(
+    session: Session,
+    to: str,
+    text: str | None,
+    subject: str,
+    attach: tuple[str, ...],
+    reply_to: str | None,
+    at: str | None,
+    wait: bool,
+    timeout: float | None,
+) -> int:
+    """Write to an agent, a person or the board.
+
+    TO is an agent's name, agent:NAME, user:NAME or board. The text comes from standard input when
+    it is - or is left out. With --wait, Ctrl-C leaves the letter where it is.
+    """
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout goes with --wait.")
+    attached = [_attachment(session, one) for one in attach]
+    body = {
+        "to": to,
+        **_text(session, text, subject),
+        "subject": subject,
+        "attachments": [_stored(session, one) for one in attached],
+        "replyTo": letters.message_id(session, reply_to) if reply_to else None,
+        "deliverAt": at,
+    }
+    answer = session.client.send("POST", session.under_company("messages"), body)
+
+    def draw(sent: dict[str, Any]) -> None:
+        when = f" It is delivered at {at}." if at else ""
+        output.say(f"Sent {short(sent['id'])} to {to}.{when}")
+        if sent["notStarted"]:
+            output.say(f"warning: {sent['notStarted']}")
+
+    if not wait:
+        session.show(answer, draw)
+        return 0
+    if not str(answer["to"]).startswith("agent:"):
+        raise BadInput(
+            f"Sent {short(answer['id'])}; nobody can say when a person answers.",
+            "Look into `remit inbox`.",
+        )
+    if not session.as_json:
+        draw(answer)
+    return await_answer(session, answer["id"], timeout)
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@click.argument("text", metavar="[TEXT|-]", required=False)
+@click.option(
+    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
+)
+@pass_session
+def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...]) -> None:
+    """Answer a message.
+
+    The answer goes to who wrote it or, if that was you, to who it went to."""
+    found = session.client.get(path("messages", letters.message_id(session, id_)))
+    mine = f"user:{session.client.get(path('me'))['id']}"
+    away = found["sender"] == mine or found["sender"].startswith("channel:")
+    to = found["to"] if away else found["sender"]
+    if to == "system":
+        raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
+    subject = found["subject"]
+    if subject and not subject.lower().startswith("re:"):
+        subject = f"Re: {subject}"[:200]
+    attached = [_attachment(session, one) for one in attach]
+    body = {
+        "to": to,
+        **_text(session, text, subject),
+        "subject": subject,
+        "attachments": [_stored(session, one) for one in attached],
+        "replyTo": found["id"],
+    }
+    answer = session.client.send("POST", path("companies", found["companyId"], "messages"), body)
+
+    def draw(sent: dict[str, Any]) -> None:
+        name = found["toName"] if away else found["senderName"]
+        output.say(f"Sent {short(sent['id'])} to {name}.")
+        if sent["notStarted"]:
+            output.say(f"warning: {sent['notStarted']}")
+
+    session.show(answer, draw)
+
+
+_ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "letters": lambda one: f"unread: {one['subject']} (to {one['to']})",
+    "runs": lambda one: f"run of {one['agent']}",
+    "outcomes": lambda one: f"outcome: {one['title']} ({one['owner']})",
+    "agents": lambda one: f"agent {one['name']}",
+    "questions": lambda one: f"question: {one['text']}",
+    "approvals": lambda one: f"request: {one['about']}",
+    "jobs": lambda one: f"background job of {one['agent']}",
+}
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@click.option("--dry-run", is_flag=True, help="Only show what would end.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_session
+def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
+    """Take back what you wrote, with what was made of it.
+
+    Of what a letter to an agent led to, everything goes that has no other reason.
+
+    What would end is shown first.
+    """
+    target = path("messages", letters.message_id(session, id_), "cancel")
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
+    if dry_run or not yes:
+        preview = session.client.send("POST", target, {"dryRun": True})
+        if dry_run:
+            session.show(preview, lambda found: _draw_ends(found, "Would end:"))
+            return
+        _draw_ends(preview, "Ends with it:", note=session.as_json)
+        click.confirm("Take it back?", abort=True, err=True)
+    answer = session.client.send("POST", target)
+
+    def draw(done: dict[str, Any]) -> None:
+        if yes:
+            _draw_ends(done, "Ended with it:")
+        output.say(f"{done['id']} is taken back.")
+
+    session.show(answer, draw)
+
+
+def _draw_ends(found: dict[str, Any], title: str, *, note: bool = False) -> None:
+    say = output.note if note else output.say
+    lines = [line(one) for name, line in _ENDS.items() for one in found[name]]
+    say(title if lines else "Nothing was made of it that would end.")
+    for line in lines:
+        say(f"  {line}")
+    if found["kept"]:
+        say("Stays:")
+    for one in found["kept"]:
+        say(f"  {one['title']}: {one['why']}")
+
+
+def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
+    """The body, or the file that is the body."""
+    if text not in (None, "-"):
+        return {"body": text}
+    with spooled("-") as (stream, size):
+        if size == 0:
+            raise click.UsageError("There is no text.")
+        if size > _LONGEST_INLINE:
+            description = f"Message: {subject}" if subject else "Message"
+            made = store(session, description, stream, size, unlisted=True)
+            return {"fileId": made["id"]}
+        try:
+            return {"body": stream.read().decode()}
+        except UnicodeDecodeError:
+            raise BadInput("The text is not UTF-8.", "Send the bytes with --attach.") from None
+
+
+def _attachment(session: Session, text: str) -> str | Path:
+    """The id of a file in the knowledge base, or the path of a local one."""
+    local = Path(text)
+    if not text.startswith(("kb://", "kb_file:")) and not is_id(text) and local.is_file():
+        with local.open("rb"):  # before anything is sent
+            return local
+    try:
+        normalise(text.removeprefix("kb://").removeprefix("kb_file:"))
+    except BadInput:
+        raise NotFound(
+            f"There is no file {text[:200]!r}.", "Give a path, or an id as in `remit kb browse`."
+        ) from None
+    return file_id(session, text)
+
+
+def _stored(session: Session, attached: str | Path) -> str:
+    if isinstance(attached, str):
+        return attached
+    with spooled(str(attached)) as (stream, size):
+        made = store(session, output.clean(attached.name), stream, size, unlisted=True)
+    return str(made["id"])
+
+
+@click.command(cls=Command)
+@click.option("--agent", metavar="NAME", help="What waits for this agent, instead of for you.")
+@click.option("--all", "everything", is_flag=True, help="Also what was read already.")
+@click.option("--sent", is_flag=True, help="What you wrote, newest first, and what became of it.")
+@limit_option
+@watch_option
+@pass_session
+def inbox(
+    session: Session, agent: str | None, everything: bool, sent: bool, limit: int, watch: bool
+) -> None:
+    """List your mail, or an agent's.
+
+    The oldest comes first, and looking changes nothing.
+    """
+    if sent:
+        if agent is not None or everything:
+            raise click.UsageError("--sent is about your own letters; it goes with neither.")
+        target = session.under_company("messages")
+        following.show(
+            session, lambda: session.listed(target, limit, sent="1"), letters.draw_sent, watch=watch
+        )
+        return
+    query = {"all": "1" if everything else None}
+    if agent is not None:
+        target = path("agents", session.agent_id(agent), "inbox")
+    else:
+        target = path("inbox")
+        query["company"] = session.company["id"] if session.is_company_named else None
+    empty = f"There is no {'' if everything else 'unread '}mail."
+    following.show(
+        session,
+        lambda: session.listed(target, limit, **query),
+        lambda mail: letters.draw_inbox(mail, with_state=everything, empty=empty),
+        watch=watch,
+    )
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID")
+@click.option("--keep", is_flag=True, help="Leave it unread.")
+@click.option("--revive", is_flag=True, help="Put it back in line if it is a dead letter.")
+@click.option("--discard", is_flag=True, help="Let it rest if it is a dead letter.")
+@pass_session
+def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
+    """Read a message and its thread.
+
+    What a person has read is no longer unread; what an agent has read is not thereby dealt with.
+    """
+    if revive and discard:
+        raise click.UsageError("--revive and --discard exclude each other.")
+    message = letters.message_id(session, id_)
+    if revive or discard:
+        verb = "revive" if revive else "discard"
+        answer = session.client.send("POST", path("messages", message, verb))
+        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
+        return
+    found = session.client.get(path("messages", message))
+    thread = found["thread"]
+    if all(one["id"] != found["id"] for one in thread):
+        alone = {name: value for name, value in found.items() if name not in ("thread", "trace")}
+        thread = [*thread, alone]
+
+    def draw(_: dict[str, Any]) -> None:
+        letters.draw_thread(session, thread)
+        if found["trace"]:
+            letters.draw_trace(found["trace"])
+
+    session.show(found, draw)
+    unread = [one["id"] for one in thread if one["unread"]]
+    if unread and not keep and session.client.get(path("me"))["kind"] == "user":
+        sys.stdout.flush()  # what could not be shown was not read
+        for one in unread:
+            session.client.send("POST", path("messages", one, "ack"))
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID", required=False)
+@click.option("--all", "everything", is_flag=True, help="All that are listed.")
+@limit_option
+@pass_session
+def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:
+    """Put a dead letter back in line, or all that died through no fault of theirs.
+
+    Without ID and --all these are listed.
+    """
+    if id_ is not None and everything:
+        raise click.UsageError("Give ID or --all.")
+    if id_ is not None:
+        message = letters.message_id(session, id_)
+        answer = session.client.send("POST", path("messages", message, "revive"))
+        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
+        return
+    target = session.under_company("dead-letters")
+    if everything:
+        answer = session.client.send("POST", f"{target}/revive")
+        session.show(
+            answer,
+            lambda done: output.say(f"{plural(len(done['revived']), 'letter')} back in line."),
+        )
+        return
+    found = session.listed(target, limit)
+
+    def draw(items: list[dict[str, Any]]) -> None:
+        names = {agent: session.agent_name(agent) for agent in {one["agentId"] for one in items}}
+        rows = [
+            (short(one["id"]), names[one["agentId"]], one["title"], one["why"]) for one in items
+        ]
+        output.table(("id", "to", "subject", "why"), rows, empty="There are none.")
+        if items:
+            output.say("", "`remit revive --all` puts all of them back in line.")
+
+    session.show(found, draw)
+
+
+@click.command("needs-you", cls=Command)
+@limit_option
+@watch_option
+@pass_session
+def needs_you(session: Session, limit: int, watch: bool) -> None:
+    """List everything that awaits you."""
+    company = session.company["id"] if session.is_company_named else None
+
+    def draw(items: list[dict[str, Any]]) -> None:
+        about = dict.fromkeys(one["agentId"] for one in items if one["agentId"])
+        names = {agent: session.agent_name(agent) for agent in about}
+        rows = [
+            (
+                one["kind"].replace("_", " "),
+                letters.age(one["since"]),
+                names.get(one["agentId"], ""),
+                one["title"],
+                one["cause"],
+                output.shortened(one["next"]),
+            )
+            for one in items
+        ]
+        columns = ("what", "age", "agent", "title", "cause", "next step")
+        output.table(columns, rows, empty="Nothing awaits you.")
+
+    following.show(
+        session,
+        lambda: session.listed(path("needs-you"), limit, company=company),
+        draw,
+        watch=watch,
+    )

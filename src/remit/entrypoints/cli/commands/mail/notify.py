@@ -1,0 +1,201 @@
+"""`remit notify`: how a person is told outside that something needs them."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import process
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Command, Group, Session, pass_session, pick
+from remit.errors import BadInput
+from remit.runtime.delivery import notify_commands
+
+
+@click.group(cls=Group)
+def notify() -> None:
+    """How you are told outside that something needs you.
+
+    Once for each thing, by a command on the machine of the instance, by a signed webhook, or both.
+    """
+
+
+@notify.command(cls=Command)
+@pass_session
+def show(session: Session) -> None:
+    """Show how you are told, and what became of the last notices."""
+    answer = session.client.get(session.under_company("notify"))
+
+    def draw(found: dict[str, Any]) -> None:
+        output.fields(
+            {
+                "command": found["commandProblem"] or ("set" if found["command"] else "none"),
+                "webhook": found["webhook"] or "none",
+                **_drawn(found["rules"]),
+            }
+        )
+        rows = [
+            (one["kind"].replace("_", " "), one["way"], one["status"], one["why"] or "")
+            for one in found["latest"]
+        ]
+        columns = ("what", "by", "state", "why")
+        output.table(columns, rows, empty="You have not been told of anything yet.")
+
+    session.show(answer, draw)
+
+
+@notify.command("set", cls=Command)
+@click.option("--command", metavar="COMMAND", help="Run this; {text} in it is what needs you.")
+@click.option("--no-command", is_flag=True, help="Run nothing any more.")
+@click.option("--webhook", metavar="URL", help="Post it there, as signed JSON.")
+@click.option("--no-webhook", is_flag=True, help="Post it nowhere any more.")
+@click.option("--user", metavar="NAME", help="Set the command of this person, instead of yours.")
+@click.option("--to", multiple=True, metavar="KIND=WAY,…", help="Where a kind goes; see below.")
+@click.option("--quiet", metavar="FROM-TO", help="Quiet hours, such as 22:00-07:00; or none.")
+@click.option(
+    "--urgent", metavar="KIND,…", help="Kinds that are told in quiet hours, too; or none."
+)
+@click.option("--time-zone", metavar="ZONE", help="Of these times, such as Europe/Zurich.")
+@click.option("--digest", metavar="KIND,…", help="Kinds told together once a day; or none.")
+@click.option("--digest-at", metavar="TIME", help="When that is, such as 08:00.")
+@click.option("--after", type=int, metavar="MINUTES", help="Only what has waited so long.")
+@click.option("--escalate", type=int, metavar="MINUTES", help="Have others told then; 0: never.")
+@click.option("--escalate-to", metavar="NAME", help="Whom; next: the next member of the board.")
+@pass_session
+def set_(
+    session: Session,
+    /,
+    command: str | None,
+    no_command: bool,
+    webhook: str | None,
+    no_webhook: bool,
+    user: str | None,
+    **rules: Any,
+) -> None:
+    """Say how you are to be told.
+
+    A command is run by the instance, without a shell, and gets what needs you as JSON on standard
+    input. It is kept in a file of the instance, so it can only be set on its machine, by whoever
+    runs it.
+
+    --to approval=telegram,webhook sends approvals there; the kind `all` is for those without a way
+    of their own, `escalated` for what somebody else did not decide. Ways are webhook, command,
+    browser and kinds of channels; none is nowhere, usual takes it back.
+    """
+    body = _rules(**rules)
+    if not (command or no_command or webhook or no_webhook or body):
+        raise click.UsageError("Say what to set, such as --command, --webhook or --to; see --help.")
+    if command and no_command:
+        raise click.UsageError("--command and --no-command exclude each other.")
+    if webhook and no_webhook:
+        raise click.UsageError("--webhook and --no-webhook exclude each other.")
+    if user is not None and (webhook or no_webhook or body):
+        raise click.UsageError("Everybody sets their own webhook and rules.")
+    answer: dict[str, Any] = {}
+    if command or no_command:
+        _require_here(session)
+        who = _user(session, user)
+        notify_commands.write(session.settings.home / notify_commands.NOTIFY_FILE, who, command)
+        answer["command"] = command is not None
+    if webhook or no_webhook:
+        hook = {"webhook": webhook}
+        answer |= session.client.send("PATCH", session.under_company("notify"), hook)
+    if body:
+        where = session.under_company("notify", "rules")
+        answer["rules"] = session.client.send("PATCH", where, body)
+    session.show(answer, _draw)
+
+
+def _rules(to: tuple[str, ...], **given: Any) -> dict[str, Any]:
+    """The options for kinds and times, as they are sent."""
+    routes: dict[str, list[str] | None] = {}
+    for one in to:
+        kind, equals, ways = one.partition("=")
+        if not equals:
+            raise click.UsageError("Write --to KIND=WAY,WAY, such as --to approval=webhook.")
+        routes[kind.strip()] = None if ways.strip() == "usual" else _listed(ways)
+    said: dict[str, Any] = {
+        "routes": routes or None,
+        "timeZone": given["time_zone"],
+        "digestAt": given["digest_at"],
+        "afterMinutes": given["after"],
+        "escalateMinutes": given["escalate"],
+        "urgent": None if given["urgent"] is None else _listed(given["urgent"]),
+        "digest": None if given["digest"] is None else _listed(given["digest"]),
+    }
+    found = {name: value for name, value in said.items() if value is not None}
+    for name, option, nothing in (
+        ("quiet", "quiet", "none"),
+        ("escalateTo", "escalate_to", "next"),
+    ):
+        if given[option] is not None:
+            found[name] = None if given[option] == nothing else given[option]
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return [] if words == ["none"] else words
+
+
+def _drawn(rules: dict[str, Any]) -> dict[str, str]:
+    """The rules, in as many lines as say something."""
+    ways = "; ".join(
+        f"{kind}: {', '.join(to) or 'nowhere'}" for kind, to in rules["routes"].items()
+    )
+    digest = ", ".join(rules["digest"])
+    after, escalate = rules["afterMinutes"], rules["escalateMinutes"]
+    found = {
+        "kinds": ways,
+        "quiet hours": rules["quiet"] and f"{rules['quiet']} ({rules['timeZone']})",
+        "urgent": ", ".join(rules["urgent"]),
+        "digest": digest and f"{digest}, at {rules['digestAt']} ({rules['timeZone']})",
+        "told after": after and f"{after} min",
+        "escalated": escalate
+        and f"after {escalate} min to {rules['escalateTo'] or 'the next member of the board'}",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+@notify.command("test", cls=Command)
+@pass_session
+def test_(session: Session) -> None:
+    """Send a test in every way that you are told; `show` has what became of it."""
+    answer = session.client.send("POST", session.under_company("notify", "test"))
+
+    def draw(done: dict[str, Any]) -> None:
+        output.say(f"A test goes out by {' and by '.join(done['ways'])}; see `remit notify show`.")
+
+    session.show(answer, draw)
+
+
+def _draw(done: dict[str, Any]) -> None:
+    if "command" in done:
+        output.say("The command is set." if done["command"] else "No command is run any more.")
+    if "webhook" in done:
+        where = done["webhook"]
+        output.say(f"What needs you is posted to {where}." if where else "Nothing is posted.")
+    if "rules" in done:
+        output.fields(_drawn(done["rules"]) or {"rules": "told of everything at once"})
+    if done.get("key"):
+        output.say(f"It is signed with this key, which is shown once: {done['key']}")
+
+
+def _require_here(session: Session) -> None:
+    """The file that counts is in the home of the instance that answers."""
+    held = process.holder(session.settings)
+    if held.url is None or held.url.rstrip("/") != session.url:
+        raise BadInput(
+            f"The instance at {session.url} does not run from {session.settings.home}.",
+            "Run this on its machine, as the user that runs it, with its REMIT_HOME.",
+        )
+
+
+def _user(session: Session, name: str | None) -> str:
+    if name is None:
+        me = session.client.get(path("me"))
+        if me["kind"] != "user":
+            raise BadInput("Only people are told.", "Use the token of a person, or --user.")
+        return str(me["id"])
+    known = session.client.each(session.under_company("users"))
+    return str(pick(known, name, "user", "See `remit user list`.")["id"])

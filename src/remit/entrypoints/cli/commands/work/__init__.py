@@ -1,0 +1,1 @@
+"""Commands about outcomes, files, runs, approvals and the record."""

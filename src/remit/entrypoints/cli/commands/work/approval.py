@@ -1,0 +1,219 @@
+"""`remit approval`: what agents asked for; look at it, talk about it, decide."""
+
+import sys
+from typing import Any
+
+import click
+
+from remit.entrypoints.approval_text import asks_for
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import approval_view, output
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
+from remit.errors import BadInput, NotFound
+from remit.ids import is_id, looks_like_id, several, short
+from remit.model.text import name_key
+
+OPEN = ("pending", "revision_requested")
+STATUSES = (*OPEN, "approved", "rejected", "cancelled")
+
+id_argument = click.argument("id_", metavar="ID|AGENT")
+which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False)
+note_option = click.option("--note", help="Why; whoever asked reads it.")
+revision_option = click.option(
+    "--revision", type=click.IntRange(min=1), help="Only if it still is at this revision."
+)
+
+
+@click.group(cls=Group)
+def approval() -> None:
+    """What agents asked for, and your decisions."""
+
+
+@approval.command("list")
+@click.option("--status", type=click.Choice(STATUSES), help="Only these; the open ones otherwise.")
+@click.option("--all", "everything", is_flag=True, help="Also what is decided.")
+@limit_option
+@pass_session
+def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
+    """List what waits for a decision, the newest first."""
+    target = session.under_company("approvals")
+    if status is not None or everything:
+        found = session.listed(target, limit, status=status)
+    else:
+        undecided = [one for each in OPEN for one in session.listed(target, limit, status=each)]
+        found = sorted(undecided, key=lambda one: str(one["id"]), reverse=True)
+
+    empty = "Nothing waits for a decision." if status is None else "There are none."
+    session.show(found, lambda approvals: _draw_list(session, approvals, empty))
+
+
+def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) -> None:
+    rows = [
+        (
+            short(one["id"]),
+            one["status"].replace("_", " "),
+            asks_for(one),
+            approval_view.who(session, one, "requestedBy"),
+            one["revision"],
+            output.when(one["createdAt"]),
+        )
+        for one in approvals
+    ]
+    columns = ("id", "status", "title", "asked by", "revision", "since")
+    output.table(columns, rows, empty=empty)
+
+
+@approval.command()
+@id_argument
+@pass_session
+def show(session: Session, id_: str) -> None:
+    """Show what is asked for, what changed since the last revision, and what was said."""
+    found = session.client.get(_path(session, id_, open_only=False))
+    session.show(found, lambda one: approval_view.draw(session, one))
+
+
+# Without an id, what waits is shown and asked about, which no declared command does.
+def _deciding(word: str, says: str) -> click.Command:
+    @approval.command(word)
+    @which_argument
+    @note_option
+    @revision_option
+    @pass_session
+    def decide(session: Session, id_: str | None, note: str | None, revision: int | None) -> None:
+        _decide_or_ask(session, id_, word, note, revision)
+
+    decide.help = f"""{says}
+
+    AGENT is whom it is about or who asked. Without either, what waits is shown; if that is one
+    request alone, you are asked.
+    """
+    return decide
+
+
+approve = _deciding("approve", "Say yes; it takes effect at once.")
+reject = _deciding("reject", "Say no; an agent that was to be hired is terminated.")
+
+
+# The text may come from standard input.
+@approval.command()
+@id_argument
+@click.argument("text", required=False)
+@click.option("--reply-to", metavar="COMMENT", help="The comment that this answers.")
+@pass_session
+def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
+    """Say something about it; without a text, from standard input."""
+    body = {"body": sys.stdin.read() if text is None else text}
+    if reply_to is not None:
+        body["replyTo"] = reply_to
+    answer = session.client.send("POST", _path(session, id_, "comments"), body)
+    session.show(answer, lambda one: output.say(f"Said as comment {one['id']}."))
+
+
+# It asks before.
+@approval.command("delete-agent")
+@id_argument
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@pass_session
+def delete_agent(session: Session, id_: str, yes: bool) -> None:
+    """Delete an agent that was not taken on; the approval and its comments stay."""
+    if not yes:
+        if session.as_json:
+            raise click.UsageError("delete-agent with --json needs --yes.")
+        found = session.client.get(_path(session, id_))
+        name = output.clean(found["payload"].get("name") or "the agent")
+        if not click.confirm(f"Delete {name} for good?", err=True):
+            raise BadInput("Nothing was deleted.", "Repeat it with --yes if you are sure.")
+    answer = session.client.send("DELETE", _path(session, id_, "agent"))
+    session.show(answer, lambda _: output.say("The agent is deleted; the approval stays."))
+
+
+def _decide(session: Session, id_: str, verb: str, note: str | None, revision: int | None) -> None:
+    given = {"decisionNote": note, "expectedRevision": revision}
+    body = {key: value for key, value in given.items() if value is not None}
+    answer = session.client.send("POST", _path(session, id_, verb), body)
+    session.show(answer, lambda one: _draw(session, one))
+
+
+def _draw(_: Session, one: dict[str, Any]) -> None:
+    output.say(f"{asks_for(one)}: {one['status'].replace('_', ' ')}.")
+
+
+approval.draw = _draw
+
+
+def _decide_or_ask(
+    session: Session, id_: str | None, verb: str, note: str | None, revision: int | None
+) -> None:
+    """Decide about what was named; about the only one that waits, after it was seen."""
+    if id_ is None:
+        one = _only_one(session, verb)
+        if one is None:
+            return
+        # What changed while it was looked at is not what was decided about.
+        id_, revision = one["id"], revision or one["revision"]
+    _decide(session, id_, verb, note, revision)
+
+
+def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
+    """The only request that waits, if it was shown to somebody who said yes to deciding it."""
+    if session.as_json:
+        raise click.UsageError(f"{verb} with --json needs ID or AGENT.")
+    waiting = list(session.client.each(session.under_company("approvals"), status="pending"))
+    if len(waiting) != 1:
+        _draw_list(session, waiting, "Nothing waits for a decision.")
+        if not waiting:
+            return None
+        raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
+    one: dict[str, Any] = session.client.get(path("approvals", waiting[0]["id"]))
+    approval_view.draw(session, one)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {short(one['id'])}.")
+    print()
+    if not click.confirm(f"{verb.capitalize()} this?", err=True):
+        raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
+    return one
+
+
+def _path(session: Session, id_: str, *more: str, open_only: bool = True) -> str:
+    return path("approvals", approval_id(session, id_, open_only=open_only), *more)
+
+
+def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
+    """An approval by its id, a part of it, or the agent that it concerns."""
+    bare = text.removeprefix("approval:")
+    if looks_like_id(bare):
+        if session.is_company_named and not is_id(bare):
+            mine = session.client.each(session.under_company("approvals"))
+            bare = pick(mine, bare, "approval", "See `remit approval list --all`.")["id"]
+        return bare
+    return str(_concerning(session, bare, open_only=open_only)["id"])
+
+
+def _concerning(session: Session, name: str, *, open_only: bool) -> dict[str, Any]:
+    """The undecided request about an agent, or else of an agent; perhaps the newest decided one."""
+    target = session.under_company("approvals")
+    waiting = [one for each in OPEN for one in session.client.each(target, status=each)]
+    found = _about(session, waiting, name)
+    if not found and not open_only:
+        found = _about(session, list(session.client.each(target)), name)[:1]
+    if not found:
+        raise NotFound(f"Nothing waits that concerns {name[:100]!r}.", "See `remit approval list`.")
+    if len(found) > 1:
+        which = [f"{short(one['id'])} ({asks_for(one)})" for one in found]
+        raise several(f"Several requests concern {name}", which)
+    return found[0]
+
+
+def _about(session: Session, requests: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    agent = session.agent_named(name)
+    key, id_ = name_key(name.removeprefix("agent:")), agent["id"] if agent else None
+
+    def is_about(one: dict[str, Any]) -> bool:
+        payload = one["payload"]
+        return (id_ is not None and payload.get("agentId") == id_) or (
+            one["type"] == "hire_agent" and name_key(payload.get("name") or "") == key
+        )
+
+    about = [one for one in requests if is_about(one)]
+    asked = [one for one in requests if id_ is not None and one["requestedByAgentId"] == id_]
+    return about or asked

@@ -1,0 +1,97 @@
+"""`remit change`: what agents propose to repositories, and judging it."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.model.connections.diff import visible
+
+_LOG_LINES = 20
+
+
+@click.group(cls=Group)
+def change() -> None:
+    """What agents propose to repositories."""
+
+
+@change.rows("list", "id", "status", "repo", "into", "title", empty="There are no changes.")
+def _row(_: Session, one: dict[str, Any]) -> tuple[object, ...]:
+    decision = one["decision"]
+    decided = decision["decision"] if decision and decision["isCurrent"] else ""
+    status = decided if decided and one["status"] == "open" else one["status"]
+    return one["id"], status, one["repo"], one["target"], visible(one["title"])
+
+
+@change.command()
+@click.argument("change")
+@click.option("--diff/--no-diff", default=True, help="With what it changes.")
+@pass_session
+def show(session: Session, change: str, diff: bool) -> None:
+    """Show a change: its state and comments, and what it does to files."""
+    found = session.client.get(f"/api/changes/{change}")
+    if diff:
+        found["diff"] = session.client.get(f"/api/changes/{found['id']}/diff")
+    session.show(found, _draw)
+
+
+def _draw(one: dict[str, Any]) -> None:
+    decision = one["decision"]
+    output.fields(
+        {
+            "title": visible(one["title"]),
+            "id": one["id"],
+            "repo": f"{one['repo']}: {one['branch']} into {one['target']}",
+            "status": one["status"] + (", it conflicts" if one["conflicts"] else ""),
+            "head": one["head"],
+            "base": one["base"],
+            "decision": decision and " ".join((decision["decision"], visible(decision["note"]))),
+            "request": _request(one["request"]),
+            "merged as": one["mergedCommit"],
+            "to do": ", ".join(one["waiting"]) or None,
+            "problems": "; ".join(visible(why) for why in one["problems"]) or None,
+        }
+    )
+    for check in one["checks"]:
+        output.say(f"check {check['name']}: {check['state']}{_why(check)}")
+        if check["state"] == "failed":
+            _lines("\n".join((check["log"] or "").splitlines()[-_LOG_LINES:]))
+    for about in one["comments"]:
+        who = about["agentId"] or about["userId"] or about["outside"]
+        line = f":{about['line']}" if about["line"] else ""
+        where = f" {visible(about['path'])}{line}" if about["path"] else ""
+        output.say(f"{visible(str(who))}{where}:")
+        _lines(about["body"])
+    for file in one.get("diff", {}).get("files", ()):
+        note = f" ({file['note']})" if file["note"] else ""
+        output.say(f"\n{file['status']} {file['path']}{note}")
+        for hunk in file["hunks"]:
+            output.say(f"@@ {hunk['heading']}")
+            for line in hunk["lines"]:
+                number = line["new"] or line["old"]
+                output.say(f"{line['kind']} {number:>5} {line['text']}")
+    if one.get("diff", {}).get("cut"):
+        output.say("It is too large to be shown whole.")
+
+
+def _why(check: dict[str, Any]) -> str:
+    needed = " (required)" if check["required"] else ""
+    return needed + (f", {visible(check['why'])}" if check["state"] == "broken" else "")
+
+
+def _request(one: dict[str, Any] | None) -> str | None:
+    """The state of the request at the forge."""
+    if one is None:
+        return None
+    checks = [f"{visible(each['name'])} {each['state']}" for each in one["checks"]]
+    reviews = [f"{visible(each['verdict'])} by {visible(each['by'])}" for each in one["reviews"]]
+    return ", ".join([f"{one['number']} {one['state']} {one['url']}", *checks, *reviews])
+
+
+def _lines(text: str) -> None:
+    for line in text.splitlines():
+        output.say(f"  {visible(line)}")
+
+
+change.draw = lambda _, one: output.say(f"{visible(one['title'])}: {one['status']}")

@@ -1,0 +1,128 @@
+"""`remit event` and `remit why`: the record, and what it explains."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing.outcome_view import outcome_id
+from remit.entrypoints.cli.following import follow, newest
+from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
+from remit.ids import looks_like_id, normalise, short
+
+
+@click.group(cls=Group)
+def event() -> None:
+    """What happened, in a record that shows changes to it."""
+
+
+@event.command("list")
+@click.option("--limit", **LIMITED | {"default": 50})
+@click.option("--about", default="", metavar="ACTION", help="Such as file, or file.write.")
+@click.option("--by", default="", metavar="NAME", help="What an agent, a person or Remit did.")
+@click.option("--refused", is_flag=True, help="Only what was refused.")
+@pass_session
+def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
+    """List events, the newest first."""
+    wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
+    found = session.listed(session.under_company("events"), limit, **wanted)
+
+    def draw(events: list[dict[str, Any]]) -> None:
+        rows = [
+            (
+                one["seq"],
+                output.when(one["at"]),
+                _who(session, one["actor"]),
+                one["action"],
+                output.shortened(one["resource"]),
+                "" if one["allowed"] else one["reason"],
+                short(one["id"]),
+            )
+            for one in events
+        ]
+        columns = ("seq", "at", "who", "action", "resource", "refused", "id")
+        output.table(columns, rows, empty="Nothing has happened yet.")
+
+    session.show(found, draw)
+
+
+@event.command()
+@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this one.")
+@pass_session
+def tail(session: Session, after: int | None) -> None:
+    """Follow the record as it grows; with --json one event a line."""
+    last = newest(session) if after is None else after
+    for one in follow(session, last, session.connect(session.token)):
+        if session.as_json:
+            print(output.as_json(one, one_line=True), flush=True)
+        else:
+            allowed = "" if one["allowed"] else f"  refused: {one['reason']}"
+            line = f"{output.when(one['at'])}  {_who(session, one['actor'])}  {one['action']}"
+            print(output.clean(f"{line}  {one['resource']}{allowed}"), flush=True)
+
+
+@event.command()
+@click.option("--expect", metavar="HASH", help="A hash from an earlier check; it must be there.")
+@pass_session
+def verify(session: Session, expect: str | None) -> int:
+    """Check that nobody changed the record; exits 1 and names the events if somebody did."""
+    answer = session.client.get(session.under_company("events", "verify"), expect=expect)
+
+    def draw(found: dict[str, Any]) -> None:
+        if found["ok"]:
+            output.say(f"The record is whole: {found['events']} events, up to {found['hash']}.")
+
+    session.show(answer, draw)
+    if answer["ok"]:
+        return 0
+    for fault in answer["faults"]:
+        output.note(f"event {fault['seq']}: {fault['sentence']}")
+    output.error("The record was changed.", "Compare it with a backup, from these events on.")
+    return 1
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="ID|AGENT|TITLE")
+@pass_session
+def why(session: Session, id_: str) -> None:
+    """Walk from an event, an outcome or an agent back to the person who wanted it.
+
+    That is who authorised it, or wished for it. Events and outcomes go by id; an outcome also by
+    its title, and an agent by its name."""
+    bare = _bare(id_)
+    found = normalise(bare) if looks_like_id(bare) else outcome_id(session, bare)
+    target = path("events", found, "why")
+    answer = session.client.get(target)
+    session.show(answer, _draw_chain)
+
+
+def _bare(id_: str) -> str:
+    return id_.removeprefix("event:").removeprefix("outcome:").removeprefix("agent:")
+
+
+def _draw_chain(answer: dict[str, Any]) -> None:
+    for depth, step in enumerate(answer["steps"]):
+        lead = "" if depth == 0 else f"{'   ' * (depth - 1)}└─ because "
+        verb = "did" if step["allowed"] else f"was refused ({step['reason']})"
+        print(
+            output.clean(
+                f"{lead}{step['who']} {verb} {step['action']} {step['resource']}"
+                f" at {output.when(step['at'])} [{step['basis']}]"
+            )
+        )
+    by = answer.get("authorisedBy")
+    output.say(f"Authorised by {by}." if by else "It does not lead back to a person.")
+    if wish := answer.get("wish"):
+        called = f" {wish['subject']!r}" if wish["subject"] else ""
+        output.say(
+            f"It began with a letter{called} of {wish['by']}, {output.when(wish['at'])}: "
+            f"remit read {wish['messageId']}"
+        )
+
+
+def _who(session: Session, actor: str) -> str:
+    kind, colon, id_ = actor.partition(":")
+    if kind == "agent" and id_ not in session.names:
+        session.names[id_] = session.agent_name(id_)
+    return f"{kind}:{session.names.get(id_, id_)}" if colon else actor

@@ -1,0 +1,78 @@
+"""`remit job`: what agents have done in the background, and putting an end to it."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli import references
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output, run_view
+from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.ids import short
+
+id_argument = click.argument("id_", metavar="ID")
+
+
+@click.group(cls=Group)
+def job() -> None:
+    """Background jobs of agents."""
+
+
+@job.rows(
+    *("list", "id", "agent", "status", "asked for", "took", "tokens", "why"),
+    empty="There are no background jobs.",
+)
+def _row(session: Session, one: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        short(one["id"]),
+        session.names.get(one["agentId"], one["agentId"]),
+        one["status"],
+        output.when(one["createdAt"]),
+        _took(one),
+        run_view.tokens(one),
+        one["error"] or one["waitsFor"] or "",
+    )
+
+
+@job.command()
+@id_argument
+@pass_session
+def show(session: Session, id_: str) -> None:
+    """Show one job; what was asked and answered is mail, see `remit read`."""
+    target = path("jobs", job_id(session, id_))
+    found = session.client.get(target)
+
+    def draw(one: dict[str, Any]) -> None:
+        output.fields(
+            {
+                "id": one["id"],
+                "agent": session.agent_name(one["agentId"]),
+                "status": one["status"],
+                "error": one["error"],
+                "waits for": one["waitsFor"],
+                "message": one["messageId"],
+                "answer": one["answerId"],
+                "asked for": output.when(one["createdAt"]),
+                "due": output.when(one["dueAt"]),
+                "started": output.when(one["startedAt"]),
+                "ended": output.when(one["completedAt"]),
+                "took": _took(one),
+                "attempts": one["attempts"],
+                "adapter": one["adapterType"],
+                "worker": one["worker"],
+                "tokens in": one["tokensIn"],
+                "tokens out": one["tokensOut"],
+                "from cache": one["tokensCached"],
+                "cost": run_view.money(one["costUsd"]),
+            }
+        )
+
+    session.show(found, draw)
+
+
+def _took(one: dict[str, Any]) -> str:
+    return run_view.took(one) if one["startedAt"] else ""
+
+
+def job_id(session: Session, text: str) -> str:
+    return references.picked(session, text, "job", "See `remit job list`.")

@@ -1,0 +1,231 @@
+"""`remit kb`: the knowledge base."""
+
+import contextlib
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+from urllib.parse import quote
+
+import click
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
+from remit.errors import TooLarge
+from remit.ids import is_id, looks_like_id, short
+
+LARGEST = 32 * 1024 * 1024
+_IN_MEMORY = 1024 * 1024
+_SEEN = re.compile(r"[0-9]{1,10}:[0-9a-f]{64}")
+_BYTES = {"Content-Type": "application/octet-stream"}
+
+id_argument = click.argument("id_", metavar="ID")
+source_argument = click.argument("source", metavar="[FILE|-]", default="-")
+
+
+@click.group(cls=Group)
+def kb() -> None:
+    """The knowledge base: files with versions."""
+
+
+@kb.command("list")
+@limit_option
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """List the files that you may read."""
+    everything = session.listed(session.under_company("files"), limit)
+    readable = [one for one in everything if one["level"] != "none"]
+    session.show(readable, lambda files: _draw_list(files, "There are no files that you may read."))
+
+
+@kb.command()
+@click.argument("query", nargs=-1)
+@click.option(
+    "--limit", type=click.IntRange(1, 999), default=50, show_default=True, help="At most so many."
+)
+@pass_session
+def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
+    """Search the descriptions of files; without words, the newest."""
+    words = " ".join(query)
+    found = session.listed(session.under_company("files"), limit, query=words or None)
+    session.show(found, lambda files: _draw_list(files, "No file matches."))
+
+
+@kb.command()
+@id_argument
+@click.option("--version", type=click.IntRange(min=1), help="An older version.")
+@pass_session
+def cat(session: Session, id_: str, version: int | None) -> None:
+    """Write a file's bytes to standard output."""
+    write_out(session, id_, version=version)
+
+
+def write_out(session: Session, id_: str, **query: object) -> None:
+    """A file's bytes, of the version that the query asks for."""
+    target = with_query(path("files", file_id(session, id_), "content"), query)
+    response = session.client.open(target)
+    expected = int(response.getheader("Content-Length") or -1)
+    if session.as_json:
+        seen = (response.getheader("ETag") or "").strip('"').partition(":")
+        print(output.as_json(_described(id_, seen[0], seen[2], response.read())))
+        return
+    written = 0
+    while piece := response.read(PIECE):
+        written += len(piece)
+        sys.stdout.buffer.write(piece)
+    if written < expected:
+        raise Unreachable("The connection broke before the end of the file.", "Try again.")
+
+
+def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str, Any]:
+    known: dict[str, Any] = {"id": id_, "version": int(version or 0), "hash": sha256}
+    try:
+        return {**known, "content": content.decode()}
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {**known, "content_base64": b64encode(content).decode()}
+
+
+@kb.command()
+@click.argument("description")
+@source_argument
+@click.option("--unlisted", is_flag=True, help="Only who has a grant learns of it.")
+@pass_session
+def create(session: Session, description: str, source: str, unlisted: bool) -> None:
+    """Make a file from FILE, or from standard input."""
+    with spooled(source) as (stream, size):
+        answer = store(session, description, stream, size, unlisted=unlisted)
+    id_ = short(answer["id"])
+    said = [
+        f"Stored kb://{id_}, {output.size(answer['size'])}: {answer['description']}",
+        f"Next: remit send AGENT --attach {id_}, or remit grant give AGENT kb_file:{id_} read",
+    ]
+    session.done(answer, said, _draw)
+
+
+def store(
+    session: Session, description: str, stream: BinaryIO, size: int, *, unlisted: bool
+) -> dict[str, Any]:
+    """Make a file of a stream."""
+    target = f"{session.under_company('files')}?description={quote(description, safe='')}"
+    made: dict[str, Any] = session.client.upload(
+        "POST",
+        target + ("&unlisted=true" if unlisted else ""),
+        stream,
+        {**_BYTES, "Content-Length": str(size)},
+    )
+    return made
+
+
+@kb.command()
+@id_argument
+@source_argument
+@click.option(
+    "--if-version",
+    metavar="V:HASH",
+    help="Only if this is still the latest version; otherwise whichever is.",
+)
+@pass_session
+def write(session: Session, id_: str, source: str, if_version: str | None) -> None:
+    """Write a new version of a file from FILE, or from standard input."""
+    if if_version is not None and not _SEEN.fullmatch(if_version):
+        raise click.BadParameter(
+            "it is a version and a hash, such as 3:9f86d0…", param_hint="--if-version"
+        )
+    with spooled(source) as (stream, size):
+        file = file_id(session, id_)
+        if if_version is None:
+            now = session.client.get(path("files", file))
+            file, if_version = now["id"], f"{now['version']}:{now['hash']}"
+        answer = session.client.upload(
+            "PUT",
+            path("files", file, "content"),
+            stream,
+            {**_BYTES, "Content-Length": str(size), "If-Match": f'"{if_version}"'},
+        )
+    told = f"version {answer['version']}, {output.size(answer['size'])}: {answer['description']}"
+    session.done(answer, [f"Wrote kb://{short(answer['id'])}, {told}"], _draw)
+
+
+@kb.rows("history", "version", "at", "by", "size", "hash", empty="It has no versions.")
+def _version(session: Session, one: dict[str, Any]) -> tuple[object, ...]:
+    at, size = output.when(one["at"]), output.size(one["size"])
+    return one["number"], at, _author(session, one), size, one["hash"][:16]
+
+
+@kb.rows("log", "at", "access", "version", "by", empty="Nobody has used it yet.")
+def _access(session: Session, one: dict[str, Any]) -> tuple[object, ...]:
+    return output.when(one["at"]), one["access"], one["version"], _author(session, one)
+
+
+@contextlib.contextmanager
+def spooled(source: str) -> Iterator[tuple[BinaryIO, int]]:
+    """The input as it is now, of known size, and to be read twice if need be."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
+        if source != "-":
+            with Path(source).open("rb") as file:
+                size = _copy(file, spool)
+        else:
+            if sys.stdin.isatty():
+                output.note("Reading from the terminal; end with Ctrl-D.")
+            size = _copy(sys.stdin.buffer, spool)
+        spool.seek(0)
+        yield cast(BinaryIO, spool), size
+
+
+def _copy(source: BinaryIO, spool: IO[bytes]) -> int:
+    """Copy up to the largest size there can be, so that an endless input ends."""
+    size = 0
+    while piece := source.read(PIECE):
+        size += len(piece)
+        if size > LARGEST:
+            raise TooLarge(f"The input is larger than {output.size(LARGEST)}.")
+        spool.write(piece)
+    return size
+
+
+def file_id(session: Session, text: str) -> str:
+    """A file by its id or a part of it, or by its description where only one has that."""
+    text = text.removeprefix("kb://").removeprefix("kb_file:")
+    if is_id(text) or (looks_like_id(text) and not session.is_company_named):
+        return text
+    files = session.client.each(session.under_company("files"))
+    return str(pick(files, text, "file", "See `remit kb browse`.", "description")["id"])
+
+
+def _author(session: Session, one: dict[str, Any]) -> str:
+    kind = "agent" if one.get("agentId") else "user"
+    id_ = one.get("agentId") or one.get("userId")
+    return f"{kind}:{session.names.get(id_, id_)}" if id_ else "remit"
+
+
+def _draw_list(files: list[dict[str, Any]], empty: str) -> None:
+    rows = [
+        (
+            short(one["id"]),
+            one["level"],
+            one["version"],
+            output.size(one["size"]),
+            output.when(one["updatedAt"]),
+            one["description"],
+        )
+        for one in files
+    ]
+    output.table(("id", "level", "version", "size", "updated", "description"), rows, empty=empty)
+
+
+def _draw(one: dict[str, Any]) -> None:
+    output.fields(
+        {
+            "id": one["id"],
+            "description": one["description"],
+            "version": one["version"],
+            "hash": one["hash"],
+            "size": output.size(one["size"]),
+        }
+    )

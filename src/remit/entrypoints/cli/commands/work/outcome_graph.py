@@ -1,0 +1,67 @@
+"""`remit outcome graph`: the outcomes of a company and how they hang together."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from remit.entrypoints.cli.client import PIECE, Unreachable
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing.outcome_view import outcome_id
+from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.ids import short
+
+_MOST_ROOTS = 20
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="[ID]", required=False)
+@click.option(
+    "--svg",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a drawing.",
+)
+@pass_session
+def graph(session: Session, id_: str | None, file: Path | None) -> None:
+    """Show how the outcomes hang together, all or those below ID; up to 2,000 of them."""
+    query = f"?{urlencode({'root': outcome_id(session, id_)})}" if id_ else ""
+    drawing = session.under_company("outcomes", "graph.svg") + query
+    found = session.client.get(session.under_company("outcomes", "graph.json") + query)
+    if file is not None:
+        _save(session, drawing, file)
+    if found["cutOff"]:
+        output.note(f"Only the oldest {found['most']} are shown; name one to see what is below it.")
+    session.show({**found, "file": str(file) if file else None}, lambda _: _draw(found, file))
+
+
+def _save(session: Session, drawing: str, file: Path) -> None:
+    response = session.client.open(drawing, {"Accept": "image/svg+xml"})
+    expected = int(response.getheader("Content-Length") or -1)
+    with file.open("wb") as sink:
+        while piece := response.read(PIECE):
+            sink.write(piece)
+        if sink.tell() < expected:
+            raise Unreachable("The connection broke before the end of the drawing.", "Try again.")
+
+
+def _draw(found: dict[str, Any], file: Path | None) -> None:
+    nodes = found["nodes"]
+    counts = Counter(node["status"] for node in nodes)
+    words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    output.say(f"{len(nodes)} outcomes ({words or 'none'}) in {found['company']}.")
+    if file is not None:
+        output.say(f"The drawing is in {file}; open it in a browser.")
+        return
+    parts = Counter(parent for parent, _ in found["parts"])
+    below = {child for _, child in found["parts"]}
+    roots = [node for node in nodes if node["id"] not in below]
+    rows = [
+        (short(one["id"]), one["status"], one["owner"], parts[one["id"]], one["title"])
+        for one in roots[:_MOST_ROOTS]
+    ]
+    output.table(("id", "status", "owner", "parts", "title"), rows, empty="There are none.")
+    output.say("--svg FILE draws them; ID shows what is below one.")

@@ -1,0 +1,170 @@
+"""Commands of the verbs that declare one (`AsCommand`).
+
+To import the verbs would take ten times as long as a command does. So what they declare is kept in
+`declared.json`, which `python -m remit.entrypoints.reference` writes again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
+
+TABLE: Final = Path(__file__).with_name("declared.json")
+View = dict[str, Any]
+#: How something is named, by its kind: in the help, and the function that finds its id.
+_REFERENCES: Final = {
+    "account": ("NAME", "commands.company.account.account_id"),
+    "agent": ("AGENT", "options.Session.agent_id"),
+    "approval": ("ID|AGENT", "commands.work.approval.approval_id"),
+    "job": ("ID", "commands.work.job.job_id"),
+    "question": ("ID|AGENT", "commands.mail.question.question_id"),
+    "schedule": ("ID", "references.bare_id"),
+    "message": ("MESSAGE", "drawing.letters.message_id"),
+    "file": ("FILE_ID", "commands.work.kb.file_id"),
+    "outcome": ("ID", "drawing.outcome_view.outcome_id"),
+}
+
+
+def commands_of(group: Group) -> Iterator[Command]:
+    for entry in _table().get(str(group.name), ()):
+        yield _command(entry, group)
+
+
+@cache
+def _table() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads(TABLE.read_text())
+    return found
+
+
+def _command(entry: Mapping[str, Any], group: Group) -> Command:
+    @pass_session
+    def carry_out(session: Session, /, **given: Any) -> None:
+        answer = _ask(session, entry, given)
+
+        def show(one: View) -> None:
+            if session.verbose or not entry["said"]:
+                (group.draw or _draw)(session, one)
+            else:
+                output.say(output.shortened(entry["said"].format_map(_Said(session, one))))
+            if group.more is not None:
+                output.say(*group.more(one))
+
+        session.show(answer, show)
+
+    @pass_session
+    def list_(session: Session, /, limit: int, **given: Any) -> None:
+        address, values = _asked(session, entry, given)
+        columns, row, empty = group.tables[entry["name"]]
+
+        def draw(rows: list[View]) -> None:
+            output.table(columns, [row(session, one) for one in rows], empty=empty)
+
+        session.show(session.listed(address, limit, **values["query"]), draw)
+
+    parameters = [_parameter(one) for one in entry["parameters"]]
+    if entry["is_list"]:
+        parameters.append(click.Option(["--limit"], **LIMITED))
+        return Command(entry["name"], callback=list_, params=parameters, help=entry["help"])
+    return Command(entry["name"], callback=carry_out, params=parameters, help=entry["help"])
+
+
+def _draw(_: Session, answer: View) -> None:
+    output.fields({name: one for name, one in answer.items() if not isinstance(one, list | dict)})
+
+
+def _parameter(one: Mapping[str, Any]) -> click.Parameter:
+    of = one.get("of") or one.get("kind", "")
+    metavar = "JSON|@FILE" if of == "dict" else _REFERENCES.get(of, (None, ""))[0]
+    if one.get("required"):
+        return click.Argument([one["name"]], metavar=metavar or one["name"].upper())
+    name = one["name"].replace("_", "-")
+    declared = [one["name"], f"--{name}"]
+    if one.get("flag"):
+        return click.Option(declared, is_flag=True, help=one.get("help"))
+    if one.get("kind") == "bool":
+        declared = [one["name"], f"--{name}/--not-{name}"]
+        return click.Option(declared, default=None, help=one.get("help"))
+    if one.get("words"):
+        return click.Option(declared, type=click.Choice(one["words"]), help=one.get("help"))
+    kind = click.INT if one.get("kind") == "int" else click.STRING
+    many = one.get("many", False)
+    return click.Option(declared, type=kind, multiple=many, metavar=metavar, help=one.get("help"))
+
+
+def _ask(session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]) -> View:
+    """Send what a command was given to where its verb is."""
+    # Not needed for help, and slow.
+    from remit.entrypoints.cli.client import with_query
+
+    address, values = _asked(session, entry, given)
+    body = values["body"] if entry["has_body"] else None
+    found: View = session.client.send(entry["method"], with_query(address, values["query"]), body)
+    return found
+
+
+def _asked(
+    session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[str, dict[str, View]]:
+    """Where that is, and what a command was given by the place where it goes."""
+    values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
+    for one in entry["parameters"]:
+        value = given[one["name"]]
+        if value is not None and value != () and not (value is False and one.get("flag")):
+            if one.get("kind") == "dict":
+                from remit.entrypoints.cli.commands.company.hiring import json_object
+
+                value = json_object(value, f"--{one['name']}")
+            values[one["in"]][one["field"]] = _found(session, one.get("of", ""), value)
+    places = entry["paths"]
+    target = places[0] if session.is_company_named else places[-1]
+    if "{companyId}" in target:
+        values["path"]["companyId"] = session.company["id"]
+    segments = [
+        str(values["path"][part[1:-1]]) if part.startswith("{") else part
+        for part in target.strip("/").split("/")
+    ]
+    return path(*segments), values
+
+
+def _found(session: Session, kind: str, value: Any) -> Any:
+    """The id of what a person named by less than that."""
+    if isinstance(value, tuple):
+        return [_found(session, kind, one) for one in value]
+    if kind not in _REFERENCES:
+        return value
+    module, _, name = _REFERENCES[kind][1].rpartition(".")
+    if module == "options.Session":
+        return getattr(session, name)(value)
+    return getattr(import_module(f"remit.entrypoints.cli.{module}"), name)(session, value)
+
+
+class _Said(dict[str, Any]):
+    """The keys of an answer, for a sentence; `{agentId:name}` is the name of that agent,
+    `{revoked:count}` how many there are."""
+
+    def __init__(self, session: Session, answer: View) -> None:
+        super().__init__({key: _Value(session, one) for key, one in answer.items()})
+
+
+class _Value:
+    def __init__(self, session: Session, value: Any) -> None:
+        self._session = session
+        self._value = value
+
+    def __format__(self, wanted: str) -> str:
+        if wanted == "count":
+            return str(len(self._value))
+        return self._session.agent_name(self._value) if wanted == "name" else str(self._value)
+
+    def __getitem__(self, key: str) -> _Value:
+        return _Value(self._session, self._value[key])

@@ -1,0 +1,1 @@
+"""Tables, trees, letters and runs on the terminal."""

@@ -1,0 +1,151 @@
+"""An approval for a person: what is asked in words, with what, what changed, what was said."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from remit.entrypoints.approval_text import asks_to, difference, monthly
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Session
+from remit.errors import RemitError
+from remit.ids import short
+
+_INDENT = "  "
+#: Of the payload, what is said elsewhere or is for programs.
+_NOT_SHOWN = frozenset(
+    {
+        *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration"),
+        *("difference", "changed", "name", "role", "title", "reportsTo", "outcomeId", "prepared"),
+        *("baseRevision", "options", "verb", "basis"),
+    }
+)
+#: Of a hire, what is said in words.
+_OF_A_HIRE = frozenset(
+    {*("grants", "permissions", "permissionLevel", "setAside", "reason"), *("purpose", "perpetual")}
+)
+
+
+def who(session: Session, one: Mapping[str, Any], role: str) -> str:
+    """The agent or the person in a pair of fields such as requestedByAgentId and …UserId."""
+    found = one.get(f"{role}AgentId") or one.get(f"{role}UserId")
+    return session.names.get(found, found) if found else ""
+
+
+def draw(session: Session, one: dict[str, Any]) -> None:
+    payload, revisions = one["payload"], one["revisions"]
+    boss = payload.get("reportsTo")
+    said_by = who(session, one, "requestedBy")
+    output.say(f"{said_by or 'Somebody'} asks to {asks_to(one)}.")
+    output.say("")
+    output.fields(
+        {
+            "id": one["id"],
+            "status": one["status"].replace("_", " "),
+            "revision": one["revision"],
+            "asked": output.when(one["createdAt"]),
+            "expires": output.when(one["expiresAt"]),
+            "decided": output.when(one["decidedAt"]),
+            "by": who(session, one, "decidedBy"),
+            "note": one["decisionNote"],
+            "boss": session.names.get(boss, boss) if boss else "",
+            "outcome": payload.get("outcomeId"),
+        }
+    )
+    said = _NOT_SHOWN
+    if one["type"] == "hire_agent":
+        _section("The hire", _hire(session, payload))
+        said |= _OF_A_HIRE
+    asked = {key: value for key, value in payload.items() if key not in said and value}
+    if one["type"] == "config_change":
+        _section("What would change", _changes(payload["difference"]))
+    elif "requestedConfigurationSnapshot" in payload:
+        config = payload["requestedConfigurationSnapshot"]
+        _section("Configuration", _lines({key: value for key, value in config.items() if value}))
+    _section("Asked for", _lines(asked))
+    if len(revisions) > 1:
+        before, now = revisions[-2], revisions[-1]
+        title = f"Revision {now['number']} compared with {before['number']}"
+        _section(title, _changes(difference(before["payload"], now["payload"])))
+    if one["redacted"]:
+        _section("Not shown because it is secret", [str(path) for path in one["redacted"]])
+    if one["comments"]:
+        _section("Comments", _thread(session, one["comments"]))
+    if one["status"] == "pending":
+        output.say("")
+        output.say(f"Decide with `remit approval approve|reject|revise {short(one['id'])}`.")
+
+
+def _hire(session: Session, payload: Mapping[str, Any]) -> Iterator[str]:
+    """The agent that an approval would hire."""
+    config = payload.get("requestedConfigurationSnapshot") or {}
+    mandate = payload.get("outcomeId") or payload.get("agentId")
+    with suppress(RemitError):  # it may be gone with an agent that was deleted
+        found = session.client.get(path("outcomes", str(mandate)))
+        yield f"mandate: {payload.get('purpose', found['title'])}"
+        yield from (f"{_INDENT}{line}" for line in found["description"].splitlines())
+    yield f"budget: {monthly(config) or 'none: unlimited'}"
+    if payload.get("setAside"):
+        yield f"set aside for it: {_value(payload['setAside'])}"
+    grants = payload.get("grants") or []
+    yield f"grants: {'none but what its place brings' if not grants else ''}".rstrip()
+    for grant in grants:
+        mode = "" if grant.get("mode") in (None, "allow") else f" ({grant['mode']})"
+        resource = output.shortened(str(grant.get("resource")))
+        yield f"{_INDENT}{grant.get('level')} on {resource}{mode}"
+    may_hire = (payload.get("permissions") or {}).get("canCreateAgents")
+    yield f"may hire: {'yes' if may_hire else 'no'}"
+    if payload.get("permissionLevel"):
+        yield f"level: {payload['permissionLevel']}"
+    if payload.get("reason"):
+        yield f"reason: {payload['reason']}"
+
+
+def _section(title: str, lines: Any) -> None:
+    found = list(lines)
+    if found:
+        output.say("", title)
+        output.say(*(f"{_INDENT}{line}" for line in found))
+
+
+def _lines(document: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """A document, one value a line; texts of several lines stand below their name."""
+    for key, value in document.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict):
+            yield from _lines(value, f"{name}.")
+        elif isinstance(value, str) and "\n" in value.strip():
+            yield f"{name}:"
+            yield from (f"{_INDENT}{line}" for line in value.splitlines())
+        else:
+            yield f"{name}: {_value(value)}"
+
+
+def _changes(found: list[dict[str, Any]]) -> Iterator[str]:
+    for change in found:
+        if change["was"] is not None:
+            yield f"- {change['path']}: {_value(change['was'])}"
+        if change["now"] is not None:
+            yield f"+ {change['path']}: {_value(change['now'])}"
+        if change["was"] == change["now"]:
+            yield f"{_INDENT}(a secret in it is different)"
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _thread(session: Session, comments: list[dict[str, Any]]) -> Iterator[str]:
+    """Each comment, with the answers to it below, indented."""
+    below: dict[str | None, list[dict[str, Any]]] = {}
+    for comment in comments:
+        below.setdefault(comment["replyTo"], []).append(comment)
+    pending = [(comment, 0) for comment in reversed(below.get(None, []))]
+    while pending:
+        comment, depth = pending.pop()
+        indent = _INDENT * depth
+        author = who(session, comment, "author")
+        yield f"{indent}{author}, {output.when(comment['createdAt'])}  {comment['id']}"
+        yield from (f"{indent}{_INDENT}{line}" for line in comment["body"].splitlines())
+        pending += [(answer, depth + 1) for answer in reversed(below.get(comment["id"], []))]

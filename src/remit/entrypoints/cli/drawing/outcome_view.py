@@ -1,0 +1,159 @@
+"""Outcomes on the command line: their names, tables and trees."""
+
+from typing import Any
+
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output, trees
+from remit.entrypoints.cli.options import Session, pick
+from remit.ids import is_id, looks_like_id, short
+from remit.model.text import name_key
+
+Outcome = dict[str, Any]
+
+_SHOWN_HISTORY = 10
+
+
+def outcome_id(session: Session, text: str) -> str:
+    """An outcome by id or a part of one, by its title, or a mandate by its agent's name."""
+    text = text.removeprefix("outcome:").removeprefix("kb://")
+    if is_id(text):
+        return text
+    if looks_like_id(text) and not session.is_company_named:
+        return text  # the instance looks it up in the companies of the caller
+    named = session.agent_named(text)
+    if named is not None:
+        return str(named["id"])  # a mandate has the id of its agent
+    known = list(session.client.each(session.under_company("outcomes")))
+    # What is finished does not stand in the way of what goes by the same title now.
+    being = [one for one in known if one["status"] == "open"]
+    where = being if any(name_key(one["title"]) == name_key(text) for one in being) else known
+    what = "outcome or agent"
+    return str(pick(where, text, what, "See `remit outcome tree`.", "title")["id"])
+
+
+def owner_names(session: Session) -> dict[str, str]:
+    """Agents by id, also those who are gone."""
+    return {one["id"]: one["name"] for one in session.agents_ever}
+
+
+def marks(one: Outcome) -> str:
+    return ("!" if one.get("urgent") else "") + ("*" if one.get("important") else "")
+
+
+def status(one: Outcome) -> str:
+    """The status in words, with what an owner wants to know of an open one."""
+    if one["status"] != "open":
+        return str(one["status"])
+    if one.get("actionable"):
+        return "open, ready"
+    if one.get("perpetual"):
+        return "open, perpetual"
+    if str(one.get("whyNotActionable", "")).startswith("it is deferred"):
+        return f"open, deferred to {one['deferredUntil'][:10]}"
+    return "open, waits"
+
+
+def draw_list(session: Session, found: list[Outcome], empty: str) -> None:
+    names = owner_names(session)
+    rows = [
+        (
+            one["title"],
+            marks(one),
+            status(one),
+            names.get(one["ownerId"], one["ownerId"]),
+            "yes" if one["delegated"] else "",
+            short(one["id"]),
+        )
+        for one in found
+    ]
+    output.table(("title", "rank", "status", "owner", "delegated", "id"), rows, empty=empty)
+
+
+def only_open(node: Outcome) -> Outcome | None:
+    """Open outcomes, and those above them."""
+    if node.get("elsewhere"):
+        return node if node["status"] == "open" else None
+    kept = [inner for inner in map(only_open, node["children"]) if inner is not None]
+    return {**node, "children": kept} if kept or node["status"] == "open" else None
+
+
+def draw_tree(
+    session: Session, title: str | None, forest: list[Outcome], depth: int | None, *, ids: bool
+) -> None:
+    """With a title, the forest below it; without one, each root begins a line."""
+    names = owner_names(session)
+
+    def line(branch: str, node: Outcome) -> trees.Line:
+        rank = marks(node)
+        label = f"{rank} {node['title']}" if rank else node["title"]
+        owner = names.get(node["ownerId"], node["ownerId"])
+        who = f"delegated to {owner}" if node.get("delegated") else owner
+        what = "shown elsewhere" if node.get("elsewhere") else f"{status(node)} · {who}"
+        return trees.Line(branch, label, f"{what} · {node['id']}" if ids else what)
+
+    found = []
+    if title is not None:
+        found = [trees.Line("", title, ""), *trees.lines(forest, "children", line, depth=depth)]
+    else:
+        for root in forest:
+            found.append(line("", root))
+            if depth != 0:
+                found += trees.lines(root["children"], "children", line, depth=depth)
+    trees.draw(found)
+    if any(one.label.startswith(("!", "*")) for one in found):
+        output.say("", "! urgent  * important")
+
+
+def draw(session: Session, one: Outcome) -> None:
+    verdict = one.get("verdict") or {}
+    seen = [f"kb://{file['id']} version {file['version']}" for file in verdict.get("evidence", ())]
+    output.fields(
+        {
+            "title": one["title"],
+            "id": one["id"],
+            "status": status(one),
+            "rank": ", ".join(word for word in ("urgent", "important") if one[word]),
+            "perpetual": "yes" if one["perpetual"] else "no",
+            "owner": session.agent_name(one["ownerId"]),
+            "delegated by": one["delegatorId"] and session.agent_name(one["delegatorId"]),
+            "not ready": one.get("whyNotActionable") if one["status"] == "open" else None,
+            "deferred": output.when(one["deferredUntil"]),
+            "note": verdict.get("note"),
+            "evidence": ", ".join(seen),
+            "version": one["version"],
+            "created": output.when(one["createdAt"]),
+            "finished": output.when(one["finishedAt"]),
+        }
+    )
+
+
+def draw_whole(session: Session, one: Outcome) -> None:
+    draw(session, one)
+    if one["description"]:
+        output.say("", *one["description"].splitlines())
+    if one["wish"]:
+        output.say("", f"Made of a letter: remit read {one['wish']['messageId']}")
+    for title, key in (("Why", "parents"), ("How", "children"), ("Waits for", "blockedBy")):
+        if one[key]:
+            output.say("", f"{title}:")
+            output.say(*(f"  {other['title']} ({other['status']})" for other in one[key]))
+    if one["history"]:
+        output.say("", "History:")
+        for event in one["history"][:_SHOWN_HISTORY]:
+            allowed = "" if event["allowed"] else " (refused)"
+            why = f": {event['why']}" if event["why"] else ""
+            kind, _, id_ = event["by"].partition(":")
+            by = session.names.get(id_, id_) if id_ else kind
+            output.say(f"  {output.when(event['at'])}  {event['action']}{allowed} by {by}{why}")
+
+
+def fetch_forest(session: Session, id_: str | None, depth: int | None) -> list[Outcome]:
+    """One outcome with what is below it, or everything that the caller has."""
+    if id_ is not None:
+        roots = [outcome_id(session, id_)]
+    elif session.client.get(path("me"))["kind"] == "agent":
+        roots = [session.client.get(path("agents", "me"))["id"]]
+    else:
+        found = session.client.each(session.under_company("outcomes"), roots="1")
+        roots = [one["id"] for one in found]
+    return [session.client.get(path("outcomes", root, "subtree"), depth=depth) for root in roots]

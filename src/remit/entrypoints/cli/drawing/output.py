@@ -1,0 +1,138 @@
+"""Output for people and programs: tables, short ids and times, JSON, errors."""
+
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remit.ids import short
+
+#: Keys whose values are somebody else's data and stay as they are.
+OPAQUE = frozenset(
+    {
+        *("details", "adapterConfig", "runtimeConfig", "metadata", "permissions"),
+        *("payload", "result", "configuration", "was", "now"),
+        *("env", "secretEnv", "headers", "secretHeaders"),
+    }
+)
+_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z][a-z])")
+#: Invisible or steering: controls, format characters such as bidi marks, separators, surrogates.
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GAP = "  "
+#: Columns whose words may go on in the next line.
+_WRAPPED = frozenset(
+    {
+        *("title", "description", "label", "resource", "why", "found", "next step"),
+        *("question", "options", "answer"),
+    }
+)
+
+
+def clean(text: object) -> str:
+    """One line that cannot steer a terminal, whoever wrote it."""
+    line = str(text)
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(
+        char if unicodedata.category(char) not in _STEERING else _visible(char) for char in line
+    )
+
+
+def _visible(char: str) -> str:
+    return " " if char in "\n\t" else char.encode("unicode_escape", "surrogatepass").decode()
+
+
+def say(*lines: object) -> None:
+    """Lines on standard output, made harmless."""
+    for line in lines:
+        print(clean(line))
+
+
+def note(line: str) -> None:
+    """A remark that is not part of the result."""
+    print(clean(line), file=sys.stderr)
+
+
+def error(sentence: str, step: str) -> None:
+    print(f"error: {clean(sentence)}\n  next: {clean(step)}", file=sys.stderr)
+
+
+def when(time: str | None) -> str:
+    """A time to the second."""
+    if not time:
+        return ""
+    if time.endswith("+00:00"):
+        return time[:19] + "Z"
+    return time
+
+
+def snake(value: Any) -> Any:
+    """The same answer with snake_case keys."""
+    if isinstance(value, dict):
+        return {
+            _INNER_CAPITAL.sub(r"_\1\2", key).lower(): inner if key in OPAQUE else snake(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [snake(inner) for inner in value]
+    return value
+
+
+def as_json(value: Any, *, one_line: bool = False) -> str:
+    if one_line:
+        return json.dumps(snake(value), separators=(",", ":"))
+    return json.dumps(snake(value), indent=2)
+
+
+def shortened(text: str) -> str:
+    """The same with the ids in it as people see them."""
+    return _UUID.sub(lambda found: short(found[0]), text)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
+    """Rows under headings; in plain text when nobody watches."""
+    if not rows:
+        say(empty)
+        return
+    cells = [[clean("" if cell is None else cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _draw(columns, cells)
+        return
+    headings = [column.upper() for column in columns]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    for row in (headings, *cells):
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(_GAP.join(padded).rstrip())
+
+
+def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        drawn.add_column(column, no_wrap=column not in _WRAPPED, overflow="fold")
+    for row in cells:
+        # Text, so that brackets in somebody's words are not taken for markup.
+        drawn.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False).print(drawn)
+
+
+def fields(values: Mapping[str, object]) -> None:
+    """One thing, a field a line; what has no value is left out."""
+    shown = {name: value for name, value in values.items() if value not in (None, "", [])}
+    width = max((len(name) for name in shown), default=0)
+    for name, value in shown.items():
+        print(f"{name.ljust(width)}{_GAP}{clean(value)}")
+
+
+def size(count: int) -> str:
+    if count < 1024:
+        return f"{count} B"
+    if count < 1024 * 1024:
+        return f"{count / 1024:.1f} KiB"
+    return f"{count / (1024 * 1024):.1f} MiB"

@@ -1,0 +1,55 @@
+"""Changing the tree of agents from the command line, and telling whose say changes."""
+
+from typing import Any
+
+import click
+
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Session
+from remit.ids import short
+
+#: Names that are spelled out for one right; the rest is counted.
+_MOST_NAMED = 12
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only tell whose authority would change."
+)
+
+
+def carry_out(session: Session, dry_run: bool, **body: Any) -> None:
+    target = session.under_company("reorganise")
+    answer = session.client.send("POST", target, {**body, "dryRun": dry_run})
+    session.show(answer, draw)
+
+
+def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
+    to = boss if boss == "board" else session.agent_id(boss)
+    operation = {"op": "move", "agent": session.agent_id(agent), "to": to}
+    carry_out(session, dry_run, operations=[operation])
+
+
+def draw(answer: dict[str, Any]) -> None:
+    output.say("This would change (nothing was changed):" if answer["dryRun"] else "Done:")
+    output.say("")
+    people: dict[str, list[dict[str, Any]]] = {}
+    for change in answer["changes"]:
+        people.setdefault(change["who"], []).append(change)
+    if not people:
+        output.say("Nobody's authority changes.")
+    for who, changes in sorted(people.items(), key=lambda item: item[1][0]["whoName"].casefold()):
+        name = changes[0]["whoName"]
+        output.say(f"{name} (a person)" if who.startswith("user:") else name)
+        for verb in ("gains", "loses"):
+            _draw_side(verb, [change for change in changes if change["change"] == verb])
+    if answer["eventId"]:
+        output.say("", f"Take it back with `remit org undo {short(answer['eventId'])}`.")
+
+
+def _draw_side(verb: str, changes: list[dict[str, Any]]) -> None:
+    rights: dict[str, list[str]] = {}
+    for change in changes:
+        rights.setdefault(change["right"], []).append(change["overName"])
+    for right, over in sorted(rights.items()):
+        names = [output.shortened(one) for one in sorted(over, key=str.casefold)]
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        output.say(f"  {verb}  {right} {', '.join(names[:_MOST_NAMED])}{more}")

@@ -1,0 +1,176 @@
+"""Runs for a person: a table, one run, and a log that goes on."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
+from remit.entrypoints.cli import following
+from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Session, pick
+from remit.errors import NotFound
+from remit.ids import is_id, looks_like_id, short
+from remit.model.execution import transcript
+
+
+def run_id(session: Session, text: str) -> str:
+    """A run by its id or a part of it, or the newest of an agent."""
+    name = text.removeprefix("run:")
+    if is_id(name):
+        return name
+    if looks_like_id(name) and not session.is_company_named:
+        # The instance looks it up in the companies of the caller.
+        return str(session.client.get(path("runs", name))["id"])
+    target = session.under_company("runs")
+    agent = session.agent_named(name)
+    if agent is None:
+        return str(pick(session.client.each(target), name, "run", "See `remit run list`.")["id"])
+    newest = list(session.client.each(target, 1, agent=agent["id"]))
+    if not newest:
+        raise NotFound(f"{name} has not run yet.", f"`remit agent why-idle {name}` tells why.")
+    return str(newest[0]["id"])
+
+
+def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
+    rows = [
+        (
+            short(one["id"]),
+            session.names.get(one["agentId"], one["agentId"]),
+            one["status"],
+            output.when(one["startedAt"]),
+            took(one),
+            tokens(one),
+            "; ".join(part for part in (one["error"] or one["why"], denied(one)) if part),
+        )
+        for one in runs
+    ]
+    columns = ("id", "agent", "status", "started", "took", "tokens", "why")
+    output.table(columns, rows, empty=empty)
+
+
+def draw(session: Session, one: dict[str, Any]) -> None:
+    accountable = one["accountableUserId"]
+    output.fields(
+        {
+            "id": one["id"],
+            "agent": session.agent_name(one["agentId"]),
+            "status": one["status"],
+            "why": one["why"],
+            "started": output.when(one["startedAt"]),
+            "ended": output.when(one["completedAt"]),
+            "took": took(one),
+            "reason": one["exitReason"],
+            "error": one["error"],
+            "denied": _counts(one["denied"]),
+            "mail": ", ".join(one["envelopeIds"]),
+            "tokens in": one["tokensIn"],
+            "tokens out": one["tokensOut"],
+            "from cache": one["tokensCached"],
+            "cost": cost(one),
+            "context": one["contextLength"],
+            "session": one["sessionId"],
+            "adapter": one["adapterType"],
+            "worker": one["worker"],
+            "accountable": accountable and session.names.get(accountable, accountable),
+            "log": output.size(one["logBytes"]),
+            "kept": _kept(one.get("kept")),
+        }
+    )
+    if one["finalResponse"]:
+        output.say("", *one["finalResponse"].splitlines())
+
+
+def denied(run: dict[str, Any]) -> str:
+    return transcript.denials(run["denied"])
+
+
+def _counts(tools: list[dict[str, Any]]) -> str:
+    return ", ".join(
+        one["tool"] if one["count"] == 1 else f"{one['tool']} ({one['count']} times)"
+        for one in tools
+    )
+
+
+def _kept(workspace: dict[str, Any] | None) -> str | None:
+    """Where what it left can be looked into."""
+    if workspace is None:
+        return None
+    return f"{workspace['path']} until {output.when(workspace['until'])}"
+
+
+def took(run: dict[str, Any]) -> str:
+    """How long it took, or has taken so far."""
+    ended = from_iso(run["completedAt"]) if run["completedAt"] else SystemClock().now()
+    passed = max(0, ended - from_iso(run["startedAt"]))
+    if passed < MINUTE:
+        return f"{passed / SECOND:.1f} s"
+    if passed < 2 * HOUR:
+        return f"{passed // MINUTE} min"
+    return f"{passed // HOUR} h {passed % HOUR // MINUTE} min"
+
+
+def tokens(run: dict[str, Any]) -> str:
+    total = run["tokensIn"] + run["tokensOut"]
+    return str(total) if total else ""
+
+
+def money(usd: float | None) -> str:
+    return f"${usd:.4f}" if usd else ""
+
+
+def cost(run: dict[str, Any]) -> str:
+    """What it cost; whether that is an estimate, because it was cut off."""
+    shown = money(run["costUsd"])
+    return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown
+
+
+def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Every part of a log, until the run ends."""
+    from remit.entrypoints.cli.client import with_query
+
+    target = with_query(path("runs", run, "log"), {"follow": "1", **form})
+    return following.resumed(session.connect(session.token), target, "number")
+
+
+def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bool = False) -> None:
+    """Print what a run did and, if asked, what it goes on to do; `raw` is what it printed."""
+    form = {} if raw else {"as": "transcript", "whole": "true" if full else "false"}
+    printer = _Printer()
+    where = path("runs", run, "log")
+    parts = follow(session, run, form) if go_on else session.client.each(where, None, **form)
+    hidden = False
+    for part in parts:
+        if session.as_json:
+            print(output.as_json(part, one_line=True), flush=True)
+        elif raw:
+            printer.add(part["text"])
+        else:
+            printer.add(f"{part['shown']}\n")
+            hidden = hidden or part["cut"]
+    printer.end()
+    if hidden:
+        output.note(
+            f"[…] is where something is left out; `remit run tail {short(run)} --full` has all."
+        )
+    if go_on and raw and not session.as_json:
+        ended = session.client.get(path("runs", run))
+        why = f": {ended['error']}" if ended["error"] else ""
+        output.note(f"The run is {ended['status']}{why}.")
+
+
+class _Printer:
+    """Whole lines, made harmless; a line may come in several pieces."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def add(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        output.say(*(line.removesuffix("\r") for line in lines))
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        if self._rest:
+            output.say(self._rest)
+            self._rest = ""

@@ -1,0 +1,27 @@
+"""A company as a file says it: compared with what is there, and applied."""
+
+from typing import Any
+
+from remit.app import App
+from remit.entrypoints import setup_warnings
+from remit.services.command import Answer
+from remit.services.declared import declared_company
+from remit.services.identity import Caller
+
+
+async def apply(
+    app: App, who: Caller, company: str, document: dict[str, Any], *, dry_run: bool
+) -> Answer:
+    """Make the company what the document says, or only tell; with what agents would lack here."""
+    if dry_run or await app.gate.first_answer(who) is None:
+        plan = await app.gate(who, declared_company.preview, company=company, document=document)
+        for source in declared_company.sources(document):
+            app.vault.check_source(source)
+        if dry_run or not (plan["created"] or plan["changed"]):
+            warned = await setup_warnings.of_document(app, document, plan["plan"])
+            return {**plan, "dry_run": dry_run, "warnings": warned}
+    answer = await app.gate(who, declared_company.apply, company=company, document=document)
+    for place in answer.pop("replaced", ()):
+        await app.vault.discard(place)
+    warned = await setup_warnings.of_document(app, document, answer["plan"])
+    return {**answer, "warnings": warned}

@@ -1,0 +1,39 @@
+"""Request bodies and tool arguments that describe an agent: their fields come from its spec."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, create_model
+
+from remit.model.organisation.agent_spec import Field, Holds
+
+M = TypeVar("M", bound=BaseModel)
+#: A name, the type of its values, and its default.
+Declared = tuple[str, Any, Any]
+
+
+def describing(
+    fields: Iterable[Field], declare: Callable[[Field], Declared], *, new: bool = True
+) -> Callable[[type[M]], type[M]]:
+    """Put fields of the description before a model's own. The name of a `new` agent is required;
+    everything else can be left out."""
+    given: dict[str, Any] = {}
+    for field in fields:
+        name, kind, about = declare(field)
+        required = new and field.holds is Holds.NAME
+        given[name] = (kind, ...) if required else (kind | None, about)
+
+    def add(model: type[M]) -> type[M]:
+        made = create_model(
+            model.__name__,
+            __base__=model,
+            __doc__=model.__doc__,
+            __module__=model.__module__,
+            **given,
+        )
+        order = [*given, *(name for name in made.model_fields if name not in given)]
+        made.__pydantic_fields__ = {name: made.model_fields[name] for name in order}
+        made.model_rebuild(force=True)
+        return made
+
+    return add

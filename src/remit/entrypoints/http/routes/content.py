@@ -1,0 +1,199 @@
+"""The bytes of files over HTTP: plain routes, because agents spend their time here.
+
+Agents write these bytes, so a browser must never take them for a page of ours.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, BinaryIO, Final
+
+from pydantic import StrictBool, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from remit.app import App
+from remit.entrypoints import bodies
+from remit.entrypoints.http.wire import field_types, json_document
+from remit.entrypoints.http.wire.caller import caller
+from remit.entrypoints.http.wire.fields import Body
+from remit.errors import BadInput
+from remit.services.fields import LONGEST_REFERENCE
+from remit.services.knowledge.file_contents import PIECE, Library, Source
+from remit.services.record import history
+from remit.store.blob_store.blobs import SMALL
+
+_HARMLESS: Final = {
+    "Content-Disposition": "attachment",
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "private, no-cache",
+}
+_BEFORE: Final = "/api/files/"
+_BEHIND: Final = "/content"
+_FLAGS: Final = {"": False, "0": False, "false": False, "1": True, "true": True}
+
+
+class FileBody(Body):
+    """A file of text, made with one JSON document."""
+
+    description: field_types.FileDescription
+    content: str
+    unlisted: StrictBool = False
+
+
+class ContentRoutes:
+    """The routes, and a short way to them past everything that they do not need."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.routes = [
+            Route("/api/files/{id}/content", self._content, methods=["GET", "PUT"]),
+            Route("/api/companies/{companyId}/files", self._create, methods=["POST"]),
+        ]
+
+    def shortcut(self, scope: Scope) -> ASGIApp | None:
+        """What serves a request for content, without looking through all the routes.
+
+        Errors are for the guard, which knows them all.
+        """
+        path = scope["path"]
+        if not path.startswith(_BEFORE) or not path.endswith(_BEHIND):
+            return None
+        file = path[len(_BEFORE) : -len(_BEHIND)]
+        if not file or "/" in file or scope["method"] not in ("GET", "PUT"):
+            return None
+        scope["path_params"] = {"id": file}
+        return self._serve
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._content(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    async def _content(self, request: Request) -> Response:
+        if request.method == "PUT":
+            return await _write(self._app.library, request)
+        return await _read(self._app.library, request)
+
+    async def _create(self, request: Request) -> Response:
+        return await _create(self._app.library, request)
+
+
+async def _read(library: Library, request: Request) -> Response:
+    who, file = caller(request), request.path_params["id"]
+    version = _number(request.query_params.get("version"))
+    at = request.query_params.get("at")
+    if at is not None:
+        if version is not None:
+            raise BadInput("version and at exclude each other.", "Give one of the two.")
+        version = await library.gate(who, history.version_at, file=file, at=at)
+    view, stream = await library.open(who, file=file, version=version)
+    headers = {**_HARMLESS, "ETag": _tag(view)}
+    if _has(request.headers.get("if-none-match"), headers["ETag"]):
+        stream.close()
+        return Response(status_code=304, headers=headers)
+    kind = "text/plain; charset=utf-8" if view["is_text"] else "application/octet-stream"
+    if view["size"] <= SMALL:
+        with stream:
+            whole = await library.read_all(view, stream)
+        return Response(whole, headers=headers, media_type=kind)
+    headers["Content-Length"] = str(view["size"])
+    return StreamingResponse(_pieces(library, stream), headers=headers, media_type=kind)
+
+
+async def _pieces(library: Library, stream: BinaryIO) -> AsyncIterator[bytes]:
+    with stream:
+        while piece := await library.run(stream.read, PIECE):
+            yield piece
+
+
+async def _write(library: Library, request: Request) -> Response:
+    version, sha256 = _seen(request.headers.get("if-match"))
+    who = caller(request)
+    await library.gate.check(who)
+    view = await library.write(
+        who, await _source(request), file=request.path_params["id"], version=version, sha256=sha256
+    )
+    return json_document.reply(view, headers={"ETag": _tag(view)})
+
+
+async def _create(library: Library, request: Request) -> Response:
+    """JSON for text; any other type is the content itself, described in the query."""
+    who = caller(request)
+    await library.gate.check(who)
+    company = request.path_params["companyId"]
+    if len(company) > LONGEST_REFERENCE or not company.isprintable():
+        raise BadInput("companyId: is not an id.", "List the companies.")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    source: Source
+    if kind == json_document.JSON or kind.endswith("+json"):
+        json_document.check_type(request.headers)
+        sent = await bodies.whole(request.scope, request.receive)
+        body = await bodies.apart(len(sent), _file_body, sent)
+        source, description, unlisted = body.content.encode(), body.description, body.unlisted
+    elif kind == "multipart/form-data":
+        raise BadInput(
+            "A form is not taken here.", "Send the bytes themselves, with ?description=…"
+        )
+    else:
+        source = await _source(request)
+        description = request.query_params.get("description", "")
+        unlisted = _flag(request.query_params.get("unlisted", ""))
+    view = await library.create(
+        who, source, company=company, description=description, unlisted=unlisted
+    )
+    return json_document.reply(view, 201, {"ETag": _tag(view)})
+
+
+async def _source(request: Request) -> Source:
+    """The body as it arrives; a small one whole, which saves the library a question."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) <= SMALL:
+        return await request.body()
+    return request.stream().__aiter__()
+
+
+def _file_body(sent: bytes) -> FileBody:
+    try:
+        return FileBody.model_validate(json_document.read(sent))
+    except ValidationError as wrong:
+        problem = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in problem["loc"]) or "body"
+        what = "is required" if problem["type"] == "missing" else problem["msg"]
+        raise BadInput(f"{where}: {what}.") from None
+
+
+def _tag(view: dict[str, Any]) -> str:
+    return f'"{view["version"]}:{view["hash"]}"'
+
+
+def _has(header: str | None, tag: str) -> bool:
+    """Whether the caller has this version already (RFC 9110, 13.1.2)."""
+    if header is None:
+        return False
+    tags = [one.strip().removeprefix("W/") for one in header.split(",")]
+    return tags == ["*"] or tag in tags
+
+
+def _seen(header: str | None) -> tuple[int | None, str | None]:
+    """The version and hash that the caller saw last."""
+    if header is None:
+        return None, None
+    number, colon, sha256 = header.strip().strip('"').partition(":")
+    if not colon or not sha256:
+        raise BadInput('If-Match must be "version:hash".', "Send the ETag of the version you read.")
+    return _number(number), sha256
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > 10:
+        raise BadInput("version must be a positive whole number.", "See the file's history.")
+    return int(text)
+
+
+def _flag(text: str) -> bool:
+    try:
+        return _FLAGS[text.lower()]
+    except KeyError:
+        raise BadInput("unlisted: must be true or false.") from None

@@ -1,0 +1,19 @@
+"""A capability in the bodies of other requests; the routes of grants are declared."""
+
+from typing import Any
+
+from remit.entrypoints.http.wire import field_types
+from remit.entrypoints.http.wire.fields import Body, Reference
+
+
+class Wish(Body):
+    """A capability somebody is to have."""
+
+    resource: Reference
+    level: field_types.Access
+    mode: field_types.Mode | None = None
+    scope: Reference | None = None
+    expires_at: field_types.Moment | None = None
+
+    def as_wish(self) -> dict[str, Any]:
+        return self.model_dump()

@@ -1,0 +1,201 @@
+"""A company at a glance over HTTP: its numbers, its activity, and its adapters."""
+
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import StrictBool
+
+from remit import threads
+from remit.adapters import hiring_docs, registry
+from remit.adapters.contract import Adapter
+from remit.adapters.setup.probe import Tried
+from remit.app import App
+from remit.entrypoints import adapter_trial
+from remit.entrypoints.http.wire.caller import caller
+from remit.entrypoints.http.wire.fields import Body, CompanyId, Reference, new_router
+from remit.entrypoints.http.wire.json_document import reply
+from remit.entrypoints.http.wire.paging import LARGEST, Paged, View
+from remit.entrypoints.mcp.tools.listing import base_size
+from remit.services import shapes
+from remit.services.hiring import configuration
+from remit.services.identity import Caller
+from remit.services.people import companies
+from remit.services.record import events
+from remit.services.screens import overview
+
+AdapterType = Annotated[str, Path(alias="adapterType", min_length=1, max_length=40)]
+
+
+class TestBody(Body):
+    adapter_config: dict[str, Any] | None = None
+    #: With the settings of this agent instead.
+    agent_id: Reference | None = None
+    #: Also ask whoever serves the model, once.
+    try_out: StrictBool = False
+
+
+def router(app: App) -> APIRouter:
+    routes = new_router("overview")
+    in_company = "/api/companies/{companyId}"
+
+    @routes.get(in_company + "/activity")
+    async def list_activity(
+        request: Request,
+        company: CompanyId,
+        page: Paged,
+        entity_type: Annotated[Reference | None, Query(alias="entityType")] = None,
+        entity_id: Annotated[Reference | None, Query(alias="entityId")] = None,
+    ) -> Response:
+        """Who did what, newest first; with both `entityType` and `entityId`, about one thing."""
+        who, before = caller(request), page.before_number(LARGEST)
+        if entity_type is not None and entity_id is not None:
+            rows = await app.gate(
+                who,
+                overview.happened_to,
+                company=company,
+                resource=f"{entity_type}:{entity_id}",
+                before=before,
+                limit=page.limit,
+            )
+        else:
+            rows = await app.gate(
+                who, events.listing, company=company, before=before, limit=page.limit
+            )
+        company_id = (await app.gate(who, companies.show, company=company))["id"]
+        return page.reply([_activity(row, company_id) for row in rows], lambda row: row["seq"])
+
+    @routes.get(in_company + "/adapters")
+    async def list_adapters(request: Request, company: CompanyId) -> Response:
+        """What can run an agent here; also plugins that cannot be used, with the reason."""
+        await app.gate(caller(request), configuration.may_read, company=company)
+        found = await threads.CHECKS.run(_adapters)
+        return reply(found)
+
+    @routes.get(in_company + "/adapters/{adapterType}")
+    async def show_adapter(request: Request, company: CompanyId, adapter: AdapterType) -> Response:
+        """One adapter with its documentation, and what all agents' tools cost in tokens."""
+        await app.gate(caller(request), configuration.may_read, company=company)
+        found = await threads.CHECKS.run(registry.get, adapter)
+        tools, tokens = await base_size(app)
+        return reply(
+            {
+                **_adapter(found),
+                "text": await threads.CHECKS.run(hiring_docs.adapter_text, adapter),
+                "base_tools": {"count": tools, "tokens": tokens},
+            }
+        )
+
+    @routes.post(in_company + "/adapters/{adapterType}/test-environment")
+    async def test_adapter(
+        request: Request, company: CompanyId, adapter: AdapterType, body: TestBody | None = None
+    ) -> Response:
+        """Look whether an adapter can work where this instance runs; with `tryOut`, one small
+        request to whoever serves its model says more."""
+        given = body or TestBody()
+        found, tried = await adapter_trial.tried(
+            app,
+            caller(request),
+            company,
+            adapter,
+            given.adapter_config,
+            agent=given.agent_id,
+            try_out=given.try_out,
+        )
+        return reply(
+            {
+                "adapter_type": adapter,
+                "usable": found.usable,
+                "sentence": found.sentence,
+                "next_step": found.next_step,
+                "details": dict(found.facts),
+                "tried": None if tried is None else _trial(tried),
+            }
+        )
+
+    # Other systems' clients look for these two below /api.
+    @routes.get(f"/api{hiring_docs.INDEX}", include_in_schema=False)
+    @routes.get(hiring_docs.INDEX, response_class=PlainTextResponse)
+    async def show_configuration_index(
+        request: Request, company: Annotated[Reference | None, Query(alias="companyId")] = None
+    ) -> Response:
+        """Which adapters are installed, where each is documented, and how a hire goes."""
+        await _check_reader(app, caller(request), company)
+        return _text(await threads.CHECKS.run(hiring_docs.index_text))
+
+    @routes.get("/api/llms/agent-configuration/{adapterType}.txt", include_in_schema=False)
+    @routes.get("/llms/agent-configuration/{adapterType}.txt", response_class=PlainTextResponse)
+    async def show_adapter_documentation(
+        request: Request,
+        adapter: AdapterType,
+        company: Annotated[Reference | None, Query(alias="companyId")] = None,
+    ) -> Response:
+        """The keys of `adapterConfig`, as the adapter's own model has them."""
+        await _check_reader(app, caller(request), company)
+        return _text(await threads.CHECKS.run(hiring_docs.adapter_text, adapter))
+
+    return routes
+
+
+def _trial(tried: Tried) -> View:
+    return {
+        "ok": tried.ok,
+        "sentence": tried.sentence,
+        "next_step": tried.next_step,
+        "details": dict(tried.facts),
+    }
+
+
+async def _check_reader(app: App, who: Caller, company: str | None) -> None:
+    """The gate of configurations: in the company that was named, or where the caller has most
+    to say. The texts are the same for every company."""
+    if company is None:
+        mine = await app.gate(who, companies.listing)
+        best = [one for one in mine if one.get("scope_agent_id") is None] or mine
+        company = best[0]["id"] if best else None
+    await app.gate(who, configuration.may_read, company=company)
+
+
+def _text(text: str) -> Response:
+    return PlainTextResponse(text, headers={"Cache-Control": "no-store"})
+
+
+def _adapters() -> list[View]:
+    found = [_adapter(adapter) for adapter in registry.all()]
+    return found + [
+        {"type": name, "summary": "", "documentation": None, "problem": problem}
+        for name, problem in sorted(registry.problems().items())
+    ]
+
+
+def _adapter(adapter: Adapter) -> View:
+    shown: shapes.AdapterShape = {
+        "type": adapter.type,
+        "summary": adapter.summary,
+        "documentation": hiring_docs.address_of(adapter.type),
+        "problem": None,
+    }
+    return cast(dict[str, Any], shown)
+
+
+def _activity(event: View, company: str) -> View:
+    """An event under the names that activity has elsewhere."""
+    kind, _, actor = event["actor"].partition(":")
+    entity_type, _, entity_id = event["resource"].partition(":")
+    shown: shapes.ActivityShape = {
+        "id": event["id"],
+        "seq": event["seq"],
+        "company_id": company,
+        "actor_type": kind,
+        "actor_id": actor or kind,
+        "action": event["action"],
+        "entity_type": entity_type,
+        "entity_id": entity_id,
+        "agent_id": actor if kind == "agent" else None,
+        "run_id": event["run_id"],
+        "allowed": event["allowed"],
+        "reason": event["reason"],
+        "details": event["details"],
+        "created_at": event["at"],
+    }
+    return cast(dict[str, Any], shown)

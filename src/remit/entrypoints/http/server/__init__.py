@@ -1,0 +1,1 @@
+"""The ASGI application around the routes: guard, protocol, streams, logs."""

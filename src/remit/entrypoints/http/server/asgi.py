@@ -1,0 +1,164 @@
+"""The whole instance as one ASGI application."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from remit import __version__
+from remit.app import App
+from remit.entrypoints.http import declared_routes
+from remit.entrypoints.http.routes import (
+    agents,
+    apply,
+    archive,
+    channels,
+    companies,
+    events,
+    files,
+    hiring,
+    mail,
+    mcp_servers,
+    notify,
+    org,
+    outcomes,
+    overview,
+    repos,
+    run_reports,
+    runs,
+    secrets,
+    users,
+)
+from remit.entrypoints.http.routes.content import ContentRoutes
+from remit.entrypoints.http.server import health, instance
+from remit.entrypoints.http.server.door import Door
+from remit.entrypoints.http.server.guard import Guard, Hosts
+from remit.entrypoints.http.server.lazy import Endpoint, LazyEndpoint
+from remit.entrypoints.http.server.stream import Announcer
+from remit.entrypoints.http.wire import error_answers, openapi
+from remit.entrypoints.web import routes as web
+from remit.errors import RemitError
+from remit.services.identity import Caller
+from remit.settings import DEFAULT_HOST
+
+MCP_PATHS = ("/mcp", "/mcp/")
+
+
+def build_asgi(
+    app: App, *, host: str = DEFAULT_HOST, load_mcp: Callable[[], Endpoint] | None = None
+) -> Instance:
+    """`host` is where the server is bound; `load_mcp` is called in a thread, once it serves."""
+    configured = urlsplit(app.settings.url or "").hostname
+    hosts = Hosts(host, [configured] if configured else [])
+    return Instance(app, hosts, load_mcp)
+
+
+def _head_of(send: Send) -> Send:
+    """Answers with the head alone of what GET would answer; a stream ends with it."""
+    ended = False
+
+    async def head(message: Message) -> None:
+        nonlocal ended
+        if message["type"] == "http.response.start":
+            await send(message)
+        elif not ended:
+            ended = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return head
+
+
+class Instance:
+    """Pages, API and MCP behind one guard."""
+
+    def __init__(self, app: App, hosts: Hosts, load_mcp: Callable[[], Endpoint] | None) -> None:
+        self.hosts = hosts
+        self.announcer = Announcer(app)
+        self._load_mcp = load_mcp
+        self._mcp: LazyEndpoint | None = None
+        self._content = ContentRoutes(app)
+        self._app = app
+        self._guard = Guard(Door(self._dispatch, app), hosts, app.library.largest, self._check)
+        self.api = self._build(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guard(scope, receive, send)
+
+    async def _check(self, who: Caller) -> None:
+        await self._app.gate.check(who)
+
+    def end_streams(self) -> None:
+        """A stream would keep a stopping server waiting for as long as it may wait."""
+        self.announcer.close()
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._mcp is not None and scope.get("path") in MCP_PATHS:
+            await self._mcp(scope, receive, send)
+            return
+        if scope.get("method") == "HEAD":
+            scope, send = {**scope, "method": "GET"}, _head_of(send)
+        short = self._content.shortcut(scope) if scope["type"] == "http" else None
+        await (short or self.api)(scope, receive, send)
+
+    def _build(self, app: App) -> FastAPI:
+        api = FastAPI(
+            title="Remit",
+            version=__version__,
+            docs_url=None,
+            redoc_url=None,
+            redirect_slashes=False,
+            lifespan=self._lifespan,
+            exception_handlers={
+                RemitError: error_answers.on_remit_error,
+                RequestValidationError: error_answers.on_invalid,
+                HTTPException: error_answers.on_http_error,
+                Exception: error_answers.on_unexpected,
+            },
+        )
+        api.router.routes.extend(self._content.routes)
+        for router in (
+            health.router(app, self._guard, lambda: self.announcer.open_streams),
+            instance.router(app),
+            companies.router(app),
+            archive.router(app),
+            agents.router(app),
+            users.router(app),
+            files.router(app),
+            outcomes.router(app),
+            org.router(app),
+            hiring.router(app),
+            overview.router(app),
+            mail.router(app),
+            notify.router(app),
+            repos.router(app),
+            apply.router(app),
+            runs.router(app, self.announcer),
+            run_reports.router(app),
+            events.router(app, self.announcer),
+            secrets.router(app),
+            mcp_servers.router(app),
+            channels.router(app),
+            repos.hooks(app),
+            channels.trials(app),
+        ):
+            api.router.routes.extend(router.routes)  # flat: each request looks through them
+        api.router.routes.extend(declared_routes.routes(app))
+        api.router.routes.sort(key=declared_routes.words_first)
+        api.router.routes.extend(web.build(app, self.announcer))
+        openapi.describe(api)
+        return api
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        if self._load_mcp is None:
+            yield
+            return
+        self._mcp = LazyEndpoint(self._load_mcp)
+        async with self._mcp.lifespan():
+            yield

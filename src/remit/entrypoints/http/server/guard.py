@@ -1,0 +1,201 @@
+"""Middleware of every request: host, token, size, headers, and a last resort.
+
+No route receives a body before the token that came with it was looked up, since only the guard
+hands bodies out. Plain ASGI, because each request pays for it.
+"""
+
+import socket
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from remit.entrypoints import bodies
+from remit.entrypoints.bodies import Incoming, Room
+from remit.entrypoints.http.server.refusals import Refusals
+from remit.entrypoints.http.wire import error_answers
+from remit.entrypoints.http.wire.caller import presented
+from remit.entrypoints.http.wire.problems import Malformed, WrongHost
+from remit.errors import RemitError, Stopped
+from remit.ids import token_digest
+from remit.services.identity import Caller
+
+#: What a body may have besides the largest file: the JSON around it.
+ALLOWANCE: Final = 64 * 1024
+#: So long a small body is received for a token that was good; the verb looks it up in any case.
+RECENT_SECONDS: Final = 60.0
+MOST_RECENT: Final = 10_000
+#: Of strangers: a sign-in link, and what other systems send with the token of a binding. These look
+#: for themselves, and take little.
+_OPEN: Final = ("/login", "/api/channels/", "/api/hooks/")
+#: Has a limit of its own.
+_UNLIMITED: Final = "/api/companies/import"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_NAMED: Final = frozenset("@/\\?# \t")
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  compared with, not bound
+_HEADERS: Final = (
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
+            b"frame-ancestors 'none'"
+        ),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+_CLOSE: Final = (b"connection", b"close")
+
+
+class Hosts:
+    """The names under which we may be reached. Any other may be a rebound one."""
+
+    def __init__(self, bound: str, more: Iterable[str] = ()) -> None:
+        self._everywhere = bound in _EVERYWHERE
+        own = [socket.gethostname()] if self._everywhere else [bound]
+        self.names = frozenset(name.lower() for name in (*_LOOPBACK, *own, *more))
+        self.allows = lru_cache(maxsize=256)(self._allows)
+
+    def _allows(self, header: str) -> bool:
+        name = host_name(header)
+        if name in self.names:
+            return True
+        # Rebinding takes a name; an address in its place is what it says.
+        return self._everywhere and _is_address(name)
+
+
+class Guard:
+    """Wraps the whole application. `check` refuses a caller whose token is not good."""
+
+    def __init__(
+        self,
+        inner: ASGIApp,
+        hosts: Hosts,
+        largest_file: int,
+        check: Callable[[Caller], Awaitable[None]],
+    ) -> None:
+        self._inner = inner
+        self._hosts = hosts
+        self._largest = largest_file + ALLOWANCE
+        self._check = check
+        self._room = Room()
+        self._recent: OrderedDict[str, float] = OrderedDict()
+        #: Answers by the first digit of their status.
+        self.answered: Counter[int] = Counter()
+        self.refusals = Refusals()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._inner(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        started = False
+        incoming: Incoming | None = None
+        large = False
+
+        async def guarded_send(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                self.answered[message["status"] // 100] += 1
+                if message["status"] == 401:
+                    self.refusals.note(scope)
+                headers = message["headers"] = list(message.get("headers", ()))
+                present = {name for name, _ in headers}
+                headers.extend(header for header in _HEADERS if header[0] not in present)
+                if large and (incoming is None or not incoming.complete):
+                    headers.append(_CLOSE)  # nobody is going to read the rest
+            await send(message)
+
+        try:
+            declared = bodies.declared_size(scope)
+            large = declared is None or declared > bodies.SMALL
+            self._check_host(scope)
+            if declared != 0:
+                incoming = self._admit(scope, receive, declared)
+                scope[bodies.INCOMING] = incoming
+                await self._inner(scope, incoming.receive, guarded_send)
+            else:
+                await self._inner(scope, receive, guarded_send)
+        except ClientDisconnect:
+            return
+        except RemitError as error:
+            if not started:
+                await error_answers.answer(error)(scope, receive, guarded_send)
+        except Exception as error:
+            # An answer that was begun was begun by the handler of this very error.
+            if not started:
+                await error_answers.internal(error)(scope, receive, guarded_send)
+        finally:
+            if incoming is not None:
+                incoming.release()
+
+    def _check_host(self, scope: Scope) -> None:
+        named = [value for name, value in scope["headers"] if name == b"host"]
+        if len(named) != 1:
+            several = "several hosts" if named else "no host"
+            raise Malformed(
+                f"The request names {several}.", "Send one Host header, as HTTP/1.1 demands."
+            )
+        host = named[0].decode("latin-1")
+        if not self._hosts.allows(host):
+            raise WrongHost(f"This instance is not called {host_name(host)[:100]!r}.")
+
+    def _admit(self, scope: Scope, receive: Receive, declared: int | None) -> Incoming:
+        """The body of a request, unless it is refused outright."""
+        path = scope["path"]
+        largest = 1 << 62 if path == _UNLIMITED else self._largest
+        if declared is not None and declared > largest:
+            raise bodies.too_large(largest)
+        small = declared is not None and declared <= bodies.SMALL
+        if path.startswith(_OPEN):
+            return Incoming(receive, _nobody, self._room, largest)
+        return Incoming(receive, lambda: self._know(scope, small), self._room, largest)
+
+    async def _know(self, scope: Scope, small: bool) -> str:
+        """The digest of the token that came along, which is a good one."""
+        token, _ = presented(Request(scope))
+        digest = token_digest(token)
+        now = time.monotonic()
+        if small and self._recent.get(digest, 0.0) > now:
+            return digest
+        with suppress(Stopped):  # a good token that is held; each call says so in its answer
+            await self._check(Caller(token))
+        self._recent[digest] = now + RECENT_SECONDS
+        self._recent.move_to_end(digest)
+        if len(self._recent) > MOST_RECENT:
+            self._recent.popitem(last=False)
+        return digest
+
+
+async def _nobody() -> str:
+    return ""
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without port and brackets."""
+    if not _NAMED.isdisjoint(header):
+        return ""  # an address, in which the name would not be where it seems
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

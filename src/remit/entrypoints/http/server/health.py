@@ -1,0 +1,82 @@
+"""Health and metrics of the instance."""
+
+import time
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from remit import __version__
+from remit.app import App
+from remit.entrypoints.http.server.guard import Guard
+from remit.entrypoints.http.server.vitals import Vitals
+from remit.entrypoints.http.wire.caller import caller
+from remit.entrypoints.http.wire.fields import new_router
+from remit.entrypoints.http.wire.json_document import reply
+from remit.model.organisation.decision import deny
+from remit.model.organisation.principal import ActorKind
+from remit.services.people import users
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def router(app: App, guard: Guard, streams: Callable[[], int]) -> APIRouter:
+    routes = new_router("instance", public=True)
+    began = time.monotonic()
+    vitals = Vitals(app)
+
+    @routes.get("/health")
+    async def health() -> Response:
+        """Needs no token. 503 while the database or the blobs cannot be written."""
+        if failing := await vitals.failing():
+            what = " ".join(f"{name}: {sentence}" for name, sentence in failing.items())
+            return reply(
+                {
+                    "status": "failing",
+                    "version": __version__,
+                    "failing": failing,
+                    "error": f"Nothing can be kept. {what}",
+                    "code": "storage",
+                    "next_step": "See to the disk; what was acknowledged is safe.",
+                },
+                503,
+            )
+        return reply({"status": "ok", "version": __version__})
+
+    @routes.get("/metrics", response_class=PlainTextResponse)
+    async def metrics(request: Request) -> Response:
+        """For Prometheus, with an operator's token: it is about all companies."""
+        me = await app.gate(caller(request), users.me)
+        if me["kind"] != ActorKind.USER.value or not me["operator"]:
+            refusal = deny("operator_only", "Only who runs the instance sees how it is doing.")
+            refusal.enforce("Use an operator's token.")
+        return PlainTextResponse(
+            _text(guard, time.monotonic() - began, streams()), media_type=PROMETHEUS
+        )
+
+    return routes
+
+
+def _text(guard: Guard, seconds: float, streams: int) -> str:
+    lines = [
+        "# HELP remit_info The running version.",
+        "# TYPE remit_info gauge",
+        f'remit_info{{version="{__version__}"}} 1',
+        "# HELP remit_uptime_seconds Since the instance began to answer.",
+        "# TYPE remit_uptime_seconds gauge",
+        f"remit_uptime_seconds {seconds:.3f}",
+        "# HELP remit_open_streams Event streams somebody is reading.",
+        "# TYPE remit_open_streams gauge",
+        f"remit_open_streams {streams}",
+        "# HELP remit_http_responses_total Answers by the class of their status.",
+        "# TYPE remit_http_responses_total counter",
+        *(
+            f'remit_http_responses_total{{class="{kind}xx"}} {guard.answered[kind]}'
+            for kind in range(1, 6)
+        ),
+        "# HELP remit_refused_tokens_total Requests with a token that was not accepted.",
+        "# TYPE remit_refused_tokens_total counter",
+        f"remit_refused_tokens_total {guard.refusals.count}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,61 @@
+"""An endpoint whose import takes longer than a start may: the first requests wait for it."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from remit.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+
+class Endpoint(Protocol):
+    """An ASGI app that wants to be entered before it serves."""
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+class LazyEndpoint:
+    def __init__(self, load: Callable[[], Endpoint]) -> None:
+        self._load = load
+        self._endpoint: Endpoint | None = None
+        self._settled = asyncio.Event()
+        self._stop = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Load in the background while the rest of the instance serves already."""
+        task = asyncio.create_task(self._live())
+        try:
+            yield
+        finally:
+            self._stop.set()
+            await task
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._endpoint is None:
+            await self._settled.wait()
+        if self._endpoint is None:
+            raise Unavailable("The MCP endpoint could not be started.", "See the instance's log.")
+        await self._endpoint(scope, receive, send)
+
+    async def _live(self) -> None:
+        """Enter and leave in one task, as the endpoint's own tasks demand."""
+        try:
+            endpoint = await asyncio.to_thread(self._load)
+            async with endpoint.lifespan():
+                self._endpoint = endpoint
+                self._settled.set()
+                await self._stop.wait()
+        except Exception:
+            log.exception("the MCP endpoint cannot serve")
+        finally:
+            self._endpoint = None
+            self._settled.set()

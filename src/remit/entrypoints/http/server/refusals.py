@@ -1,0 +1,39 @@
+"""Tokens that were refused: somebody learns of it, and nobody can fill the log with it."""
+
+import logging
+import time
+from typing import Final
+
+from starlette.types import Scope
+
+log = logging.getLogger(__name__)
+
+#: Between two lines about it.
+EVERY_SECONDS: Final = 60.0
+_LONGEST_PATH: Final = 100
+_CARRYING: Final = (b"authorization", b"cookie")
+
+
+class Refusals:
+    """Counts them, and says so now and then."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told = 0
+        self._at = -EVERY_SECONDS
+
+    def note(self, scope: Scope) -> None:
+        """A request was answered 401; one that brought nothing was only not signed in."""
+        if not any(name in _CARRYING for name, _ in scope["headers"]):
+            return
+        self.count += 1
+        now = time.monotonic()
+        if now - self._at < EVERY_SECONDS:
+            return
+        who = (scope.get("client") or ("somebody",))[0]
+        before = self.count - self._told - 1
+        more = f", and {before} times before that since it was last said" if before else ""
+        path = scope["path"][:_LONGEST_PATH]
+        # Most are of runs that ended just now; that somebody tries them out shows in the number.
+        log.info("a token was refused that %s brought to %s%s", who, path, more)
+        self._at, self._told = now, self.count

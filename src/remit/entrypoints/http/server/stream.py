@@ -1,0 +1,161 @@
+"""Server-sent events: the record as it grows.
+
+Each page is asked for like any other, so that a token which lost its right ends the stream, and
+each event has its sequence number as id, so that nobody misses or repeats one.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from remit.app import App
+from remit.entrypoints.http.wire.caller import caller
+from remit.entrypoints.http.wire.json_document import camel, write
+from remit.errors import BadInput, RemitError
+from remit.model.organisation.user import UserRole
+from remit.services.identity import Caller
+from remit.services.people import companies
+from remit.services.record import events
+
+EVENT_STREAM: Final = "text/event-stream"
+KEEP_ALIVE_SECONDS: Final = 15.0
+#: On PostgreSQL another process may have written, which nobody tells us.
+POLL_SECONDS: Final = 1.0
+PAGE: Final = 500
+#: More digits than a sequence number can have.
+LONGEST_ID: Final = 18
+
+
+class Announcer:
+    """Wakes those who wait for a company's record to grow."""
+
+    def __init__(self, app: App) -> None:
+        self.closing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._attached: Counter[str] = Counter()
+        self.poll = POLL_SECONDS if app.database.dialect.name == "postgresql" else None
+        app.gate.listeners.append(self._announce)
+
+    @property
+    def open_streams(self) -> int:
+        return sum(len(waiting) for waiting in self._waiting.values())
+
+    @contextlib.contextmanager
+    def subscribe(self, company: str) -> Iterator[asyncio.Event]:
+        self._loop = asyncio.get_running_loop()
+        grown = asyncio.Event()
+        waiting = self._waiting.setdefault(company, set())
+        waiting.add(grown)
+        try:
+            yield grown
+        finally:
+            waiting.discard(grown)
+            if not waiting:
+                self._waiting.pop(company, None)
+
+    @contextlib.contextmanager
+    def attend(self, company: str, present: bool) -> Iterator[None]:
+        """Somebody who could decide is looking, for as long as the block lasts."""
+        self._attached[company] += present
+        try:
+            yield
+        finally:
+            self._attached[company] -= present
+            if not self._attached[company]:
+                del self._attached[company]
+
+    def attached(self, company: str) -> int:
+        """How many people who could decide are looking at a company right now."""
+        return 0 if self.closing else self._attached[company]
+
+    def close(self) -> None:
+        """Let every stream end."""
+        self.closing = True
+        for waiting in self._waiting.values():
+            for grown in waiting:
+                grown.set()
+
+    def _announce(self, company: str) -> None:
+        """Called in whatever thread a command was committed from."""
+        if self._loop is not None and company in self._waiting:
+            with contextlib.suppress(RuntimeError):  # the loop may be gone by now
+                self._loop.call_soon_threadsafe(self._wake, company)
+
+    def _wake(self, company: str) -> None:
+        for grown in self._waiting.get(company, ()):
+            grown.set()
+
+
+async def stream_events(
+    app: App, announcer: Announcer, request: Request, company: str, after: int | None
+) -> Response:
+    who = caller(request)
+    shown = await app.gate(who, companies.show, company=company)
+    company_id, deciding = shown["id"], shown.get("role") == UserRole.BOARD
+    seen = resume_at(request.headers.get("last-event-id"), after)
+    if seen is None:
+        newest = await app.gate(who, events.listing, company=company_id, limit=1)
+        seen = newest[0]["seq"] if newest else 0
+    else:
+        await app.gate(who, events.listing, company=company_id, after=seen, limit=1)
+    return StreamingResponse(
+        _follow(app, announcer, who, company_id, seen, deciding),
+        media_type=EVENT_STREAM,
+        headers={"X-Accel-Buffering": "no"},
+    )
+
+
+async def _follow(
+    app: App, announcer: Announcer, who: Caller, company: str, seen: int, deciding: bool
+) -> AsyncIterator[bytes]:
+    with announcer.subscribe(company) as grown, announcer.attend(company, deciding):
+        yield b": connected\n\n"
+        quiet = 0.0
+        while not announcer.closing:
+            grown.clear()  # before looking: what comes now is seen by this look or wakes us
+            try:
+                page = await app.gate(who, events.listing, company=company, after=seen, limit=PAGE)
+            except RemitError as error:
+                yield message("end", {"error": error.sentence, "code": error.reason})
+                return
+            if page:
+                yield b"".join(message(None, camel(event), event["seq"]) for event in page)
+                seen, quiet = page[-1]["seq"], 0.0
+                continue
+            wait = min(announcer.poll or KEEP_ALIVE_SECONDS, KEEP_ALIVE_SECONDS - quiet)
+            quiet += await waited_in_vain(grown, wait)
+            if quiet >= KEEP_ALIVE_SECONDS:
+                yield b": still here\n\n"
+                quiet = 0.0
+
+
+async def waited_in_vain(grown: asyncio.Event, seconds: float) -> float:
+    """Wait for an event: all of these seconds when it did not come, else none."""
+    try:
+        await asyncio.wait_for(grown.wait(), seconds)
+    except TimeoutError:
+        return seconds
+    return 0.0
+
+
+def message(kind: str | None, data: Any, seq: int | None = None) -> bytes:
+    """One server-sent event."""
+    head = b"" if seq is None else b"id: %d\n" % seq
+    if kind is not None:
+        head += b"event: %s\n" % kind.encode()
+    return head + b"data: " + write(data) + b"\n\n"
+
+
+def resume_at(last: str | None, after: int | None) -> int | None:
+    """Where a reader was; what its browser says beats what its address says."""
+    if last is None or not last.strip():
+        return after
+    if not last.isascii() or not last.isdecimal() or len(last) > LONGEST_ID:
+        raise BadInput("Last-Event-ID: is not the id of an event.", "Send the last id you saw.")
+    return int(last)

@@ -1,0 +1,68 @@
+"""Write checks of the database and the blobs, which an instance stands on."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable
+from typing import Final
+
+from remit.app import App
+from remit.errors import RemitError
+
+log = logging.getLogger(__name__)
+
+#: What was found is believed for so long; it costs two small writes to find out.
+EVERY_SECONDS: Final = 5.0
+#: Whoever asks is answered by then, with what was found last.
+ANSWER_SECONDS: Final = 0.05
+#: A disk that takes longer for two small writes does not bear anything.
+LONGEST_SECONDS: Final = 3.0
+
+
+class Vitals:
+    """Looks when somebody asks, never twice at once, and never longer than it may take."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._failing: dict[str, str] = {}
+        self._at = -EVERY_SECONDS
+        self._looking: asyncio.Task[None] | None = None
+
+    async def failing(self) -> dict[str, str]:
+        """Failing parts, each with a sentence; nothing if all is well."""
+        if self._looking is None and time.monotonic() - self._at >= EVERY_SECONDS:
+            self._looking = asyncio.create_task(self._look())
+        if self._looking is not None:
+            await asyncio.wait([self._looking], timeout=ANSWER_SECONDS)
+        return self._failing
+
+    async def _look(self) -> None:
+        looks: dict[str, Awaitable[object]] = {
+            "database": self._app.database.check(),
+            "blobs": self._app.library.run(self._app.blobs.check),
+        }
+        tasks = {name: asyncio.create_task(_found(look)) for name, look in looks.items()}
+        await asyncio.wait(tasks.values(), timeout=LONGEST_SECONDS)
+        before, self._failing = self._failing, {}
+        for name, task in tasks.items():
+            said = task.result() if task.done() else "It does not answer."
+            if said:
+                self._failing[name] = said
+            task.cancel()
+        if self._failing and not before:
+            log.error("the instance cannot keep anything: %s", self._failing)
+        elif before and not self._failing:
+            log.info("the instance can keep things again")
+        self._at = time.monotonic()
+        self._looking = None
+
+
+async def _found(look: Awaitable[object]) -> str:
+    try:
+        await look
+    except RemitError as error:
+        return error.sentence
+    except Exception as error:
+        log.exception("whether the storage can be used is not known")
+        return f"It fails ({type(error).__name__})."
+    return ""

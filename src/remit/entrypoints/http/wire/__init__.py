@@ -1,0 +1,1 @@
+"""JSON in and out: fields, paging, errors, the OpenAPI document."""

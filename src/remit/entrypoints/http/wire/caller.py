@@ -1,0 +1,73 @@
+"""The caller: the bearer token of the request, or the session cookie of a browser."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from remit.entrypoints.http.wire.problems import CrossSite
+from remit.errors import NoToken, Unauthenticated
+from remit.ids import TokenKind
+from remit.services.command import checked_key
+from remit.services.identity import Caller
+
+COOKIE: Final = "remit_session"
+_SESSION: Final = f"rmt_{TokenKind.SESSION.value}_"
+_LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def caller(request: Request) -> Caller:
+    """The caller that the header names; without one, the person whose session this is."""
+    token, from_cookie = presented(request)
+    company = request.query_params.get("companyId") if request.scope["query_string"] else None
+    if request.method in _LOOKING:
+        return Caller(token, company=company)
+    if from_cookie:
+        check_same_origin(request)
+    key = request.headers.get("idempotency-key")
+    return Caller(token, None if key is None else checked_key(key), company=company)
+
+
+def session(request: Request) -> str | None:
+    """The session of a browser. Any other token in its place is none: it has no end by itself, and
+    a page could be made to carry it."""
+    found = request.cookies.get(COOKIE) or ""
+    return found if found.startswith(_SESSION) else None
+
+
+def bearer(token: str) -> str:
+    """A token for calls; what a browser holds is not one, so that what leaks there opens less."""
+    if token.startswith(_SESSION):
+        raise Unauthenticated(
+            "A session of a browser is not a token for calls.",
+            "Make one with `remit user token NAME`.",
+        )
+    return token
+
+
+def check_same_origin(request: Request) -> None:
+    """Browsers say where a request comes from; one that changes something comes from us."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        if site == "same-origin":
+            return
+    else:
+        # Over plain HTTP a browser tells the origin only.
+        origin = urlsplit(request.headers.get("origin", ""))
+        if origin.netloc and origin.netloc.lower() == request.headers.get("host", "").lower():
+            return
+    raise CrossSite("The request did not come from a page of this instance.")
+
+
+def presented(request: Request) -> tuple[str, bool]:
+    """The token that came along, and whether a browser sent it by itself."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise NoToken("The Authorization header is not a bearer token.")
+        return bearer(token.strip()), False
+    cookie = session(request)
+    if cookie is None:
+        raise NoToken("This request carries no token.")
+    return cookie, True

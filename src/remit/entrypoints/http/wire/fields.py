@@ -1,0 +1,141 @@
+"""Fields that requests have in common, and the route that reads their bodies.
+
+What a field may hold in the end is for the services to say. Here is only kept out what must not
+get as far as a query: control characters, half characters, endless text.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi._compat import ModelField
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic.alias_generators import to_camel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import compile_path
+from starlette.types import Receive, Scope
+
+from remit.clock import Micros, from_iso
+from remit.entrypoints import bodies
+from remit.entrypoints.http.wire import field_types, json_document
+from remit.entrypoints.http.wire.caller import caller
+from remit.services.fields import LONGEST_REFERENCE
+
+#: Of what is wrong in one body.
+MOST_REPORTED = 100
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("has a character that cannot stand in a name or an id")
+    return text
+
+
+_Printable = AfterValidator(_printable)
+#: Something named by its id, the beginning of one, or its name.
+Reference = Annotated[str, Field(min_length=1, max_length=LONGEST_REFERENCE), _Printable]
+
+
+def _in_path(alias: str) -> Any:
+    return Path(alias=alias, min_length=1, max_length=LONGEST_REFERENCE)
+
+
+Id = Annotated[str, _in_path("id"), _Printable]
+CompanyId = Annotated[str, _in_path("companyId"), _Printable]
+
+
+class Body(BaseModel):
+    """A body in camelCase; fields that we do not know are not ours to judge."""
+
+    model_config = {"alias_generator": to_camel, "populate_by_name": False, "extra": "ignore"}
+
+
+class Expiring(Body):
+    """Something that may end by itself."""
+
+    label: field_types.Label = ""
+    expires_at: Annotated[
+        field_types.Moment | None, Field(description="ISO 8601; none means never.")
+    ] = None
+
+    def expiry(self) -> Micros | None:
+        return None if self.expires_at is None else from_iso(self.expires_at)
+
+
+def new_router(tag: str, prefix: str = "", *, public: bool = False) -> APIRouter:
+    """A router for one noun. Its functions' names are what clients generate code from."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=LateRoute if public else JsonRoute,
+        generate_unique_id_function=lambda route: route.name,
+    )
+
+
+class LateRoute(APIRoute):
+    """Is worked out when it is first asked for: all at once would take half of a start."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        self._given: dict[str, Any] | None = given
+        # All that it takes to tell whether a request is for it.
+        self.path, self.endpoint, self.methods = path, endpoint, set(given["methods"])
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+
+    def __getattr__(self, name: str) -> Any:
+        """For what is not there: because it was not worked out yet, or not at all."""
+        given = self.__dict__.get("_given")
+        if given is None:
+            raise AttributeError(name)
+        self._given = None
+        super().__init__(self.path, self.endpoint, **given)
+        return getattr(self, name)
+
+
+class JsonRoute(LateRoute):
+    """Reads the body our way before FastAPI does, and only for who brings a token at all."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        field = self.body_field
+
+        async def handler(request: Request) -> Response:
+            caller(request)
+            if field is not None:
+                json_document.check_type(request.headers)
+                body = await bodies.whole(request.scope, request.receive)
+                value = await bodies.apart(len(body), _read, body, field)
+                request = _Parsed(_as_json(request.scope), request.receive, bool(body), value)
+            return await handle(request)
+
+        return handler
+
+
+def _read(body: bytes, field: ModelField) -> Any:
+    """The value of a body. One that takes long to check is checked here, off the event loop:
+    FastAPI checks it again, and what is right takes no time."""
+    if not body:
+        return None
+    value = json_document.read(body)
+    if len(body) > bodies.SMALL:
+        _, wrong = field.validate(value, {}, loc=("body",))
+        if wrong:
+            raise RequestValidationError(wrong[:MOST_REPORTED])
+    return value
+
+
+def _as_json(scope: Scope) -> Scope:
+    """Whatever type the body declares, JSON is what it has to be here."""
+    headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+    return {**scope, "headers": [*headers, (b"content-type", json_document.JSON.encode())]}
+
+
+class _Parsed(Request):
+    """A request whose JSON was read; its bytes are not kept."""
+
+    def __init__(self, scope: Scope, receive: Receive, has_body: bool, value: Any) -> None:
+        super().__init__(scope, receive)
+        self._body = b"{}" if has_body else b""
+        self._json = value

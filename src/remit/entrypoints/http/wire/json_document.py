@@ -1,0 +1,130 @@
+"""JSON in and out: what we accept of it, and how our own views look on the wire."""
+
+from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from remit.entrypoints import bodies
+from remit.entrypoints.http.wire.problems import Malformed, UnknownType
+from remit.errors import BadInput
+from remit.model.organisation.agent_spec import DOCUMENTS
+
+#: Nothing that we take is nested deeper.
+DEEPEST: Final = 64
+#: What every database and every JSON reader can hold.
+LARGEST_NUMBER: Final = 2**63 - 1
+JSON: Final = "application/json"
+#: Keys and entries of an answer that are written at once: some 10 ms.
+MOST_AT_ONCE: Final = 20_000
+
+#: Under these keys lies somebody's data; its keys are theirs.
+_THEIRS: Final = frozenset(
+    {
+        *("details", "permissions", *(one.name for one in DOCUMENTS)),
+        *("payload", "result", "configuration", "was", "now"),
+        *("env", "secret_env", "headers", "secret_headers"),
+    }
+)
+#: Names that are written differently from how they sound.
+_SPELLED: Final = {"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"}
+
+
+def read(body: bytes) -> Any:
+    """The value that a body holds; BadInput for what nothing behind us could keep.
+
+    Takes time in proportion to the body: `bodies.apart`.
+    """
+    bodies.check_values(body)
+    try:
+        value = orjson.loads(body)
+    except ValueError as error:
+        raise Malformed(f"The body is not valid JSON ({_short(error)}).") from None
+    _check(value)
+    return value
+
+
+def check_type(headers: Mapping[str, str]) -> None:
+    """JSON is taken under any type, as programs send it under many; in any coding but ours it would
+    be read as something else."""
+    _, _, parameters = headers.get("content-type", "").partition(";")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        charset = value.strip().strip('"').lower()
+        if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8", "us-ascii"):
+            raise UnknownType(f"JSON in {charset[:40]!r} is not taken.", "Send it in UTF-8.")
+    packed = headers.get("content-encoding", "identity").strip().lower()
+    if packed != "identity":
+        raise UnknownType(f"A body packed with {packed[:40]!r} is not taken.", "Send it as it is.")
+
+
+def write(value: Any) -> bytes:
+    return orjson.dumps(value)
+
+
+def reply(view: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer in camelCase. A large one is written in a thread, so that nobody waits for it."""
+    if not _is_large(view):
+        return Response(write(camel(view)), status, headers, JSON)
+    return StreamingResponse(_written_apart(view), status, headers, JSON)
+
+
+async def _written_apart(view: Any) -> AsyncIterator[bytes]:
+    yield await bodies.in_thread(lambda: write(camel(view)))
+
+
+def _is_large(view: Any) -> bool:
+    """Whether there are more keys and entries than the event loop has time for."""
+    left, waiting = MOST_AT_ONCE, [view]
+    while waiting:
+        entry = waiting.pop()
+        if not isinstance(entry, dict | list):
+            continue
+        left -= len(entry)
+        if left < 0:
+            return True
+        waiting.extend(entry.values() if isinstance(entry, dict) else entry)
+    return False
+
+
+def camel(view: Any) -> Any:
+    """Our own keys in camelCase, all the way down to where the data is not ours."""
+    if isinstance(view, dict):
+        return {
+            camel_key(key): value if key in _THEIRS else camel(value) for key, value in view.items()
+        }
+    if isinstance(view, list):
+        return [camel(entry) for entry in view]
+    return view
+
+
+@lru_cache(maxsize=512)
+def camel_key(key: str) -> str:
+    if key in _SPELLED:
+        return _SPELLED[key]
+    head, *rest = key.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+def _check(value: Any) -> None:
+    """Walks without recursion, because the depth is what is in question."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for entry in level:
+            if isinstance(entry, dict):
+                inner.extend(entry.values())
+            elif isinstance(entry, list):
+                inner.extend(entry)
+            elif isinstance(entry, int | float) and abs(entry) > LARGEST_NUMBER:
+                raise BadInput("The body has a number that is too large.")
+        if not inner:
+            return
+        level = inner
+    raise BadInput(f"The body is nested deeper than {DEEPEST} levels.")
+
+
+def _short(error: ValueError) -> str:
+    return str(error).encode("utf-8", "backslashreplace").decode()[:120]

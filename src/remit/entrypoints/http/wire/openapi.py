@@ -1,0 +1,232 @@
+"""/openapi.json, beyond what FastAPI finds out by itself."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from remit.entrypoints.http.declared_routes import DeclaredRoute
+from remit.entrypoints.http.routes.content import FileBody
+from remit.entrypoints.http.wire import json_document, response_types
+from remit.model.organisation.decision import Effect
+from remit.services.command import LONGEST_KEY
+from remit.services.fields import LONGEST_REFERENCE
+
+_PUBLIC = frozenset({"/health"})
+_BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_ERROR = {
+    "type": "object",
+    "required": ["error", "code", "nextStep"],
+    "properties": {
+        "error": {"type": "string", "description": "One sentence."},
+        "code": {"type": "string", "description": "Stable; programs may branch on it."},
+        "nextStep": {"type": "string", "description": "What the caller can do."},
+        "decision": {
+            "type": "object",
+            "description": "Why authority said no.",
+            "required": ["effect", "reason", "sentence", "basis"],
+            "properties": {
+                "effect": {"type": "string", "enum": [one.value for one in Effect]},
+                **{name: {"type": "string"} for name in ("reason", "sentence", "basis")},
+            },
+        },
+    },
+}
+#: What can go wrong with every operation; each has the same shape.
+_ERRORS = {
+    "400": "The request cannot be read.",
+    "401": "No token, or one that is not good.",
+    "403": "It was decided that the caller may not; `decision` says why.",
+    "404": "It does not exist, or must not be known to.",
+    "405": "Not with this method.",
+    "408": "The body did not arrive in time.",
+    "409": "Something is not as it would have to be; somebody was faster.",
+    "413": "More than is taken at once.",
+    "415": "Not in a coding that is taken.",
+    "421": "Asked under a name that is not the instance's.",
+    "422": "Something in it is wrong; the sentence names it.",
+    "5XX": "Not now, not here, or a defect of ours.",
+}
+_OF_BODIES = frozenset({"408", "413", "415"})
+_OF_PUBLIC = ("400", "405", "421", "5XX")
+_COMPANY = {
+    "name": "companyId",
+    "in": "query",
+    "description": "Where an agent's name is looked up, for who is in several companies.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_REFERENCE},
+}
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "A repeat under the same key gets the first answer again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
+}
+_JSON_ANSWER: dict[str, Any] = {"application/json": {"schema": {}}}
+_ETAG = {"ETag": {"description": '"version:hash"', "schema": {"type": "string"}}}
+
+
+def describe(api: FastAPI) -> None:
+    """Build the document when it is first asked for."""
+
+    def described() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            found = get_openapi(title=api.title, version=api.version, routes=api.routes)
+            own = [route for route in api.routes if isinstance(route, DeclaredRoute)]
+            api.openapi_schema = _complete(found, own)
+        return api.openapi_schema
+
+    api.openapi = described  # type: ignore[method-assign]  # the way FastAPI documents
+
+
+def _complete(whole: dict[str, Any], own: Sequence[DeclaredRoute]) -> dict[str, Any]:
+    for path, operations in _plain().items():
+        whole["paths"].setdefault(path, {}).update(operations)
+    for route in own:
+        method = route.surface.method.lower()
+        whole["paths"].setdefault(route.path, {})[method] = route.described()
+    components = whole.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Error"] = _ERROR
+    schemas["FileBody"] = FileBody.model_json_schema()
+    for route in own:
+        schemas |= route.body_schema()
+    answers = response_types.ANSWERS | {route.surface.operation: route.answer for route in own}
+    shapes = response_types.components(answers.values())
+    assert not schemas.keys() & shapes.keys(), "a body and an answer have one name"
+    schemas |= shapes
+    error = {json_document.JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
+    components["responses"] = {
+        f"Error{status}": {"description": meaning, "content": error}
+        for status, meaning in _ERRORS.items()
+    }
+    components["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "session": {"type": "apiKey", "in": "cookie", "name": "remit_session"},
+    }
+    whole["security"] = [{"token": []}, {"session": []}]
+    for path, operations in whole["paths"].items():
+        for method, operation in operations.items():
+            _say_answers(method, operation, answers, public=path in _PUBLIC)
+            if path in _PUBLIC:
+                operation["security"] = []
+            if method != "get":
+                operation.setdefault("parameters", []).append(_KEY)
+            if path.startswith("/api/agents/{id}"):
+                operation["parameters"].append(_COMPANY)
+    return whole
+
+
+def _say_answers(
+    method: str, operation: dict[str, Any], answers: Mapping[str, Any], *, public: bool
+) -> None:
+    responses = operation["responses"]
+    for status, response in responses.items():
+        content = response.get("content", {})
+        if status.startswith("2") and json_document.JSON in content:
+            kind = answers[operation["operationId"]]
+            content[json_document.JSON] = {"schema": response_types.schema_of(kind)}
+    responses.pop("422", None)
+    for status in _OF_PUBLIC if public else _ERRORS:
+        if method != "get" or status not in _OF_BODIES:
+            responses[status] = {"$ref": f"#/components/responses/Error{status}"}
+
+
+def _plain() -> dict[str, Any]:
+    """The routes that FastAPI does not see."""
+    return {
+        "/api/files/{id}/content": {
+            "get": {
+                "tags": ["files"],
+                "summary": "Read File",
+                "operationId": "read_file",
+                "parameters": [
+                    _in_path("id"),
+                    {
+                        "name": "version",
+                        "in": "query",
+                        "schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+                    },
+                    {
+                        "name": "at",
+                        "in": "query",
+                        "description": "What it said at this time (ISO 8601).",
+                        "schema": {"type": "string", "format": "date-time"},
+                    },
+                ],
+                "responses": {
+                    "200": {
+                        "description": "The bytes",
+                        "headers": _ETAG,
+                        "content": {**_BYTES, "text/plain": {"schema": {"type": "string"}}},
+                    },
+                    "304": {"description": "What `If-None-Match` names.", "headers": _ETAG},
+                },
+            },
+            "put": {
+                "tags": ["files"],
+                "summary": "Write File",
+                "operationId": "write_file",
+                "parameters": [
+                    _in_path("id"),
+                    {
+                        "name": "If-Match",
+                        "in": "header",
+                        "required": True,
+                        "description": 'The ETag last read: "version:hash"',
+                        "schema": {"type": "string", "maxLength": LONGEST_REFERENCE},
+                    },
+                ],
+                "requestBody": {"required": True, "content": _BYTES},
+                "responses": {
+                    "200": {
+                        "description": "The new version",
+                        "headers": _ETAG,
+                        "content": _JSON_ANSWER,
+                    }
+                },
+            },
+        },
+        "/api/companies/{companyId}/files": {
+            "post": {
+                "tags": ["files"],
+                "summary": "Create File",
+                "description": "JSON for text; any other type is the content itself.",
+                "operationId": "create_file",
+                "parameters": [
+                    _in_path("companyId"),
+                    _in_query("description", {"type": "string", "maxLength": 2000}),
+                    _in_query("unlisted", {"type": "boolean"}),
+                ],
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/FileBody"}},
+                        **_BYTES,
+                    },
+                },
+                "responses": {
+                    "201": {
+                        "description": "The new file",
+                        "headers": _ETAG,
+                        "content": _JSON_ANSWER,
+                    }
+                },
+            }
+        },
+    }
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": _COMPANY["schema"]}
+
+
+def _in_query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "description": "Only when the content is not JSON.",
+        "schema": schema,
+    }

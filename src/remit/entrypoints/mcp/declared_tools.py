@@ -1,0 +1,64 @@
+"""Tools of the verbs that declare one (`AsTool`)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from remit.app import App
+from remit.entrypoints.declared import chosen, declared, model
+from remit.entrypoints.mcp.arguments import Arguments, Repeatable
+from remit.entrypoints.mcp.registry import Tool
+from remit.services import fields
+from remit.services.command import Kind
+from remit.services.identity import Caller
+from remit.services.knowledge.file_contents import Library
+from remit.services.surfaces import AsTool
+from remit.services.verbs import Verb
+
+
+def build(app: App) -> tuple[Tool, ...]:
+    return tuple(_tool(app.library, verb, surface) for verb, surface in declared(AsTool))
+
+
+def _tool(library: Library, verb: Verb[..., Any], surface: AsTool) -> Tool:
+    mutates = verb.kind is Kind.COMMAND
+    arguments = model(
+        surface.name,
+        Repeatable if mutates else Arguments,
+        chosen(verb, (*surface.without, *surface.given)),
+        _strict,
+        surface.called,
+        model_only=True,
+    )
+
+    async def call(token: str, given: BaseModel) -> dict[str, Any]:
+        asked = given.model_dump(exclude_none=True)
+        caller = Caller(token, asked.pop("idempotency_key", None))
+        answer = await library.call(caller, verb, **asked, **surface.given)
+        return {surface.answer: answer} if surface.answer else answer
+
+    return Tool(
+        surface.name,
+        surface.words or verb.words,
+        arguments,
+        call,
+        mutates=mutates,
+        offer=surface.offer,
+    )
+
+
+def _strict(one: fields.Field) -> Any:
+    """The type of an argument; whoever says too much is told so before the verb is called."""
+    if one.words:
+        return Literal[one.words]
+    if one.entries is not None:
+        return Annotated[list[_strict(one.entries)], Field(max_length=one.most)]  # type: ignore[misc]
+    if one.reference is not None:
+        return Annotated[str, Field(max_length=fields.LONGEST_REFERENCE)]
+    if one.moment:
+        return Annotated[str, Field(max_length=fields.LONGEST_MOMENT)]
+    if one.text is not None:
+        return Annotated[str, Field(max_length=one.text.longest)]
+    if one.range is not None:
+        return Annotated[int, Field(ge=one.range.least, le=one.range.most)]
+    return one.kind

@@ -1,0 +1,1 @@
+"""The tools of agents, one subject a module."""

@@ -1,0 +1,54 @@
+"""One tool for what an agent may spend; listed for those whose spending is limited."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from remit.app import App
+from remit.entrypoints.mcp.arguments import Repeatable
+from remit.entrypoints.mcp.registry import Tool
+from remit.services.governance import approvals
+from remit.services.identity import Caller
+from remit.services.spending import budgets
+
+Amount = Annotated[int | None, Field(ge=0, le=10**12)]
+
+
+class BudgetArguments(Repeatable):
+    agent: Annotated[
+        str | None, Field(description="Somebody below you instead of you", max_length=80)
+    ] = None
+    monthly_cents: Annotated[Amount, Field(description="Ask for this much a month instead")] = None
+    monthly_tokens: Amount = None
+    why: Annotated[str, Field(max_length=2_000)] = ""
+
+
+def build(app: App) -> tuple[Tool, ...]:
+    async def budget(token: str, given: BudgetArguments) -> dict[str, Any]:
+        asked = {
+            "budgetMonthlyCents": given.monthly_cents,
+            "budgetMonthlyTokens": given.monthly_tokens,
+        }
+        wanted = {key: value for key, value in asked.items() if value is not None}
+        if wanted:
+            return await app.gate(
+                Caller(token, given.idempotency_key),
+                approvals.request,
+                company=None,
+                kind="budget",
+                payload={**wanted, "agentId": given.agent, "why": given.why},
+            )
+        if given.agent is None:
+            return await app.gate(Caller(token), budgets.mine)
+        return await app.gate(Caller(token), budgets.show, agent=given.agent)
+
+    return (
+        Tool(
+            "budget",
+            "What you may spend this month and what is left; or ask the board for more.",
+            BudgetArguments,
+            budget,
+            mutates=True,
+            offer="budget",
+        ),
+    )

@@ -1,0 +1,144 @@
+"""`create_agent`: a helper with a fixed way of answering, once a person said yes.
+
+Every result is one JSON object with the same five keys in the same order, whatever came of it:
+
+    {"status", "name", "agentId", "approvalId", "message"}
+
+`status` is `created`, `denied`, `pending_approval` or `error`; in the last three there is no agent.
+Only arguments that cannot be read are refused as with any other tool, before anybody is asked.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from pydantic import Field, model_validator
+
+from remit.app import App
+from remit.entrypoints.mcp.arguments import Repeatable
+from remit.entrypoints.mcp.registry import Tool
+from remit.errors import AwaitsApproval, RemitError
+from remit.model.organisation.approval import OPEN, ApprovalStatus
+from remit.services.governance import approvals
+from remit.services.hiring import helper_creation
+from remit.services.identity import Caller
+from remit.services.people import users
+
+#: How long a call waits for somebody who is looking. Clients give up after a minute.
+LONGEST_WAIT_SECONDS: Final = 50.0
+_POLL_SECONDS: Final = 0.5
+
+#: What models write instead, and what they mean.
+ALIASES: Final = {
+    "auto-reply": "autoReply",
+    "auto_reply": "autoReply",
+    "next agent": "nextAgent",
+    "next-agent": "nextAgent",
+    "next_agent": "nextAgent",
+}
+
+
+class CreateAgentArguments(Repeatable):
+    name: Annotated[str, Field(max_length=64)]
+    role: Annotated[str | None, Field(description="What it is to do, in a sentence")] = None
+    auto_reply: Annotated[
+        bool | None, Field(alias="autoReply", description="Answer without a mention; yes")
+    ] = None
+    next_agent: Annotated[
+        str | None, Field(alias="nextAgent", description="Whom it answers; human", max_length=100)
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _canonical(cls, given: Any) -> Any:
+        """An alias stands in for a name that is missing, and never for one that is there."""
+        if not isinstance(given, dict):
+            return given
+        known = {key: value for key, value in given.items() if key not in ALIASES}
+        for alias, name in ALIASES.items():
+            if alias in given:
+                known.setdefault(name, given[alias])
+        return known
+
+
+def build(
+    app: App, attached: Callable[[str], int], *, longest_wait: float = LONGEST_WAIT_SECONDS
+) -> tuple[Tool, ...]:
+    async def create_agent(token: str, given: CreateAgentArguments) -> dict[str, Any]:
+        name, caller = given.name, Caller(token, given.idempotency_key)
+        asked: dict[str, Any] = {"name": name, "role": given.role}
+        if given.auto_reply is not None:
+            asked["auto_reply"] = given.auto_reply
+        if given.next_agent is not None:
+            asked["next_agent"] = given.next_agent
+        try:
+            return _created(await app.gate(caller, helper_creation.create_agent, **asked))
+        except AwaitsApproval as waits:
+            approval = str(waits.details["approval_id"])
+        except RemitError as error:
+            return _not_created(name, error)
+        decided = await _wait_for_somebody(token, approval)
+        if decided is not None and decided["status"] == ApprovalStatus.APPROVED:
+            return _created(decided["result"], approval)  # it was carried out when it was approved
+        return _undone(name, approval, decided)
+
+    async def _wait_for_somebody(token: str, approval: str) -> dict[str, Any] | None:
+        """The approval once it is decided; None when nobody is there, or not in time."""
+        who = Caller(token)
+        company = (await app.gate(who, users.me))["company_id"]
+        left = longest_wait
+        while company is not None and left > 0 and attached(company):
+            await asyncio.sleep(min(_POLL_SECONDS, left))
+            left -= _POLL_SECONDS
+            try:
+                found = await app.gate(who, approvals.show, approval=approval)
+            except RemitError:
+                return None  # whoever asked is not there any more, either
+            if found["status"] != ApprovalStatus.PENDING:
+                return found
+        return None
+
+    return (
+        Tool(
+            "create_agent",
+            "Create a helper that only answers mail, once a person said yes. For work: delegate "
+            "with hire.",
+            CreateAgentArguments,
+            create_agent,
+            mutates=True,
+        ),
+    )
+
+
+def result(
+    status: str, name: str, agent: str | None, approval: str | None, message: str
+) -> dict[str, Any]:
+    return {
+        "status": status,
+        "name": name,
+        "agentId": agent,
+        "approvalId": approval,
+        "message": message,
+    }
+
+
+def _created(answer: dict[str, Any], approval: str | None = None) -> dict[str, Any]:
+    agent = answer["agent"]
+    message = f"Agent {agent['name']} was created."
+    return result("created", agent["name"], agent["id"], approval, message)
+
+
+def _not_created(name: str, error: RemitError) -> dict[str, Any]:
+    status = "denied" if error.reason == "rejected" else "error"
+    approval = error.details.get("approval_id")
+    message = f"Agent {name} was not created: {error.sentence}"
+    return result(status, name, None, approval, message)
+
+
+def _undone(name: str, approval: str, decided: dict[str, Any] | None) -> dict[str, Any]:
+    if decided is None or decided["status"] in OPEN:
+        message = f"Agent {name} was not created: a person has to say yes first."
+        return result("pending_approval", name, None, approval, message)
+    note = f" {decided['decision_note']}" if decided["decision_note"] else ""
+    message = f"Agent {name} was not created: the request was {decided['status']}.{note}"
+    return result("denied", name, None, approval, message)

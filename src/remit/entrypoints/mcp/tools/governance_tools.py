@@ -1,0 +1,260 @@
+"""Tools for hiring, approvals, configurations, and for supervising reports.
+
+Their arguments are named as over HTTP, because the documentation that agents read is one for both;
+the same in snake_case is taken as well.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field, StrictBool
+from pydantic.alias_generators import to_camel
+
+from remit import threads
+from remit.adapters import hiring_docs
+from remit.app import App
+from remit.entrypoints import setup_warnings
+from remit.entrypoints.described_agent import describing
+from remit.entrypoints.mcp.arguments import Arguments, Repeatable, of_agent
+from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.tools import run_log
+from remit.errors import BadInput
+from remit.model.organisation.agent_spec import FIELDS
+from remit.services.governance import approvals
+from remit.services.hiring import agent_update, configuration, hiring
+from remit.services.identity import Caller
+from remit.services.organisation import agents, halts
+
+Ref = Annotated[str, Field(min_length=1, max_length=80)]
+ApprovalRef = Annotated[str, Field(description="Approval id", min_length=1, max_length=64)]
+Object = dict[str, Any]
+
+_BOTH = ConfigDict(
+    extra="forbid",
+    strict=True,
+    alias_generator=AliasGenerator(
+        validation_alias=lambda name: AliasChoices(to_camel(name), name)
+    ),
+)
+
+
+class HiringGrant(Arguments):
+    model_config = _BOTH
+
+    resource: Annotated[str, Field(max_length=120)]
+    level: Annotated[str, Field(max_length=10)]
+    scope: Annotated[str | None, Field(max_length=64)] = None
+    expires_at: Annotated[str | None, Field(max_length=40)] = None
+
+
+@describing(FIELDS.values(), of_agent)
+class HireArguments(Repeatable):
+    model_config = _BOTH
+
+    idempotency_key: Annotated[
+        str | None, Field(validation_alias="idempotency_key", max_length=255)
+    ] = None
+    reports_to: Annotated[Ref | None, Field(description="You, or somebody below you")] = None
+    outcome_id: Annotated[Ref | None, Field(description="Hand this outcome to it")] = None
+    purpose: Annotated[str | None, Field(description="Or a mandate of its own")] = None
+    perpetual: Annotated[
+        bool | None, Field(description="false: the purpose is accomplished once; true otherwise")
+    ] = None
+    grants: Annotated[list[HiringGrant], Field(max_length=100, default_factory=list)]
+    reason: Annotated[
+        str | None, Field(description="For whoever approves", max_length=hiring.LONGEST_REASON)
+    ] = None
+
+
+class ViewArguments(Arguments):
+    id: Annotated[ApprovalRef | None, Field(description="Without: those that concern you")] = None
+    status: Annotated[str | None, Field(description="Such as pending", max_length=40)] = None
+
+
+class DecideArguments(Repeatable):
+    id: ApprovalRef
+    decision: Literal["approve", "reject", "revise"]
+    note: str | None = None
+    revision: Annotated[int, Field(description="The revision you looked at", ge=1, le=2**30)]
+
+
+class ConfigurationsArguments(Arguments):
+    agent: Annotated[Ref | None, Field(description="One instead of all")] = None
+    after: Annotated[str, Field(max_length=36)] = ""
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+
+
+class DocsArguments(Arguments):
+    adapter: Annotated[str | None, Field(description="Without: the index", max_length=40)] = None
+
+
+class ControlArguments(Repeatable):
+    agent: Annotated[Ref, Field(description="Somebody below you")]
+    action: Literal[
+        "stop", "go", "start", "restart", "pause", "resume", "update", "terminate", "logs"
+    ]
+    subtree: Annotated[
+        StrictBool, Field(description="stop, go, terminate: it and everybody below it")
+    ] = False
+    note: Annotated[str, Field(max_length=1000, description="Why a subtree is stopped")] = ""
+
+
+#: Of an approval in a list; what exactly was asked for is seen one by one.
+_LISTED = (
+    *("id", "type", "status", "revision", "agent_id", "requested_by_agent_id"),
+    *("decision_note", "created_at", "decided_at"),
+)
+MOST_LISTED = 50
+_DECISIONS = {
+    "approve": approvals.approve,
+    "reject": approvals.reject,
+    "revise": approvals.request_revision,
+}
+_CONTROLS = {
+    "stop": agents.stop,
+    "go": agents.start,
+    "start": agents.start,
+    "restart": agents.restart,
+    "pause": agents.pause,
+    "resume": agents.resume,
+}
+
+
+def build(app: App) -> tuple[Tool, ...]:
+    gate = app.gate
+
+    # Its arguments describe an agent under both spellings, and its answer may have a warning.
+    async def hire_agent(token: str, given: HireArguments) -> Object:
+        asked = given.model_dump(
+            exclude_none=True, exclude={"grants", "outcome_id", "idempotency_key"}
+        )
+        answer = await gate(
+            Caller(token, given.idempotency_key),
+            hiring.hire,
+            company=None,
+            outcome=given.outcome_id,
+            given=[grant.model_dump() for grant in given.grants],
+            **asked,
+        )
+        return await setup_warnings.of_hire(app, answer, asked)
+
+    # One tool for the list and for one of them: agents pay for each tool.
+    async def approval_view(token: str, given: ViewArguments) -> Object:
+        if given.id is not None:
+            return await gate(Caller(token), approvals.show, approval=given.id)
+        found = await gate(
+            Caller(token), approvals.listing, company=None, status=given.status, limit=MOST_LISTED
+        )
+        return {"approvals": [{key: one[key] for key in _LISTED} for one in found]}
+
+    # One tool for three verbs, for the same reason.
+    async def approval_decide(token: str, given: DecideArguments) -> Object:
+        return await gate(
+            Caller(token, given.idempotency_key),
+            _DECISIONS[given.decision],
+            approval=given.id,
+            note=given.note,
+            expected_revision=given.revision,
+        )
+
+    # One tool for the list and for one of them: agents pay for each tool.
+    async def agent_configurations(token: str, given: ConfigurationsArguments) -> Object:
+        if given.agent is not None:
+            return await gate(Caller(token), configuration.show, agent=given.agent)
+        found = await gate(
+            Caller(token), configuration.listing, company=None, after=given.after, limit=given.limit
+        )
+        return {"configurations": found}
+
+    # What it reads is installed with the adapters; the verb says only who may.
+    async def adapter_docs(token: str, given: DocsArguments) -> Object:
+        await gate(Caller(token), configuration.may_read)
+        if given.adapter is None:
+            return {"text": await threads.CHECKS.run(hiring_docs.index_text)}
+        return {"text": await threads.CHECKS.run(hiring_docs.adapter_text, given.adapter)}
+
+    async def subtree_control(who: Caller, given: ControlArguments) -> Object:
+        if given.action == "stop":
+            return await gate(who, halts.stop, agent=given.agent, note=given.note)
+        if given.action in ("go", "start"):
+            return await gate(who, halts.go, agent=given.agent)
+        raise BadInput(
+            "A subtree is stopped, let go on or terminated.",
+            "Use the action stop, go or terminate.",
+        )
+
+    async def terminate(who: Caller, given: ControlArguments) -> Object:
+        done = await gate(who, agents.terminate, agent=given.agent, subtree=given.subtree)
+        ended = ("agents_ended", "outcomes_closed", "outcomes_moved")
+        return {key: done[key] for key in ("id", "name", "status", *ended)}
+
+    async def update(who: Caller, given: ControlArguments) -> Object:
+        done = await gate(who, agent_update.update, agent=given.agent)
+        shown = ("changes", "revision", "run_told", "session_ended")
+        waits = {"approval_id": done["approval"]["id"]} if done["approval"] else {}
+        return {**{key: done[key] for key in ("id", "name", "status", *shown)}, **waits}
+
+    # One tool for all of these verbs, because agents pay for each tool.
+    async def agent_control(token: str, given: ControlArguments) -> Object:
+        if given.action == "logs":
+            return await run_log.latest(gate, Caller(token), given.agent)
+        who = Caller(token, given.idempotency_key)
+        if given.action == "terminate":
+            return await terminate(who, given)
+        if given.subtree:
+            return await subtree_control(who, given)
+        if given.action == "update":
+            return await update(who, given)
+        verb = _CONTROLS[given.action]
+        done = await gate(who, verb, agent=given.agent)
+        return {key: done[key] for key in ("id", "name", "status")}
+
+    return (
+        Tool(
+            "hire_agent",
+            "Hire an agent for a lasting post below you; it may wait for approval. To have one "
+            "outcome done: delegate with hire.",
+            HireArguments,
+            hire_agent,
+            mutates=True,
+            offer="hiring",
+        ),
+        Tool(
+            "approval_view",
+            "What was asked for: its revisions, comments, and decision.",
+            ViewArguments,
+            approval_view,
+            offer="approvals",
+        ),
+        Tool(
+            "approval_decide",
+            "Decide about what somebody below you asked for.",
+            DecideArguments,
+            approval_decide,
+            mutates=True,
+            offer="deciding",
+        ),
+        Tool(
+            "agent_configurations",
+            "How agents are configured, without secrets: look before you hire or propose.",
+            ConfigurationsArguments,
+            agent_configurations,
+            offer="configurations",
+        ),
+        Tool(
+            "adapter_docs",
+            "Which adapters there are and what can be set, for hire_agent and propose_config.",
+            DocsArguments,
+            adapter_docs,
+            offer="configurations",
+        ),
+        Tool(
+            "agent_control",
+            "Stop (ends its run), let go on, restart, pause (lets its run end), resume, update (to "
+            "its settings and program as they are now) or terminate somebody below you, or read "
+            "what its runs printed. Stop, go and terminate reach everybody below it with subtree.",
+            ControlArguments,
+            agent_control,
+            mutates=True,
+            offer="reports",
+        ),
+    )

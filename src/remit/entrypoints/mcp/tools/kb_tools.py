@@ -1,0 +1,223 @@
+"""Tools of the knowledge base that move bytes, or answer a part of what is known of a file."""
+
+import base64
+import binascii
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final, Literal
+
+from pydantic import Field
+
+from remit.app import App
+from remit.entrypoints.mcp.arguments import Arguments, FileRef, Repeatable
+from remit.entrypoints.mcp.registry import Tool
+from remit.errors import BadInput, RemitError, TooLarge
+from remit.runtime.runs import conditions, workspace
+from remit.services.connections import folders
+from remit.services.execution import runs
+from remit.services.identity import Caller
+from remit.services.knowledge import files
+
+#: What is answered inline. More would only fill a model's context.
+MOST_INLINE = 1024 * 1024
+#: What one listing copies into a workspace.
+MOST_COPIED = 32 * 1024 * 1024
+MOST_LISTED = 500
+_CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\r"))
+
+
+class ListArguments(Arguments):
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 100
+    after: Annotated[str, Field(description="Id of the last file seen", max_length=36)] = ""
+
+
+class BrowseArguments(Arguments):
+    query: Annotated[str, Field(description="Words; empty lists the newest", max_length=500)] = ""
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50
+
+
+class ReadArguments(Arguments):
+    id: FileRef
+    version: Annotated[int | None, Field(ge=1)] = None
+
+
+class _Content(Repeatable):
+    path: Annotated[
+        str | None, Field(description="File in your workspace to import", max_length=4096)
+    ] = None
+    content: Annotated[str | None, Field(description="Or the content itself")] = None
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+
+
+class CreateArguments(_Content):
+    description: Annotated[str, Field(max_length=2000)]
+    unlisted: Annotated[bool, Field(description="Known only to those who may read it")] = False
+
+
+class WriteArguments(_Content):
+    id: FileRef
+    version: Annotated[int, Field(description="The version you last read", ge=0)]
+    hash: Annotated[str, Field(description="Its hash", max_length=64)]
+
+
+def build(app: App) -> tuple[Tool, ...]:
+    library = app.library
+
+    async def kb_list(token: str, arguments: ListArguments) -> dict[str, Any]:
+        caller = Caller(token)
+        found = await app.gate(
+            caller, files.listing, company=None, after=arguments.after, limit=arguments.limit
+        )
+        folder = await app.gate(caller, runs.workspace)
+        room = MOST_COPIED if folder else 0
+        listed = []
+        for file in found:
+            path = None
+            if folder and file["size"] <= room:
+                path = await copy(caller, file, folder)
+                room -= file["size"]
+            listed.append(
+                {
+                    "id": file["id"],
+                    "description": file["description"],
+                    "version": file["version"],
+                    "level": file["level"],
+                    "path": path,
+                }
+            )
+        return {"files": listed}
+
+    async def copy(caller: Caller, file: dict[str, Any], folder: str) -> str | None:
+        """A read-only copy in the run's workspace, made once per version."""
+        name = f"{file['id']}.v{file['version']}"
+        place = Path(folder, ".kb", name)
+        if not await library.run(os.path.lexists, place):
+            try:
+                _, stream = await library.open(
+                    caller, file=file["id"], version=file["version"], access="copy"
+                )
+            except RemitError:
+                return None  # the right to it ended since it was listed
+            with stream:
+                return str(await library.run(workspace.materialise, folder, name, stream))
+        return str(place)
+
+    async def kb_browse(token: str, arguments: BrowseArguments) -> dict[str, Any]:
+        found = await app.gate(
+            Caller(token), files.browse, company=None, words=arguments.query, limit=arguments.limit
+        )
+        return {
+            "files": [
+                {"id": file["id"], "description": file["description"], "level": file["level"]}
+                for file in found
+            ]
+        }
+
+    async def kb_read(token: str, arguments: ReadArguments) -> dict[str, Any]:
+        caller = Caller(token)
+        view, stream = await library.open(caller, file=arguments.id, version=arguments.version)
+        with stream:
+            answer: dict[str, Any] = {
+                "id": view["id"],
+                "version": view["version"],
+                "hash": view["hash"],
+            }
+            if view["version"] != view["current_version"]:
+                answer["current_version"] = view["current_version"]
+            if view["size"] > MOST_INLINE:
+                folder = await app.gate(caller, runs.workspace)
+                if not folder:
+                    raise TooLarge(
+                        f"The file has {view['size']} bytes.",
+                        f"Get it from /api/files/{view['id']}/content over HTTP.",
+                    )
+                name = f"{view['id']}.v{view['version']}"
+                place = await library.run(workspace.materialise, folder, name, stream)
+                return {**answer, "content": None, "path": str(place)}
+            content = await library.read_all(view, stream)
+        # What is control characters for the most part is no text to a model, and takes six
+        # characters of JSON for each, which others would wait for.
+        if view["is_text"] and len(content.translate(None, _CONTROLS)) * 2 >= len(content):
+            return {**answer, "content": content.decode()}
+        return {**answer, "content": base64.b64encode(content).decode(), "encoding": "base64"}
+
+    async def kb_create(token: str, arguments: CreateArguments) -> dict[str, Any]:
+        caller = Caller(token, arguments.idempotency_key)
+        await app.gate.check(caller)
+        async with source(caller, arguments) as content:
+            view = await library.create(
+                caller,
+                content,
+                company=None,
+                description=arguments.description,
+                unlisted=arguments.unlisted,
+            )
+        return _stored(view)
+
+    async def kb_write(token: str, arguments: WriteArguments) -> dict[str, Any]:
+        caller = Caller(token, arguments.idempotency_key)
+        await app.gate.check(caller)
+        async with source(caller, arguments) as content:
+            view = await library.write(
+                caller, content, file=arguments.id, version=arguments.version, sha256=arguments.hash
+            )
+        return _stored(view)
+
+    @asynccontextmanager
+    async def source(caller: Caller, arguments: _Content) -> AsyncIterator[bytes | BinaryIO]:
+        """Where the new content comes from: the call itself, or the run's workspace."""
+        if (arguments.path is None) == (arguments.content is None):
+            raise BadInput("Give either path or content.", "Use one of the two.")
+        if arguments.content is not None:
+            yield _decoded(arguments.content, arguments.encoding)
+            return
+        folder = await app.gate(caller, runs.workspace)
+        if folder is None:
+            raise BadInput("Only a run has a workspace.", "Send the content itself.")
+        lasting = await app.gate(caller, folders.of_run)
+        places: list[Path | str] = [folder]
+        if lasting is not None:
+            places.insert(0, conditions.place_of(app.settings.home, lasting))
+        with await library.run(conditions.open_in_run, places, arguments.path) as stream:
+            yield stream
+
+    return (
+        Tool("kb_list", "Files you can read or write, with a local copy.", ListArguments, kb_list),
+        Tool(
+            "kb_browse",
+            "Search all files you may know of by description. Those you can read: kb_list.",
+            BrowseArguments,
+            kb_browse,
+        ),
+        Tool("kb_read", "Read a file, or an old version of it.", ReadArguments, kb_read),
+        Tool(
+            "kb_create",
+            "Keep something in a new file, from content or from a workspace path. To change a "
+            "file: kb_write.",
+            CreateArguments,
+            kb_create,
+            mutates=True,
+        ),
+        Tool(
+            "kb_write",
+            "Write a new version of a file; pass the version and hash that kb_read showed.",
+            WriteArguments,
+            kb_write,
+            mutates=True,
+        ),
+    )
+
+
+def _stored(view: dict[str, Any]) -> dict[str, Any]:
+    return {"id": view["id"], "version": view["version"], "hash": view["hash"]}
+
+
+def _decoded(content: str, encoding: str) -> bytes:
+    if encoding == "utf-8":
+        return content.encode()
+    try:
+        return base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadInput("content is not base64.", "Encode it, or leave encoding out.") from None

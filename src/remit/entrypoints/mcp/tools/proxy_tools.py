@@ -1,0 +1,110 @@
+"""Tools of other MCP servers, called through ours: `<server>__<tool>`.
+
+    agent ─ its token ─► /mcp ─ may it? ─ recorded ─► the server, with its secrets ─► the answer
+
+The agent never meets the server, so nothing that opens the server can be got from the agent.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from remit.app import App
+from remit.entrypoints.mcp.offer import Offered
+from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.upstream import Pool
+from remit.errors import BadInput, NotFound, RemitError, TooLarge
+from remit.model.connections.mcp_server import SEPARATOR, server_name
+from remit.services.connections import mcp_servers
+from remit.services.connections.mcp_servers import Seat
+from remit.services.identity import Caller
+
+log = logging.getLogger(__name__)
+
+#: Clients do not wait longer for a list of tools; a server that is late is in the next one.
+LIST_SECONDS: Final = 15.0
+LARGEST_ARGUMENTS: Final = 1 << 20
+_LONGEST_SHOWN: Final = 100
+
+Call = Callable[[str, Any], Any]
+
+
+class ProxyTools:
+    def __init__(self, app: App, pool: Pool) -> None:
+        self._app = app
+        self._pool = pool
+
+    async def listed(self, token: str) -> Sequence[Tool]:
+        """Tools of the servers that the bearer may use."""
+        seats = await self._app.gate(Caller(token), mcp_servers.usable)
+        if not seats:
+            return ()
+        offers = await asyncio.gather(*map(self._offered, seats))
+        return [
+            Tool(one.name, one.description, None, self._call(one.name), True, schema=one.schema)
+            for offer in offers
+            for one in offer
+        ]
+
+    async def find(self, token: str, name: str) -> Tool | None:
+        """A tool by its name, if that could be one of another server's."""
+        del token  # who may call it is decided when it is called
+        server, separator, tool = name.partition(SEPARATOR)
+        if not separator or not tool:
+            return None
+        try:
+            server_name(server)
+        except BadInput:
+            return None
+        return Tool(name, "", None, self._call(name), True, schema={"type": "object"})
+
+    async def _offered(self, seat: Seat) -> list[Offered]:
+        """One server that cannot be used does not keep the others from being listed."""
+        asking = asyncio.ensure_future(self._pool.tools(seat))
+        asking.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            return await asyncio.wait_for(asyncio.shield(asking), LIST_SECONDS)
+        except (TimeoutError, RemitError) as error:
+            why = error.sentence if isinstance(error, RemitError) else "it is not ready yet"
+            log.warning("the tools of the MCP server %s are not listed: %s", seat.server.name, why)
+            return []
+
+    def _call(self, name: str) -> Call:
+        async def call(token: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            return await self._carry_out(token, name, arguments)
+
+        return call
+
+    async def _carry_out(
+        self, token: str, name: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if len(json.dumps(arguments)) > LARGEST_ARGUMENTS:
+            raise TooLarge(f"The arguments are larger than {LARGEST_ARGUMENTS // 1024**2} MiB.")
+        caller = Caller(token)
+        server, _, tool = name.partition(SEPARATOR)
+        seats = await self._app.gate(caller, mcp_servers.usable)
+        seat = next((one for one in seats if one.server.name == server), None)
+        original = _shown(tool)
+        if seat is not None:
+            original = await self._original(seat, name)
+        # Only now it counts, and the record has what was really called.
+        seat = await self._app.gate(
+            caller, mcp_servers.use, server=server, tool=original, arguments=dict(arguments)
+        )
+        return await self._pool.call(seat, original, arguments)
+
+    async def _original(self, seat: Seat, name: str) -> str:
+        for one in await self._pool.tools(seat):
+            if one.name == name:
+                return one.original
+        raise NotFound(
+            f"The MCP server {seat.server.name} has no tool {_shown(name)!r}.",
+            "List the tools and choose one.",
+        )
+
+
+def _shown(text: str) -> str:
+    plain = "".join(char if char.isprintable() else "?" for char in text)
+    return plain.encode(errors="replace").decode()[:_LONGEST_SHOWN]

@@ -1,0 +1,76 @@
+"""The tool for repositories."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from remit.app import App
+from remit.entrypoints.mcp.arguments import Arguments, Repeatable
+from remit.entrypoints.mcp.registry import Tool
+from remit.errors import BadInput
+from remit.model.connections.change import LONGEST_DESCRIPTION, LONGEST_TITLE
+from remit.model.text import clean_line, clean_text
+from remit.services.connections import repos
+from remit.services.identity import Caller
+
+
+class CloneArguments(Arguments):
+    # Every agent reads this in every conversation, so what the names say is not said again.
+    name: Annotated[str | None, Field(max_length=64)] = None
+    ref: Annotated[str | None, Field(max_length=200)] = None
+    dir: Annotated[str | None, Field(max_length=4096)] = None
+
+
+class ProposeArguments(Repeatable):
+    name: Annotated[str, Field(max_length=64)]
+    branch: Annotated[str, Field(description="Of your copy, with your commits", max_length=200)]
+    title: Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE)]
+    description: Annotated[str, Field(max_length=LONGEST_DESCRIPTION)] = ""
+    dir: Annotated[str | None, Field(description="Of your copy", max_length=4096)] = None
+    target: Annotated[
+        str | None, Field(description="Branch it goes into; default: the usual", max_length=200)
+    ] = None
+    outcome_id: Annotated[str | None, Field(max_length=64)] = None
+
+
+def build(app: App) -> tuple[Tool, ...]:
+    async def repo_propose(token: str, given: ProposeArguments) -> dict[str, Any]:
+        return await app.proposals.propose(
+            Caller(token, given.idempotency_key),
+            name=given.name,
+            branch=given.branch,
+            title=clean_line(given.title, "title", longest=LONGEST_TITLE),
+            description=clean_text(
+                given.description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
+            ),
+            place=given.dir,
+            target=given.target,
+            outcome=given.outcome_id,
+        )
+
+    async def repo_clone(token: str, given: CloneArguments) -> dict[str, Any]:
+        caller = Caller(token)
+        if given.name is None:
+            if given.ref is not None or given.dir is not None:
+                raise BadInput("Which repository?", "Give its name; without all, they are listed.")
+            found = await app.gate(caller, repos.listing, company=None, limit=repos.MOST_REPOS)
+            shown = ("name", "url", "ref", "mode")
+            return {"repos": [{key: one[key] for key in shown if key in one} for one in found]}
+        return await app.repos.clone(caller, name=given.name, ref=given.ref, place=given.dir)
+
+    return (
+        Tool(
+            "repo_clone",
+            "Copy a repository to your workspace; without name, list them.",
+            CloneArguments,
+            repo_clone,
+        ),
+        Tool(
+            "repo_propose",
+            "Propose the commits on a branch of your copy as a change; Remit pushes it.",
+            ProposeArguments,
+            repo_propose,
+            mutates=True,
+            offer="changes",
+        ),
+    )

@@ -1,0 +1,55 @@
+"""A report's runs for its boss: the last few, and the end of what the newest did."""
+
+from collections import deque
+from typing import Any
+
+from remit.entrypoints import transcripts
+from remit.model.execution import transcript
+from remit.services.command import Ask, Gate
+from remit.services.execution import runs
+from remit.services.identity import Caller
+from remit.services.organisation import agents, idleness
+
+MOST_RUNS = 5
+#: Of a log; the end is where it says what went wrong.
+LONGEST = 8_000
+_SHOWN = (
+    *("id", "status", "why", "started_at", "completed_at", "exit_reason", "error"),
+    *("tokens_in", "tokens_out", "cost_usd", "denied"),
+)
+
+
+async def latest(gate: Gate, who: Caller, agent: str) -> dict[str, Any]:
+    # Asked first, because it is what refuses those who are not above.
+    idle = await gate(who, idleness.why_idle, agent=agent)
+    shown = await gate(who, agents.show, agent=idle["agent_id"])
+    found = await gate(who, runs.listing, company=None, agent=shown["id"], limit=MOST_RUNS)
+    text, cut = "", False
+    if found:
+        text, cut = await gate.together(who, lambda ask: _end_of(ask, found[0]["id"]))
+    return {
+        **{key: shown[key] for key in ("id", "name", "status")},
+        "idle": idle["sentence"],
+        "runs": [{key: run[key] for key in _SHOWN} for run in found],
+        "log": text,
+        "cut": cut,
+    }
+
+
+def _end_of(ask: Ask, run: str) -> tuple[str, bool]:
+    """The end of a log as people read it, whole lines if it has lines, and whether something is
+    missing."""
+    last: deque[str] = deque()
+    size, cut = 0, False
+    for _, entry in transcripts.entries(ask, run):
+        last.append(f"{transcript.shown(entry)}\n")
+        size += len(last[-1])
+        while size - len(last[0]) > LONGEST:
+            size -= len(last.popleft())
+            cut = True
+    text = "".join(last)
+    text, cut = text[-LONGEST:], cut or len(text) > LONGEST
+    head, newline, rest = text.partition("\n")
+    if cut and newline and len(head) < LONGEST // 2:
+        return rest, cut
+    return text, cut

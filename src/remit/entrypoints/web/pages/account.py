@@ -1,0 +1,191 @@
+"""One's own account: who one is here, and where one is signed in."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from remit.channels import registry
+from remit.entrypoints.web.pages.company_settings import base
+from remit.entrypoints.web.pages.front.home import KINDS
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries
+from remit.errors import Unavailable
+from remit.model.messaging import notice
+from remit.model.messaging.notice import Way
+from remit.model.text import plural
+from remit.services.chat import accounts
+from remit.services.connections import notice_rules, notices
+from remit.services.people import own_tokens, sessions, users
+
+#: Kinds of notices, with their names.
+NOTICES: Final = (
+    *((kind, KINDS[kind][0]) for kind in notice.KINDS),
+    (notice.ALL, "Everything else"),
+    (notice.ESCALATED, "Left undecided by others"),
+)
+
+
+def routes(site: Site) -> list[Route]:
+    own = {"webhook": set_webhook, "chat-code": link_chat, "tokens": new_token, "link": new_link}
+    return [
+        site.page("/account", show),
+        *(
+            route
+            for to, act in own.items()
+            for route in site.answered(f"/account/{to}", act, show, back)
+        ),
+        *site.forms("/account", show, notices=set_rules, test_notice=try_out),
+        site.action("/account/linked/{account}/revoke", unlink_chat, show),
+        site.action("/account/sessions/{session}/end", end, show),
+        site.action("/account/tokens/{token}/revoke", revoke, show),
+        site.action("/account/end-others", end_others, show),
+    ]
+
+
+def show(visit: Visit) -> Page:
+    scopes = [one.get("scope_agent_id") for one in visit.companies]
+    return visit.show(
+        "account.html",
+        sessions=visit.ask(sessions.mine),
+        tokens=[one for one in visit.ask(own_tokens.listing) if one["revoked_at"] is None][::-1],
+        linked=visit.ask(accounts.mine),
+        linkable=[one.type for one in registry.installed.all() if one.vouches],
+        notify=_notify(visit),
+        names=common_queries.names(visit, scopes),
+    )
+
+
+def back(visit: Visit) -> Response:
+    """A key is shown once; whoever comes back looks at the account."""
+    return RedirectResponse(visit.link("/account"), 303)
+
+
+def _notify(visit: Visit) -> dict[str, Any] | None:
+    """How the visitor is told outside of what needs them in the company that is looked at."""
+    if visit.company is None:
+        return None
+    shown = visit.ask(notices.show, company=visit.company_id)
+    members = visit.ask(users.listing, company=visit.company_id) if visit.whole else []
+    others = [one["name"] for one in members if one["role"] == "board"]
+    return {
+        **shown,
+        "command": _command(visit, shown["user_id"]),
+        "kinds": NOTICES,
+        "ways": [
+            *(("usual", "Usual ways"), ("none", "Nowhere")),
+            *((way, way.capitalize()) for way in (*Way, *registry.installed.types())),
+        ],
+        "deputies": [
+            ("", "The next member of the board"),
+            *((name, name) for name in others if name != visit.me["name"]),
+        ],
+    }
+
+
+def _command(visit: Visit, user: str) -> str:
+    """Whether whoever runs the instance named a command, or why it is not believed."""
+    try:
+        return "set" if visit.site.app.notifier.command_of(user) else "none"
+    except Unavailable as error:
+        return error.sentence
+
+
+async def set_webhook(visit: Visit) -> Done | Page:
+    """For the company that the form was about, whichever is looked at elsewhere by now."""
+    visit.enter(visit.form.text("company"))
+    url = visit.form.maybe("webhook")
+    made = await visit.do(notices.set_webhook, company=visit.company_id, url=url)
+    if url is None:
+        return Done(visit.link("/account"), "Nothing is posted any more.")
+    return visit.show("webhook_key.html", key=made["key"], webhook=made["webhook"])
+
+
+async def set_rules(visit: Visit) -> Done:
+    """What the form does not say is not so any more."""
+    visit.enter(visit.form.text("company"))
+    form = visit.form
+    routes: dict[str, list[str] | None] = {}
+    for kind, _ in NOTICES:
+        way = form.text(f"way-{kind}") or "usual"
+        routes[kind] = None if way == "usual" else [] if way == "none" else way.split(",")
+    await visit.do(
+        notice_rules.change,
+        company=visit.company_id,
+        routes=routes,
+        quiet=form.text("quiet"),
+        time_zone=form.text("time_zone"),
+        urgent=form.every("urgent"),
+        digest=form.every("digest"),
+        digest_at=form.text("digest_at"),
+        after_minutes=form.number("after_minutes"),
+        escalate_minutes=form.number("escalate_minutes"),
+        escalate_to=form.text("escalate_to"),
+    )
+    return Done(visit.link("/account"), "Notice rules saved.")
+
+
+async def try_out(visit: Visit) -> Done:
+    visit.enter(visit.form.text("company"))
+    by_command = _command(visit, visit.me["id"]) == "set"
+    tried = await visit.do(notices.try_out, company=visit.company_id, by_command=by_command)
+    ways = " and by ".join(tried["ways"])
+    return Done(visit.link("/account"), f"A test goes out by {ways}; what becomes of it is below.")
+
+
+async def new_token(visit: Visit) -> Page:
+    form = visit.form
+    made = await visit.do(own_tokens.create, label=form.text("label"), days=form.number("days"))
+    return visit.show(
+        "token.html",
+        said="A token of yours",
+        person=visit.me,
+        link=None,
+        until=made["expires_at"],
+        token=made["token"],
+        known=False,
+        back="/account",
+    )
+
+
+async def new_link(visit: Visit) -> Page:
+    """For another browser of the same person."""
+    made = await visit.do(sessions.create_link)
+    token = made["token"]
+    return visit.show(
+        "token.html",
+        said="A link for another browser",
+        person=visit.me,
+        link=token and f"{base(visit)}/login?token={token}",
+        until=made["expires_at"],
+        token=None,
+        known=False,
+        back="/account",
+    )
+
+
+async def revoke(visit: Visit) -> Done:
+    await visit.do(own_tokens.revoke, token=visit.argument("token"))
+    return Done("/account", "The token opens nothing any more.")
+
+
+async def link_chat(visit: Visit) -> Page:
+    made = await visit.do(accounts.code, kind=visit.form.text("kind"))
+    return visit.show("link_code.html", made=made)
+
+
+async def unlink_chat(visit: Visit) -> Done:
+    gone = await visit.do(accounts.revoke, account=visit.argument("account"))
+    return Done("/account", f"{gone['label']} does not speak as you any more.")
+
+
+async def end(visit: Visit) -> Done:
+    await visit.do(sessions.end_one, session=visit.argument("session"))
+    return Done("/account", "The session is over. What it had open says so.")
+
+
+async def end_others(visit: Visit) -> Done:
+    ended = (await visit.do(sessions.end_others))["ended"]
+    return Done("/account", f"{plural(ended, 'other session')} ended.")

@@ -1,0 +1,262 @@
+"""One agent: what it does or why not, its work, mail, rights, configuration and runs."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from remit.entrypoints import budget_text
+from remit.entrypoints.http.wire.json_document import camel
+from remit.entrypoints.web.pages import agent_changes, agent_forms
+from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
+from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, run_text
+from remit.entrypoints.web.text.words import with_readable_times
+from remit.errors import NotFound
+from remit.model.organisation.agent_spec import FORM
+from remit.model.organisation.permission import PermissionLevel
+from remit.model.work.outcome import OutcomeStatus
+from remit.services.connections import bindings
+from remit.services.execution import runs
+from remit.services.hiring import configuration
+from remit.services.messaging import threads
+from remit.services.people import companies
+from remit.services.screens import agent_page
+from remit.services.spending import budgets
+from remit.services.work import outcomes
+
+PAGE: Final = 50
+FEW: Final = 10
+#: Whoever has a thousand reports may write to each of them; nobody reads all of that.
+MOST_BY_RULE: Final = 100
+#: More revisions than an agent has.
+_NEWEST: Final = 2**30
+
+Values = dict[str, Any]
+Load = Callable[[Visit, Mapping[str, Any]], Values]
+
+
+def routes(site: Site) -> list[Route]:
+    found = [site.page("/agents/{agent}", show), site.page("/agents/{agent}/state", state)]
+    return found + agent_forms.routes(site, show) + agent_changes.routes(site)
+
+
+def show(visit: Visit) -> Page:
+    one = visit.ask(agent_page.show, agent=visit.argument("agent"))
+    visit.enter(one["company_id"])
+    tabs = [tab for tab in TABS if tab == "overview" or tab in one["sees"]]
+    tab = visit.form.text("tab") or visit.request.query_params.get("tab") or "overview"
+    if tab not in tabs:
+        raise NotFound(
+            "There is no such part of this page, or it is not for you to see.",
+            f"Choose one of {', '.join(tabs)}.",
+        )
+    title, load = TABS[tab]
+    values = load(visit, one)
+    reason = run_text.reasons(visit, [one["run"]])[one["run"]["id"]] if one["run"] else ""
+    return visit.show(
+        f"agent/{tab}.html",
+        one=one,
+        tab=tab,
+        tabs=[(name, TABS[name][0]) for name in tabs],
+        title=title,
+        why_idle=with_readable_times(one["idle"]["sentence"]) if one["idle"] else "",
+        run_reason=reason,
+        controls=controls(one),
+        **values,
+    )
+
+
+#: What each control is called, always, and what it does.
+CONTROLS: Final = {
+    "wake": ("Wake", "Starts it now if there is anything to do."),
+    "resume": ("Resume", "Lets it work again."),
+    "start": ("Resume", "Lets it work again, and forgets what went wrong before."),
+    "abort": ("Cancel run", "Ends this run only. What it took up counts as dealt with."),
+    "restart": ("Restart", "Ends its conversation, and begins a new one."),
+    "pause": ("Pause", "It starts no more. A run that goes on is finished first."),
+    "stop": ("Stop", "Ends its run at once, and it starts no more until it is resumed."),
+}
+_POSSIBLE: Final = {
+    "running": ("abort", "restart", "pause", "stop"),
+    "idle": ("wake", "restart", "pause"),
+    "paused": ("resume", "restart"),
+    "error": ("start", "restart", "pause"),
+}
+
+
+def controls(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Controls of an agent in its status, for who may: the verb, its name, what it does."""
+    if "control" not in one["may"]:
+        return []
+    found = [(verb, *CONTROLS[verb]) for verb in _POSSIBLE.get(one["status"], ())]
+    if one["status"] == "running":
+        found = [
+            (verb, "Pause when done" if verb == "pause" else words, hint)
+            for verb, words, hint in found
+        ]
+    return found
+
+
+def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
+    if "work" not in one["sees"]:
+        return {"known": None, "open": [], "more_open": False}
+    known = visit.ask(agent_page.overview, agent=one["id"])
+    found = visit.ask(
+        outcomes.listing, company=one["company_id"], owner=one["id"], status="open", limit=FEW + 2
+    )
+    work = [outcome for outcome in found if outcome["id"] != one["id"]]
+    if known["last_run"]:
+        last = known["last_run"]
+        known["last_run"] = {**last, "reason": run_text.reasons(visit, [last])[last["id"]]}
+    return {"known": known, "open": work[:FEW], "more_open": len(work) > FEW}
+
+
+async def state(visit: Visit) -> Response:
+    """Its working memory, opened by somebody: that is a reading, and it is in the file's log."""
+    one = await visit.do(agent_page.show, agent=visit.argument("agent"))
+    _, content = await visit.site.app.library.read(visit.who, file=one["state_file_id"])
+    return visit.site.render("agent/state.html", one=one, text=content.decode(errors="replace"))
+
+
+def _work(visit: Visit, one: Mapping[str, Any]) -> Values:
+    status = visit.argument("status")
+    known = [each.value for each in OutcomeStatus]
+    found = visit.ask(
+        outcomes.listing,
+        company=one["company_id"],
+        owner=one["id"],
+        status=status if status in known else None,
+        after=visit.argument("after"),
+        limit=PAGE,
+    )
+    last = found[-1]["id"] if len(found) == PAGE else None
+    return {
+        "outcomes": found,
+        "status": status,
+        "statuses": known,
+        "more": _more(visit, one, "work", status=status, after=last),
+    }
+
+
+def _mail(visit: Visit, one: Mapping[str, Any]) -> Values:
+    waiting = visit.ask(threads.inbox_of, agent=one["id"], limit=PAGE)
+    before = visit.argument("before")
+    given = {"before": before} if before else {}
+    sent = visit.ask(agent_page.correspondence, agent=one["id"], limit=PAGE, **given)
+    parties = {who for message in sent for who in (message["sender"], message["to"])}
+    last = sent[-1]["id"] if len(sent) == PAGE else None
+    return {
+        "waiting": waiting,
+        "sent": sent,
+        "names": common_queries.names(visit, (who.partition(":")[2] for who in parties)),
+        "bindings": visit.ask(
+            bindings.listing, company=one["company_id"], agent=one["id"], limit=PAGE
+        ),
+        "states": BINDING_STATES,
+        "more": _more(visit, one, "mail", before=last),
+    }
+
+
+def _rights(visit: Visit, one: Mapping[str, Any]) -> Values:
+    by_mail = bool(visit.argument("mail"))
+    found = visit.ask(
+        agent_page.rights,
+        agent=one["id"],
+        by_mail=by_mail,
+        after=visit.argument("after"),
+        limit=PAGE,
+    )
+    given, by_rule = found["given"], found["by_rule"]
+    shown = by_rule[:MOST_BY_RULE]
+    scopes = {f"outcome:{grant['scope']}" for grant in given if grant["scope"]}
+    last = given[-1]["id"] if len(given) == PAGE else None
+    return {
+        "given": given,
+        "by_rule": shown,
+        "by_rule_count": len(by_rule),
+        "mail": by_mail,
+        "mail_count": found["by_mail"],
+        "about": visit.ask(
+            agent_page.resources,
+            company=one["company_id"],
+            named={grant["resource"] for grant in (*given, *shown)} | scopes,
+        ),
+        "names": common_queries.names(
+            visit, ((grant["granted_by"] or "").partition(":")[2] for grant in given)
+        ),
+        "levels": [(level.value, level.value) for level in PermissionLevel],
+        "resources": common_queries.grantable(visit, one["company_id"]),
+        "outcomes": common_queries.open_outcomes(visit, one["company_id"], one["id"]),
+        "more": _more(visit, one, "rights", mail="1" if by_mail else "", after=last),
+    }
+
+
+def _configuration(visit: Visit, one: Mapping[str, Any]) -> Values:
+    now = visit.ask(configuration.show, agent=one["id"])
+    older, newer = (_number(visit.argument(name)) for name in ("older", "newer"))
+    revisions = visit.ask(
+        configuration.revisions,
+        agent=one["id"],
+        before=_number(visit.argument("before")) or _NEWEST,
+        limit=PAGE,
+    )
+    compared = None
+    if older is not None and newer is not None:
+        compared = visit.ask(configuration.compare, agent=one["id"], older=older, newer=newer)
+    last = revisions[-1]["number"] if len(revisions) == PAGE else None
+    people = (one["created_by_user_id"] or one["created_by_agent_id"] for one in revisions)
+    company = visit.ask(companies.show, company=one["company_id"])
+    return {
+        "now": now,
+        "revisions": revisions,
+        "older": older,
+        "newer": newer,
+        "compared": compared,
+        "names": common_queries.names(visit, people),
+        "typed": agent_forms.typed(visit, now),
+        "described": FORM,
+        "at_field": agent_forms.at_field(visit.problem),
+        "stale": visit.problem is not None and visit.problem.reason == "stale_revision",
+        "adapters": agent_forms.adapters(now["adapter_type"]),
+        **agent_forms.settings(visit, now),
+        "proposals": company["require_approval_for_config_changes"],
+        "more": _more(visit, one, "configuration", before=last),
+    }
+
+
+def _runs(visit: Visit, one: Mapping[str, Any]) -> Values:
+    found = visit.ask(
+        runs.listing, company=one["company_id"], agent=one["id"], before=visit.before_id, limit=PAGE
+    )
+    last = found[-1]["id"] if len(found) == PAGE else None
+    return {
+        "runs": found,
+        "reasons": run_text.reasons(visit, found),
+        "totals": visit.ask(agent_page.run_totals, agent=one["id"]),
+        "budget": budget_text.lines(camel(visit.ask(budgets.show, agent=one["id"]))),
+        "more": _more(visit, one, "runs", before=last),
+    }
+
+
+#: By their names in the address; each loads its own things and no others'.
+TABS: Final[dict[str, tuple[str, Load]]] = {
+    "overview": ("Overview", _overview),
+    "work": ("Work", _work),
+    "mail": ("Mail", _mail),
+    "rights": ("Rights", _rights),
+    "configuration": ("Configuration", _configuration),
+    "runs": ("Runs", _runs),
+}
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _more(visit: Visit, one: Mapping[str, Any], tab: str, **where: object) -> str:
+    """The address of the next page of a list, if there is one."""
+    if list(where.values())[-1] is None:
+        return ""
+    return visit.link(f"/agents/{one['id']}", tab=tab, **where)

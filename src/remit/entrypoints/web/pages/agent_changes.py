@@ -1,0 +1,51 @@
+"""Looking before an agent is updated, or ended with everybody below it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.routing import Route
+
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.services.hiring import agent_update
+from remit.services.organisation import agents
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        *site.form("/agents/{agent}/update", show_update, update),
+        *site.form("/agents/{agent}/terminate", show_ending, end),
+    ]
+
+
+def _agent(visit: Visit) -> dict[str, Any]:
+    one = visit.ask(agents.show, agent=visit.argument("agent"))
+    visit.enter(one["company_id"])
+    return one
+
+
+async def show_update(visit: Visit) -> Page:
+    one = await visit.look(_agent)
+    seen = await visit.do(agent_update.preview, agent=one["id"])
+    return visit.show("agent_update.html", one=one, seen=seen)
+
+
+async def update(visit: Visit) -> Done:
+    done = await visit.do(agent_update.update, agent=visit.argument("agent"))
+    if done["approval"] is not None:
+        return Done(f"/approvals/{done['approval']['id']}", "It waits for a decision.")
+    said = f"{done['name']} takes over its set-up; it is at revision {done['revision']}."
+    return Done(f"/agents/{done['id']}", said)
+
+
+async def show_ending(visit: Visit) -> Page:
+    one = await visit.look(_agent)
+    seen = await visit.do(agents.preview_terminate, agent=one["id"], subtree=True)
+    return visit.show("agent_ending.html", one=one, seen=seen)
+
+
+async def end(visit: Visit) -> Done:
+    done = await visit.do(agents.terminate, agent=visit.argument("agent"), subtree=True)
+    count = len(done["agents_ended"])
+    said = f"{done['name']} is terminated" + (f" with {count - 1} below it." if count > 1 else ".")
+    return Done(f"/agents/{done['id']}", f"{said} Their history stays.")

@@ -1,0 +1,295 @@
+"""Forms of an agent's page: control it, write to it, change its rights and settings."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.adapters import registry
+from remit.entrypoints import setup_warnings
+from remit.entrypoints.binding_trial import asked
+from remit.entrypoints.web.site import Done, Show, Site, Visit
+from remit.entrypoints.web.text import settings_form, words
+from remit.errors import BadInput, NotFound, RemitError
+from remit.ids import is_id
+from remit.model.organisation.agent_spec import FORM
+from remit.services.command import Verb
+from remit.services.connections import bindings
+from remit.services.hiring import configuration
+from remit.services.identity import Caller
+from remit.services.organisation import agents, permissions
+from remit.services.rights import grants
+from remit.services.screens import agent_page, overview
+
+#: Each verb, and what is said when it was done.
+_CONTROLS: Final[dict[str, tuple[Verb[..., Any], str]]] = {
+    "pause": (agents.pause, "{} is paused."),
+    "resume": (agents.resume, "{} works again."),
+    "start": (agents.start, "{} works again."),
+    "stop": (agents.stop, "{} is stopped until it is resumed."),
+    "restart": (agents.restart, "{} was restarted."),
+    "abort": (agents.abort, "The run of {} was cancelled."),
+    "wake": (agents.wake, "{} was woken."),
+    "terminate": (agents.terminate, "{} is terminated; its history stays."),
+}
+#: What keeps an agent from starting although somebody wants it to.
+_KEEPS: Final = frozenset(
+    {
+        "halted",
+        "no_person",
+        "budget",
+        "limit",
+        "no_adapter",
+        "held",
+        "waiting",
+        "no_work",
+        "blocked",
+    }
+)
+#: Of the configuration, what the form changes: text as it is, and documents as JSON.
+_TEXTS: Final = {**{one.key: one.name for one in FORM}, "adapterType": "adapter_type"}
+_DOCUMENTS: Final = {"adapterConfig": "adapter_config", "runtimeConfig": "runtime_config"}
+
+
+def routes(site: Site, show: Show) -> list[Route]:
+    here = "/agents/{agent}"
+    return [
+        *site.forms(here, show, control=control, messages=write, channels=channel),
+        *site.forms(here, show, permissions=permit, grants=give, configuration=configure),
+        site.action(f"{here}/grants/{{grant}}/revoke", revoke, show),
+        site.action(f"{here}/configuration/rollback", roll_back, show),
+    ]
+
+
+def _here(visit: Visit, tab: str = "") -> str:
+    tab = visit.form.text("tab") or tab
+    return visit.link(f"/agents/{visit.argument('agent')}", tab=tab, json=visit.form.text("json"))
+
+
+async def control(visit: Visit) -> Done:
+    chosen = _CONTROLS.get(visit.form.text("verb"))
+    if chosen is None:
+        raise NotFound("That cannot be done to an agent.", "Use the buttons.")
+    verb, said = chosen
+    done = await visit.do(verb, agent=visit.argument("agent"))
+    return Done(_here(visit), await _came_to(visit, done["name"], said.format(done["name"])))
+
+
+async def _came_to(visit: Visit, name: str, said: str) -> str:
+    """What was done; and what keeps the agent from working all the same."""
+    if visit.form.text("verb") not in ("wake", "resume", "start", "restart"):
+        return said
+    shown = await visit.site.app.gate(visit.who, agent_page.show, agent=visit.argument("agent"))
+    idle = shown["idle"]
+    if idle is None or idle["reason"] not in _KEEPS:
+        return said
+    return f"{name} cannot start: {words.with_readable_times(idle['sentence'])}"
+
+
+async def write(visit: Visit) -> Done:
+    to = await visit.do(agents.show, agent=visit.argument("agent"))
+    sent = await visit.site.app.library.send(
+        Caller(visit.who.token, visit.form.key),
+        company=to["company_id"],
+        to=f"agent:{to['id']}",
+        subject=visit.form.text("subject"),
+        body=visit.form.text("body"),
+    )
+    said = f"Your message to {to['name']} is sent."
+    return Done(_here(visit), " ".join(filter(None, (said, sent["not_started"]))))
+
+
+async def channel(visit: Visit) -> Done:
+    """Test one of its bindings, or remove it."""
+    of = await visit.do(agents.show, agent=visit.argument("agent"))
+    about: Any = {"company": of["company_id"], "binding": visit.form.text("id")}
+    if visit.form.text("act") == "remove":
+        await visit.do(bindings.remove, **about)
+        return Done(
+            _here(visit, "mail"), "The binding is removed; its token opens nothing any more."
+        )
+    who = Caller(visit.who.token, visit.form.key)
+    found = await asked(visit.site.app, who, **about)
+    said = " ".join(filter(None, (found["sentence"], found["next_step"])))
+    return Done(_here(visit, "mail"), said)
+
+
+async def permit(visit: Visit) -> Done:
+    given: dict[str, Any] = {}
+    if visit.form.text("can_create"):
+        given["can_create"] = visit.form.ticked("can_create")
+    if visit.form.text("permission_level"):
+        given["level"] = visit.form.text("permission_level")
+    done = await visit.do(permissions.change, agent=visit.argument("agent"), **given)
+    may = "can" if done["permissions"]["canCreateAgents"] else "cannot"
+    said = f"{done['name']} {may} create new agents."
+    if "level" in given:
+        said = f"{done['name']} has the level {done['permission_level']}, and {may} create agents."
+    return Done(_here(visit, "rights"), said)
+
+
+async def give(visit: Visit) -> Done:
+    to = await visit.do(agents.show, agent=visit.argument("agent"))
+    done = await visit.do(
+        grants.give,
+        company=to["company_id"],
+        to=f"agent:{to['id']}",
+        resource=visit.form.text("resource"),
+        level=visit.form.text("level"),
+        mode=visit.form.text("mode") or "allow",
+        scope=visit.form.maybe("scope"),
+        expires_at=visit.form.maybe("expires_at"),
+    )
+    return Done(_back(visit), f"{to['name']} was granted {done['level']}.")
+
+
+def _back(visit: Visit) -> str:
+    """The page of the file that somebody came from, or the agent's rights."""
+    file = visit.form.text("file")
+    return f"/files/{file}" if is_id(file) else _here(visit, "rights")
+
+
+async def revoke(visit: Visit) -> Done:
+    done = await visit.do(grants.revoke, grant=visit.argument("grant"))
+    others = len(done["revoked"]) - 1
+    more = f" With it went {others} that had been passed on from it." if others > 0 else ""
+    return Done(_back(visit), f"Revoked.{more}")
+
+
+async def configure(visit: Visit) -> Done:
+    """Change what differs from what was shown; or ask for it."""
+    agent = visit.argument("agent")
+    now = await visit.do(configuration.show, agent=agent)
+    changes = _changes(visit, now)
+    if not changes:
+        raise BadInput("Nothing is different from how it is now.", "Change something first.")
+    seen = None if visit.form.ticked("anyway") else visit.form.number("revision")
+    if visit.form.text("what") != "propose":
+        done = await visit.do(
+            configuration.change, agent=agent, changes=changes, expected_revision=seen
+        )
+        said = f"Saved as revision {done['revision']}.{await _missing(visit, agent, changes)}"
+        return Done(_here(visit, "configuration"), said)
+    asked = await visit.do(
+        configuration.propose,
+        agent=agent,
+        changes=changes,
+        reason=visit.form.text("reason"),
+        expected_revision=seen,
+    )
+    if asked["approval"] is None:
+        return Done(_here(visit, "configuration"), "The change took effect at once.")
+    return Done(f"/approvals/{asked['approval']['id']}", "It is proposed, and awaits a decision.")
+
+
+async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
+    """Missing set-up of an agent with its new settings."""
+    if not {"adapterType", "adapterConfig"} & changes.keys():
+        return ""
+    _, settings = await visit.do(overview.may_test, company=visit.company_id, agent=agent)
+    assert settings is not None
+    missing = await setup_warnings.of(
+        visit.site.app, settings["adapter_type"], settings["adapter_config"]
+    )
+    if missing is None:
+        return ""
+    return f" It cannot work here yet: {missing['sentence']} {missing['next_step']}"
+
+
+def _changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, shown in _TEXTS.items():
+        text = visit.form.text(name)
+        if name in visit.form.fields and text != (now[shown] or "").strip():
+            found[name] = text
+    for name, shown in _DOCUMENTS.items():
+        if name in visit.form.fields:
+            document = read_json(visit.form.text(name) or "{}", name)
+            if document != now[shown]:
+                found[name] = document
+    if visit.form.ticked("fields"):
+        adapter = _adapter(visit, now)
+        document = settings_form.read(adapter, visit.form)
+        if adapter != now["adapter_type"] or document != now["adapter_config"]:
+            found["adapterConfig"] = document
+    return found
+
+
+def read_json(text: str, name: str) -> Any:
+    """A document that somebody typed."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise BadInput(f"{name}: is nested too deep.", details={"path": name}) from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise BadInput(
+            f"{name}: is not JSON ({where}).", "Correct the text.", details={"path": name}
+        ) from None
+    except ValueError:  # a number with thousands of digits
+        raise BadInput(f"{name}: is not JSON.", details={"path": name}) from None
+
+
+async def roll_back(visit: Visit) -> Done:
+    done = await visit.do(
+        configuration.rollback, agent=visit.argument("agent"), revision=visit.form.text("revision")
+    )
+    said = f"It is configured as in revision {visit.form.text('revision')} again; that is revision"
+    return Done(_here(visit, "configuration"), f"{said} {done['revision']}.")
+
+
+def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the adapter as fields; as JSON where fields cannot show them, or if asked."""
+    adapter = _adapter(visit, now)
+    config = now["adapter_config"] if adapter == now["adapter_type"] else {}
+    shown = settings_form.written(adapter, config) if adapter in registry.types() else None
+    kept = visit.form.fields if visit.problem is not None else {}
+    in_fields = (
+        shown is not None
+        and not (visit.argument("json") or visit.form.text("json"))
+        and "adapterConfig" not in kept
+    )
+    wrong = settings_form.problems(visit.problem.details) if visit.problem is not None else {}
+    typed = {name: visit.form.text(name) for name in kept if name.startswith(settings_form.PREFIX)}
+    return {
+        "as_json": not in_fields,
+        "settings": settings_form.settings(adapter) if in_fields else [],
+        "typed_settings": typed or shown or {},
+        "wrong": wrong,
+    }
+
+
+def _adapter(visit: Visit, now: Mapping[str, Any]) -> str:
+    """Which adapter the form is for: that of the agent, or another that somebody chose."""
+    chosen = visit.form.text("adapterType") or visit.argument("adapter")
+    return chosen if chosen in adapters(now["adapter_type"]) else str(now["adapter_type"])
+
+
+def typed(visit: Visit, now: Mapping[str, Any]) -> dict[str, str]:
+    """Values of the form: as typed when it could not be done, or as they are."""
+    kept = visit.form.fields if visit.problem is not None else {}
+    found = {name: now[shown] or "" for name, shown in _TEXTS.items()}
+    found["adapterType"] = _adapter(visit, now)
+    found |= {name: as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
+    found |= {"revision": str(now["revision"]), "reason": ""}
+    return {name: visit.form.text(name) if name in kept else value for name, value in found.items()}
+
+
+def as_json(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def at_field(problem: RemitError | None) -> str:
+    """The field that an error is about, if it names one."""
+    if problem is None:
+        return ""
+    path = str(problem.details.get("path") or problem.sentence)
+    head = path.replace(":", ".").replace(" ", ".").partition(".")[0]
+    return head if head in (*_TEXTS, *_DOCUMENTS, "name", "reportsTo", "purpose", "role") else ""
+
+
+def adapters(current: str) -> list[str]:
+    """Adapters to choose from; also the agent's own when that is not installed any more."""
+    known = registry.types()
+    return known if current in known else [current, *known]

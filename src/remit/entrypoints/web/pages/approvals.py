@@ -1,0 +1,177 @@
+"""Approvals: the list, and one of them with all that a person needs to decide it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.entrypoints.approval_text import asks_to, difference
+from remit.entrypoints.web.pages.agent_forms import as_json, read_json
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import approval_words, common_queries
+from remit.errors import BadInput, NotFound, RemitError
+from remit.model.organisation.approval import ApprovalStatus
+from remit.services.command import Verb
+from remit.services.governance import approvals
+from remit.services.screens import agent_page, overview
+
+PAGE: Final = 50
+_DECISIONS: Final = {
+    "approve": (approvals.approve, "Approved."),
+    "reject": (approvals.reject, "Rejected."),
+    "revise": (approvals.request_revision, "Sent back for another revision."),
+}
+
+
+def routes(site: Site) -> list[Route]:
+    acts = {"decide": decide, "comment": comment, "resubmit": resubmit, "cancel": cancel}
+    return [
+        site.page("/approvals", listing),
+        site.page("/approvals/{approval}", show),
+        *site.forms("/approvals/{approval}", show, delete_agent=delete_agent, **acts),
+    ]
+
+
+def listing(visit: Visit) -> Page:
+    status = visit.argument("status")
+    found = visit.ask(
+        approvals.listing,
+        company=visit.company_id,
+        status=status or None,
+        before=visit.before_id,
+        limit=PAGE,
+    )
+    called = common_queries.called(visit, visit.company_id, found)
+    return visit.show(
+        "approvals.html",
+        approvals=[{**one, "asks": asks_to(one, called)} for one in found],
+        names=common_queries.names(visit, (who for one in found for who in _people(one))),
+        status=status,
+        statuses=[one.value for one in ApprovalStatus],
+        more=visit.link("/approvals", status=status, before=found[-1]["id"])
+        if len(found) == PAGE
+        else "",
+    )
+
+
+def show(visit: Visit) -> Page:
+    one = visit.ask(approvals.show, approval=visit.argument("approval"))
+    visit.enter(one["company_id"])
+    payload, kind = one["payload"], one["type"]
+    snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
+    rights = approval_words.rights(payload) if kind == "hire_agent" else []
+    about = visit.ask(
+        agent_page.resources, company=one["company_id"], named=approval_words.resources(one, rights)
+    )
+    called = {name: found["name"] for name, found in about.items()}
+    happened = visit.ask(approvals.history, approval=one["id"])
+    return visit.show(
+        "approval.html",
+        one=one,
+        asks=asks_to(one, called),
+        about=_about(visit, one),
+        resources=about,
+        rights=rights,
+        snapshot=snapshot if kind == "hire_agent" else {},
+        boss=approval_words.text(payload.get("reportsTo")) if kind == "hire_agent" else "",
+        facts=approval_words.facts(payload, kind),
+        compared=[
+            (now["number"], approval_words.once(difference(before["payload"], now["payload"])))
+            for before, now in pairwise(one["revisions"])
+        ][::-1],
+        thread=approval_words.thread(one["comments"]),
+        timeline=approval_words.timeline(one, happened),
+        names=common_queries.names(
+            visit, (*_everybody(one), *(event["by"].partition(":")[2] for event in happened))
+        ),
+        again=_again(visit, one),
+    )
+
+
+def _about(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The agent that it is about, unless it was deleted."""
+    if not one["agent_id"]:
+        return None
+    try:
+        return visit.ask(overview.agent, agent=one["agent_id"])
+    except RemitError:
+        return None
+
+
+async def decide(visit: Visit) -> Done:
+    chosen = _DECISIONS.get(visit.form.text("decision"))
+    if chosen is None:
+        raise NotFound("There is no such decision.", "Approve, reject or return it.")
+    verb, said = chosen
+    done = await visit.do(
+        verb,
+        approval=visit.argument("approval"),
+        note=visit.form.maybe("note"),
+        expected_revision=visit.form.number("revision"),
+    )
+    return Done(f"/approvals/{done['id']}", said)
+
+
+async def comment(visit: Visit) -> Done:
+    approval = visit.argument("approval")
+    await visit.do(
+        approvals.comment,
+        approval=approval,
+        body=visit.form.text("body"),
+        reply_to=visit.form.maybe("reply_to"),
+    )
+    return Done(f"/approvals/{approval}", "Comment added.")
+
+
+async def resubmit(visit: Visit) -> Done:
+    """What a person asked for is submitted again by a person."""
+    payload = read_json(visit.form.text("payload") or "{}", "payload")
+    if not isinstance(payload, dict):
+        raise BadInput("payload: must be an object.", "Write it as a JSON object.")
+    return await _done(visit, approvals.resubmit, "Resubmitted.", payload=payload)
+
+
+async def cancel(visit: Visit) -> Done:
+    return await _done(visit, approvals.cancel, "Withdrawn.")
+
+
+async def delete_agent(visit: Visit) -> Done:
+    said = "The agent was deleted; the approval stays."
+    return await _done(visit, approvals.delete_agent, said)
+
+
+async def _done(visit: Visit, verb: Verb[..., Any], said: str, **given: Any) -> Done:
+    approval = visit.argument("approval")
+    await visit.do(verb, approval=approval, **given)
+    return Done(f"/approvals/{approval}", said)
+
+
+def _people(one: Mapping[str, Any]) -> list[str | None]:
+    return [
+        one[f"{role}_{kind}_id"]
+        for role in ("requested_by", "decided_by")
+        for kind in ("agent", "user")
+    ]
+
+
+def _everybody(one: Mapping[str, Any]) -> Iterable[str | None]:
+    yield from _people(one)
+    yield one["agent_id"]
+    yield one["routed_to_agent_id"]
+    yield approval_words.text(one["payload"].get("reportsTo"))
+    for said in (*one["comments"], *one["revisions"]):
+        yield said["author_agent_id"] or said["author_user_id"]
+
+
+def _again(visit: Visit, one: Mapping[str, Any]) -> str | None:
+    """What somebody of the board can submit again, when a person asked and it was sent back."""
+    if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
+        return None
+    payload = one["payload"]
+    inner = {"hire_agent": "requestedConfigurationSnapshot", "config_change": "configuration"}
+    key = inner.get(one["type"])
+    document = approval_words.document(payload.get(key)) if key else payload
+    return visit.form.text("payload") or as_json(document)

@@ -1,0 +1,131 @@
+"""Changes of repositories: the list, and one of them with all that a person needs to judge it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries
+from remit.errors import NotFound
+from remit.model.connections.change import ChangeStatus, MergeMethod
+from remit.model.connections.forge import merge_methods
+from remit.services.changes import changes, checking, reviews
+from remit.services.command import Verb
+
+PAGE: Final = 50
+VIEWS: Final = {"inline": "One column", "split": "Side by side"}
+_METHODS: Final = [
+    (MergeMethod.MERGE.value, "with a merge commit"),
+    (MergeMethod.SQUASH.value, "as one commit"),
+    (MergeMethod.FAST_FORWARD.value, "fast-forward only"),
+]
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        site.page("/changes", listing),
+        site.page("/changes/{change}", show),
+        *site.forms("/changes/{change}", show, comment=comment, decide=decide, check=check),
+    ]
+
+
+def listing(visit: Visit) -> Page:
+    status = visit.argument("status")
+    found = visit.ask(
+        changes.listing,
+        company=visit.company_id,
+        status=status if status in list(ChangeStatus) else None,
+        before=visit.before_id,
+        limit=PAGE,
+    )
+    return visit.show(
+        "changes.html",
+        changes=found,
+        names=common_queries.names(visit, (one["agent_id"] for one in found)),
+        status=status,
+        statuses=[one.value for one in ChangeStatus],
+        more=visit.link("/changes", status=status, before=found[-1]["id"])
+        if len(found) == PAGE
+        else "",
+    )
+
+
+async def show(visit: Visit) -> Page:
+    await visit.look(lambda _: None)
+    known, diff, why = await visit.site.app.reviews.shown(visit.who, visit.argument("change"))
+    return await visit.look(lambda visit: _show(visit, known, diff, why))
+
+
+def _show(visit: Visit, known: Mapping[str, Any], diff: Any, why: str) -> Page:
+    one = known["detail"]
+    visit.enter(one["company_id"])
+    said = one["comments"]
+    decision = one["decision"] or {}
+    everybody = [one["agent_id"], decision.get("agent_id"), decision.get("user_id")]
+    everybody += [about["agent_id"] or about["user_id"] for about in said]
+    view = visit.argument("view")
+    return visit.show(
+        "change.html",
+        one=one,
+        diff=diff,
+        why=why,
+        view=view if view in VIEWS else "inline",
+        views=VIEWS,
+        methods=[one for one in _METHODS if one[0] in merge_methods(known["repo"]["forge"])],
+        judges=known["judges"] and one["status"] == ChangeStatus.OPEN.value,
+        placed=_placed(one),
+        loose=[about for about in said if about["line"] is None or about["head"] != one["head"]],
+        names=common_queries.names(visit, everybody),
+    )
+
+
+def _placed(one: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
+    """Comments on lines of what is proposed now, by file, side and number."""
+    found = defaultdict(list)
+    for about in one["comments"]:
+        if about["line"] is not None and about["head"] == one["head"]:
+            found[about["path"], about["side"], about["line"]].append(about)
+    return dict(found)
+
+
+async def comment(visit: Visit) -> Done:
+    change, line = visit.argument("change"), visit.form.maybe("line")
+    path = visit.form.maybe("path")
+    await visit.do(
+        changes.comment,
+        change=change,
+        body=visit.form.text("body"),
+        path=path,
+        line=visit.form.number("line") if path and line else None,
+        side=visit.form.maybe("side") if path and line else None,
+        head=visit.form.text("head"),
+    )
+    return Done(f"/changes/{change}", "Its author has it as mail.")
+
+
+async def check(visit: Visit) -> Done:
+    change = visit.argument("change")
+    await visit.do(checking.again, change=change)
+    return Done(f"/changes/{change}", "Its checks are run again.")
+
+
+async def decide(visit: Visit) -> Done:
+    change, decision = visit.argument("change"), visit.form.text("decision")
+    if decision not in _DECISIONS:
+        raise NotFound("There is no such decision.", "Approve, return, decline or merge it.")
+    verb, said = _DECISIONS[decision]
+    given = {name: visit.form.text(name) for name in ("head", "base", "note")}
+    if verb is reviews.merge:
+        given["method"] = visit.form.text("method")
+    await visit.do(verb, change=change, **given)
+    return Done(f"/changes/{change}", said)
+
+
+_DECISIONS: Final[Mapping[str, tuple[Verb[..., Any], str]]] = {
+    "approve": (reviews.approve, "Approved."),
+    "return": (reviews.return_, "It went back to its author."),
+    "decline": (reviews.decline, "It is declined."),
+    "merge": (reviews.merge, "It is being merged."),
+}

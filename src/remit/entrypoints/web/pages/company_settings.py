@@ -1,0 +1,299 @@
+"""How a company is run: its name, its rules, and the people who have a part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from remit.entrypoints.web.forms import Form
+from remit.entrypoints.web.pages.company import entered
+from remit.entrypoints.web.pages.setup.noun import caller
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, pickers
+from remit.entrypoints.web.text.settings_form import number_or_none
+from remit.entrypoints.web.text.words import with_readable_times
+from remit.errors import AlreadyExists, Conflict, NotFound, RemitError
+from remit.ids import TokenKind
+from remit.model.execution.limit import WORDS, Limit
+from remit.services.execution import accounts
+from remit.services.people import companies, invitations, users
+
+PAGE: Final = 50
+LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
+#: Who may write to whom, in words; each adds to the one before it.
+MESSAGING: Final = (
+    ("chain", "Chain", "An agent writes to its boss and to its own reports."),
+    ("team", "Team", "Also to those who have the same boss."),
+    ("subtree", "Subtree", "Also to everybody who works below it, not only its own reports."),
+    ("open", "Open", "Everybody writes to everybody in the company."),
+)
+_LABELS: Final = {
+    Limit.TURNS_PER_RUN: "Turns of a run",
+    Limit.IDENTICAL_CALLS: "Identical calls in a row",
+    Limit.AGENT_RUNS_PER_HOUR: "Runs of an agent an hour",
+    Limit.AGENT_TOKENS_PER_DAY: "Tokens of an agent a day",
+    Limit.COMPANY_RUNS_PER_HOUR: "Runs of the company an hour",
+    Limit.COMPANY_CENTS_PER_DAY: "Dollars of the company a day",
+}
+_SWITCHES: Final = (
+    "require_board_approval_for_new_agents",
+    "require_approval_for_config_changes",
+)
+_TEXTS: Final = (
+    *("name", "messaging", "chat_llm_provider", "chat_llm_model", "review_hours"),
+    *("commit_committer", "commit_co_authors", "commit_signing"),
+)
+
+
+def routes(site: Site) -> list[Route]:
+    here = "/companies/{company_id}"
+    user = f"{here}/people/{{user}}"
+    return [
+        site.page(f"{here}/settings", show),
+        *site.forms(
+            f"{here}/settings",
+            show,
+            change=change,
+            limits=change_limits,
+            signing_key=new_signing_key,
+        ),
+        site.action(f"{here}/accounts/{{account}}/retry", retry, show),
+        *site.answered(f"{here}/people", add, show, back),
+        site.page(user, person),
+        site.action(f"{user}/remove", remove, person),
+        *site.answered(f"{user}/tokens", new_token, person, back),
+        *site.answered(f"{user}/links", new_link, person, back),
+        site.action(f"{user}/tokens/{{token}}/revoke", revoke, person),
+    ]
+
+
+async def show(visit: Visit) -> Page:
+    page = await visit.look(_load)
+    now = page.values["now"]
+    try:
+        key = await visit.site.app.signing.public(now["id"], now["commit_signing"])
+    except RemitError as error:
+        key = {"problem": error.sentence}
+    page.values["signing"] = key
+    return page
+
+
+def _load(visit: Visit) -> Page:
+    company = entered(visit)
+    now = visit.ask(companies.show, company=company)
+    after = visit.argument("after")
+    people: list[dict[str, Any]] = []
+    invited: set[str | None] = set()
+    if visit.whole:
+        people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
+        invited = {one["user_id"] for one in visit.ask(invitations.links, company=company)}
+    # Who was too late is shown what it is now; whoever made a mistake, what they typed.
+    late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
+    return visit.show(
+        "company_settings.html",
+        now=now,
+        typed=now if late or visit.problem is None else {**now, **_typed(visit.form)},
+        may_change=visit.decides and visit.whole,
+        messaging=MESSAGING,
+        limits=[
+            (
+                limit.value,
+                _LABELS[limit],
+                WORDS[limit].replace("cents", "dollars"),
+                _typed_limit(visit, now, limit, late=late),
+            )
+            for limit in Limit
+        ],
+        people=people,
+        invited=invited,
+        picks=pickers.of(visit, "agent")["agent"],
+        accounts=[
+            {**one, "sentence": with_readable_times(one["sentence"])}
+            for one in visit.ask(accounts.listing, company=company)
+        ],
+        names=common_queries.names(visit, (one["scope_agent_id"] for one in people)),
+        more=f"/companies/{company}/settings?after={people[-1]['id']}#people"
+        if len(people) == PAGE
+        else "",
+    )
+
+
+async def change(visit: Visit) -> Done:
+    """Only what differs from what the form was made with, and only if that is still so."""
+    company = await visit.look(entered)
+    asked, was = _typed(visit.form), _before(visit.form)
+    changed = {name: value for name, value in asked.items() if value != was[name]}
+    here = f"/companies/{company}/settings"
+    if not changed:
+        return Done(here, "It is as it was.")
+    await visit.do(
+        companies.change,
+        company=company,
+        expected={name: was[name] or None if name in _TEXTS else was[name] for name in changed},
+        **changed,
+    )
+    return Done(here, "Saved.")
+
+
+def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool) -> str:
+    """The limit as typed and not taken, or else as it is; empty where there is none."""
+    if visit.problem is not None and not late and limit.value in visit.form.fields:
+        return visit.form.text(limit.value)
+    found = now["limits"][limit.value]
+    if found is not None and limit is Limit.COMPANY_CENTS_PER_DAY:
+        return f"{found / 100:.2f}"
+    return "" if found is None else str(found)
+
+
+async def change_limits(visit: Visit) -> Done:
+    """Only what differs from what the form was made with, and only if that is still so."""
+    company, form = await visit.look(entered), visit.form
+    here = f"/companies/{company}/settings#limits"
+    asked = {limit.value: form.text(limit.value) for limit in Limit}
+    dollars = Limit.COMPANY_CENTS_PER_DAY.value
+    if asked[dollars]:  # money is typed as it is read
+        typed = number_or_none(asked[dollars], "dollars")
+        asked[dollars] = "" if typed is None else str(round(typed * 100))
+    differ = [name for name, value in asked.items() if value != form.text(f"was_{name}")]
+    if not differ:
+        return Done(here, "It is as it was.")
+    await visit.do(
+        companies.change,
+        company=company,
+        limits={name: asked[name] for name in differ},
+        expected={"limits": {name: form.number(f"was_{name}") for name in differ}},
+    )
+    return Done(here, "Saved.")
+
+
+async def new_signing_key(visit: Visit) -> Done:
+    company = await visit.look(entered)
+    await visit.site.app.signing.make(caller(visit), company=company)
+    said = "There is a new key. Register it at the forge."
+    return Done(f"/companies/{company}/settings#commits", said)
+
+
+def _typed(form: Form) -> dict[str, Any]:
+    """The settings that the form is about, as they are to be."""
+    found: dict[str, Any] = {}
+    for name in _SWITCHES:
+        if form.text(f"was_{name}"):
+            found[name] = form.ticked(name)
+    for name in _TEXTS:
+        if f"was_{name}" in form.fields:
+            found[name] = form.text(name)
+    return found
+
+
+def _before(form: Form) -> dict[str, Any]:
+    switches = {name: form.ticked(f"was_{name}") for name in _SWITCHES}
+    return switches | {name: form.text(f"was_{name}") for name in _TEXTS}
+
+
+async def retry(visit: Visit) -> Done:
+    company = await visit.look(entered)
+    tried = await visit.do(accounts.retry, account=visit.argument("account"), company=company)
+    return Done(f"/companies/{company}/settings#accounts", f"{tried['name']} is tried now.")
+
+
+# ── people ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def back(visit: Visit) -> Response:
+    """What a form answered is shown once; whoever comes back looks at the settings."""
+    entered(visit)
+    return RedirectResponse(f"/companies/{visit.company_id}/settings", 303)
+
+
+async def add(visit: Visit) -> Page:
+    company = await visit.look(entered)
+    form = visit.form
+    made = await visit.do(
+        invitations.invite,
+        company=company,
+        name=form.text("person"),
+        role=form.text("role"),
+        scope=form.maybe("scope"),
+    )
+    said = f"{made['name']} has a part in {visit.company['name'] if visit.company else ''} now"
+    return visit.show("token.html", said=said, **shown_once(visit, made, made))
+
+
+def shown_once(visit: Visit, who: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    """A link or a token, and whose it is; the next page has neither."""
+    token = made.get("token")
+    is_link = token is not None and token.startswith(LINK)
+    return {
+        "person": who,
+        "link": f"{base(visit)}/login?token={token}" if is_link else None,
+        "until": made.get("expires_at"),
+        "token": None if is_link else token,
+        "known": made.get("known", False),
+        "back": f"/companies/{visit.company_id}/people/{who['id']}",
+    }
+
+
+def base(visit: Visit) -> str:
+    """Where others reach this instance."""
+    url = visit.request.url
+    return (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
+
+
+def person(visit: Visit) -> Page:
+    company = entered(visit)
+    who = visit.argument("user")
+    if not visit.whole:
+        # Asking would be refused, and there is nothing to be seen for a part of the company.
+        raise NotFound("There is no such user here.")
+    tokens = visit.ask(users.tokens, company=company, user=who)
+    everybody = visit.ask(users.listing, company=company, limit=10_000)
+    found = next((one for one in everybody if who in (one["id"], one["name"])), None)
+    if found is None:
+        raise NotFound("There is no such user here.")
+    return visit.show(
+        "person.html",
+        person=found,
+        tokens=tokens[::-1],
+        may_change=visit.decides,
+        names=common_queries.names(visit, [found["scope_agent_id"]]),
+    )
+
+
+async def remove(visit: Visit) -> Done:
+    company = await visit.look(entered)
+    await visit.do(users.remove, company=company, user=visit.argument("user"))
+    return Done(f"/companies/{company}/settings", "They have no part in the company any more.")
+
+
+async def new_token(visit: Visit) -> Page:
+    company = await visit.look(entered)
+    made = await visit.do(
+        users.create_token,
+        company=company,
+        user=visit.argument("user"),
+        label=visit.form.text("label"),
+    )
+    names = await visit.look(lambda visit: common_queries.names(visit, [made["user_id"]]))
+    who = {"id": made["user_id"], "name": names[made["user_id"]]}
+    return visit.show(
+        "token.html", said=f"A token for {who['name']}", **shown_once(visit, who, made)
+    )
+
+
+async def new_link(visit: Visit) -> Page:
+    company = await visit.look(entered)
+    made = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
+    names = await visit.look(lambda visit: common_queries.names(visit, [made["user_id"]]))
+    who = {"id": made["user_id"], "name": names[made["user_id"]]}
+    return visit.show(
+        "token.html", said=f"A link for {who['name']}", **shown_once(visit, who, made)
+    )
+
+
+async def revoke(visit: Visit) -> Done:
+    company, who = await visit.look(entered), visit.argument("user")
+    await visit.do(users.revoke_token, company=company, user=who, token=visit.argument("token"))
+    return Done(f"/companies/{company}/people/{who}", "The token opens nothing any more.")

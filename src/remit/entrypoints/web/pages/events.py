@@ -1,0 +1,169 @@
+"""The record: what happened, who did it, by whose authority, and whether it is whole."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range
+from remit.errors import Conflict, NotFound
+from remit.services.record import events, search
+from remit.services.screens import agent_page, record_page
+
+PAGE: Final = 50
+MOST_FAULTS: Final = 5
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        site.page("/events", show),
+        site.page("/events/{event}", why),
+        site.action("/events/verify", verify, show),
+    ]
+
+
+def show(visit: Visit) -> Page:
+    if not visit.whole:
+        # Asking would be refused, and the refusal would be in the record.
+        return visit.show("events_closed.html")
+    span = time_range.chosen(visit)
+    wanted = {
+        "q": visit.argument("q").strip()[: search.LONGEST_WORDS],
+        "action": visit.argument("action").strip()[:100],
+        "actor": visit.argument("actor").strip()[:200],
+        "refused": "1" if visit.argument("refused") else "",
+        "every": "1" if visit.argument("every") else "",
+    }
+    text = visit.argument("before")
+    before = int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+    # What is looked for is shown as it is; only the whole is folded.
+    folded = not any(wanted[name] for name in ("q", "action", "refused", "every"))
+    found: dict[str, Any] = {"lines": [], "before": None, "last": 0}
+    nobody: NotFound | None = None
+    try:
+        found = (
+            _folded(visit, wanted, span, before) if folded else _plain(visit, wanted, span, before)
+        )
+    except NotFound as error:
+        nobody = error
+    lines = _told(visit, found["lines"])
+    now = visit.site.app.clock.now()
+    return visit.show(
+        "events.html",
+        days=[
+            (day, list(some))
+            for day, some in groupby(lines, lambda line: time_range.day_of(line["at"], now))
+        ],
+        wanted=wanted,
+        span=span,
+        ranges=time_range.RANGES,
+        agents=visit.ask(agent_page.roster, company=visit.company_id),
+        nobody=nobody,
+        nouns=event_text.NOUNS,
+        known={noun for noun, _ in event_text.NOUNS},
+        filtered=any(wanted.values()) or span.name != "all",
+        folded=folded,
+        last=found["last"],
+        goes_on=before is None and span.until is None and not nobody,
+        more=_address(visit, wanted, span, before=found["before"]) if found["before"] else "",
+        looked_to=found["before"] if len(found["lines"]) < PAGE and not folded else None,
+        address=lambda **change: _address(visit, wanted, span, **change),
+    )
+
+
+def _address(visit: Visit, wanted: dict[str, str], span: time_range.Range, **change: Any) -> str:
+    """The same page with something else looked for."""
+    where = {"range": span.name if span.name != "all" else "", "from": span.first, "to": span.last}
+    if "range" in change:
+        where = {}
+    return visit.link("/events", **{**wanted, **where, **change})
+
+
+def _folded(
+    visit: Visit, wanted: dict[str, str], span: time_range.Range, before: int | None
+) -> dict[str, Any]:
+    return visit.ask(
+        record_page.page,
+        company=visit.company_id,
+        actor=wanted["actor"],
+        since=span.since,
+        until=span.until,
+        before=before,
+        limit=PAGE,
+    )
+
+
+def _plain(
+    visit: Visit, wanted: dict[str, str], span: time_range.Range, before: int | None
+) -> dict[str, Any]:
+    """Event by event."""
+    found = visit.ask(
+        search.events,
+        company=visit.company_id,
+        action=wanted["action"],
+        actor=wanted["actor"],
+        refused=bool(wanted["refused"]),
+        words=wanted["q"],
+        since=span.since,
+        until=span.until,
+        before=before,
+        limit=PAGE,
+    )
+    lines = [
+        {"at": one["at"], "first": one["at"], "events": [one], "effects": 1, "times": 1}
+        for one in found["events"]
+    ]
+    return {**found, "lines": [{**one, "run": None} for one in lines]}
+
+
+def _told(visit: Visit, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines with their events in words."""
+    found = list(lines)
+    told = iter(event_text.told(visit, (one for line in found for one in line["events"])))
+    names = common_queries.names(visit, {line["run"]["agent_id"] for line in found if line["run"]})
+    reasons = run_text.reasons(visit, [line["run"] for line in found if line["run"]])
+    shown = []
+    for line in found:
+        run = line["run"]
+        shown.append(
+            {
+                **line,
+                "events": [next(told) for _ in line["events"]],
+                "agent": names[run["agent_id"]] if run else "",
+                "reason": reasons[run["id"]] if run else "",
+            }
+        )
+    return shown
+
+
+def why(visit: Visit) -> Page:
+    """One event, and the steps from it back to the person who made it possible."""
+    if not visit.whole:
+        return visit.show("events_closed.html")
+    found = visit.ask(events.why, event=visit.argument("event"))
+    return visit.show(
+        "event.html",
+        steps=event_text.told(visit, found["steps"]),
+        authorised_by=(found["authorised_by"] or "").partition(":")[2],
+    )
+
+
+async def verify(visit: Visit) -> Done:
+    """Go through the whole record."""
+    found = await visit.do(
+        events.verify, company=visit.company_id, expect=visit.form.maybe("expect")
+    )
+    if not found["ok"]:
+        faults = [fault["sentence"] for fault in found["faults"]]
+        more = f" And {len(faults) - MOST_FAULTS} more." if len(faults) > MOST_FAULTS else ""
+        told = " ".join(one[:1].upper() + one[1:] for one in faults[:MOST_FAULTS])
+        raise Conflict(
+            f"The audit log does not hold. {told}{more}",
+            "Somebody changed the database. Compare it with a backup.",
+        )
+    return Done(
+        visit.link("/events"),
+        f"The audit log is intact: {found['events']:,} events. Its last hash is {found['hash']}",
+    )

@@ -1,0 +1,81 @@
+"""Files: the list, the search, and a new one."""
+
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.services.identity import Caller
+from remit.services.knowledge import files
+
+PAGE: Final = 50
+#: What a form carries of a text, so that it fits however it is encoded.
+LARGEST_TEXT: Final = 200 * 1024
+
+
+def routes(site: Site) -> list[Route]:
+    return site.form("/files", show, create)
+
+
+async def show(visit: Visit) -> Page:
+    words = visit.argument("query").strip()[:500]
+    if words and visit.argument("inside"):
+        found = await visit.look(lambda visit: _containing(visit, words))
+        for one in found["files"]:  # what is shown of a text was read, which is recorded
+            await visit.site.app.gate(visit.who, files.read, file=one["id"])
+        more = visit.link("/files", query=words, inside="1", before=found["before"])
+        return _page(visit, words, found["files"], more if found["before"] else "")
+    return await visit.look(lambda visit: _listed(visit, words))
+
+
+def _listed(visit: Visit, words: str) -> Page:
+    letters = bool(visit.argument("letters"))
+    rows = visit.ask(
+        files.browse,
+        company=visit.company_id,
+        words=words,
+        letters=letters,
+        before=visit.before_id,
+        limit=PAGE,
+    )
+    full = len(rows) == PAGE
+    more = (
+        visit.link("/files", before=rows[-1]["id"], letters="1" if letters else "") if full else ""
+    )
+    return _page(visit, words, rows, "" if words else more, best=full and bool(words))
+
+
+def _containing(visit: Visit, words: str) -> dict[str, Any]:
+    return visit.ask(
+        files.containing, company=visit.company_id, words=words, before=visit.before_id
+    )
+
+
+def _page(visit: Visit, words: str, rows: list[Any], more: str, *, best: bool = False) -> Page:
+    return visit.show(
+        "files.html",
+        files=[{"excerpt": "", **one} for one in rows],
+        query=words,
+        inside=bool(visit.argument("inside")),
+        letters=bool(visit.argument("letters")),
+        best=best,
+        later=bool(visit.argument("before")),
+        more=more,
+    )
+
+
+async def create(visit: Visit) -> Done:
+    made = await visit.site.app.library.create(
+        Caller(visit.who.token, visit.form.key),
+        typed(visit).encode(),
+        company=visit.company_id,
+        description=visit.form.text("description"),
+        unlisted=visit.form.ticked("unlisted"),
+    )
+    return Done(f"/files/{made['id']}", "File created.")
+
+
+def typed(visit: Visit) -> str:
+    """A text as it was typed, with the line ends that it had before a browser changed them."""
+    raw = (visit.form.every("text") or [""])[0].replace("\r\n", "\n")
+    return raw.replace("\n", "\r\n") if visit.form.text("ends") == "crlf" else raw

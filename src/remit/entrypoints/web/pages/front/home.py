@@ -1,0 +1,396 @@
+"""The first page: how the company stands, what needs the visitor, who works on what, what it costs,
+and the box for a wish. What needs a person is dealt with on the spot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from remit.clock import DAY, Micros, to_iso
+from remit.entrypoints.approval_text import asks_for, asks_to, difference
+from remit.entrypoints.web.pages.company import entered
+from remit.entrypoints.web.pages.outcome import ended_with_it
+from remit.entrypoints.web.site import Done, Page, Site, Undo, Visit
+from remit.entrypoints.web.text import approval_words, charts, common_queries, words
+from remit.entrypoints.web.text.settings_form import number_or_none
+from remit.entrypoints.web.text.words import with_readable_times
+from remit.errors import BadInput, NotFound, RemitError
+from remit.ids import is_id
+from remit.model.organisation.agent import OPERATIONAL
+from remit.model.text import plural
+from remit.services.connections import notice_rules
+from remit.services.execution import accounts, runs
+from remit.services.governance import approvals
+from remit.services.hiring import configuration
+from remit.services.messaging import dead_letters, inbox, mail, questions, threads
+from remit.services.organisation import agents
+from remit.services.people import companies
+from remit.services.rights import capability_requests
+from remit.services.screens import company_dashboard, front_page, standing
+from remit.services.spending import budgets
+from remit.services.work import outcomes, submitting
+
+#: What can be decided without opening it; the rest is counted.
+MOST_SHOWN: Final = 30
+MOST_MAIL: Final = 500
+MOST_WISHES: Final = 3
+MOST_RIGHTS: Final = 8
+#: So many are dealt with by one click; whoever wants more clicks again.
+MOST_AT_ONCE: Final = 100
+LONGEST_SUBJECT: Final = 80
+#: What each is called, its icon, and how urgent it is: what stands still for everybody, what
+#: somebody waits for, what went wrong, what can be read later.
+KINDS: Final = {
+    "held": ("Account closed", "plug", 0),
+    "limit": ("Limit reached", "clock", 0),
+    "budget_stop": ("Over budget", "money", 0),
+    "runaway": ("Looping run", "run", 0),
+    "silent_run": ("Silent run", "run", 0),
+    "approval": ("Approval", "approval", 1),
+    "question": ("Question", "question", 1),
+    "submission": ("Submitted work", "outcome", 1),
+    "agent_error": ("Stopped", "agent", 2),
+    "dead_letter": ("Failed mail", "mail", 2),
+    "failed_run": ("Failed run", "run", 2),
+    "unanswered": ("Unanswered", "mail", 3),
+    "mail": ("Mail", "mail", 3),
+}
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        site.page("/", show),
+        site.page("/companies/{company_id}", show),
+        site.page("/needs/news", news),
+        site.action("/companies/{company_id}/tell", tell, show),
+        site.action("/needs/approvals/{approval}", decide, show),
+        site.action("/needs/questions/{question}", answer, show),
+        site.action("/needs/submissions/{outcome}", judge, show),
+        site.action("/needs/mail/{message}", deal_with, show),
+        site.action("/needs/mails", deal_with_all, show),
+        site.action("/needs/limits/{company}", raise_limit, show),
+        site.action("/needs/budgets/{agent}", raise_budget, show),
+        site.action("/needs/accounts/{account}", try_again, show),
+        site.action("/needs/agents/{agent}", resume, show),
+        site.action("/needs/runs/{run}", cancel, show),
+    ]
+
+
+def show(visit: Visit) -> Page:
+    if visit.argument("company_id"):
+        entered(visit)
+    awaits = sorted(visit.awaits(), key=_urgency)
+    shown = awaits[:MOST_SHOWN]
+    _complete(visit, shown)
+    return visit.show(
+        "home.html",
+        items=shown,
+        kinds=KINDS,
+        counted=Counter(item["kind"] for item in awaits),
+        names=common_queries.names(visit, (item["agent_id"] for item in shown)),
+        company_names={one["id"]: one["name"] for one in visit.companies},
+        hidden=len(awaits) - len(shown),
+        **(_company(visit) if visit.company is not None else {"now": None}),
+    )
+
+
+def _urgency(item: dict[str, Any]) -> tuple[int, str]:
+    return KINDS.get(item["kind"], ("", "", 2))[2], str(item["since"])
+
+
+def _company(visit: Visit) -> dict[str, Any]:
+    """How the company stands that is looked at."""
+    company = visit.company_id
+    back = visit.argument("range", "14d")
+    trend = visit.ask(
+        front_page.trend, company=company, back=back if back in front_page.RANGES else "14d"
+    )
+    roots = visit.ask(company_dashboard.roots, company=company) if visit.decides else []
+    ready = [one for one in roots if one["status"] in OPERATIONAL]
+    sent = visit.argument("sent")
+    return {
+        "now": visit.ask(front_page.now, company=company),
+        "trend": trend,
+        **_charts(trend),
+        "ranges": [
+            (one, visit.link("/", range=one), one == trend["range"]) for one in front_page.RANGES
+        ],
+        "roots": roots,
+        "ready": ready,
+        "choices": [(one["id"], f"{one['name']} ({one['title'] or one['role']})") for one in ready],
+        "wishes": visit.ask(front_page.wishes, company=company, limit=MOST_WISHES),
+        "sent": sent if is_id(sent) else "",
+        "looks": standing.WORDS,
+    }
+
+
+def _charts(trend: dict[str, Any]) -> dict[str, Any]:
+    names = [_named(at, trend["span"]) for at in trend["began"]]
+    money = [micros / 1_000_000 for micros in trend["money"]]
+    limit = trend["day_limit"] if trend["span"] == DAY else None
+    runs_, failed = sum(trend["runs"]), sum(trend["failed"])
+    return {
+        "spend_chart": charts.bars(
+            names,
+            money,
+            label=f"{words.dollars(sum(money))} spent in {trend['range']}",
+            shown=words.rounded,
+            said=[
+                f"{name}: {words.dollars(value)}" for name, value in zip(names, money, strict=True)
+            ],
+            limit=limit / 1_000_000 if limit else None,
+        ),
+        "runs_chart": charts.bars(
+            names,
+            trend["runs"],
+            trend["failed"],
+            label=f"{plural(runs_, 'run')} in {trend['range']}, {failed:,} failed",
+            said=[
+                f"{name}: {plural(count, 'run')}, {bad:,} failed"
+                for name, count, bad in zip(names, trend["runs"], trend["failed"], strict=True)
+            ],
+        ),
+        "in_range": {"micros": sum(trend["money"]), "runs": runs_, "failed": failed},
+    }
+
+
+def _named(at: Micros, span: Micros) -> str:
+    text = to_iso(at)
+    return text[11:16] if span < DAY else f"{int(text[8:10])} {words.MONTHS[int(text[5:7]) - 1]}"
+
+
+def news(visit: Visit) -> Response:
+    """What awaits the visitor, for a browser that tells of it while nobody looks at a page; what
+    their rules hold back is there to be known, and not to be told."""
+    found = [
+        {
+            "key": f"{item['kind']}:{item['id']}",
+            "kind": KINDS.get(item["kind"], (item["kind"].replace("_", " "),))[0],
+            "title": item["title"],
+            "tell": item["tell"],
+        }
+        for item in visit.ask(notice_rules.news)
+    ]
+    return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+
+def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
+    """Adds what one needs to decide without opening an item."""
+    letters: dict[str, dict[str, Any]] = {}
+    asked: dict[str, dict[str, Any]] = {}
+    mail_from = Counter(item["company_id"] for item in shown if item["kind"] == "mail")
+    for company, number in mail_from.items():
+        # The oldest, as on the list; questions are there, too, and told of as such.
+        found = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
+        letters |= {letter["id"]: letter for letter in found}
+    for company in {item["company_id"] for item in shown if item["kind"] == "question"}:
+        found = visit.ask(questions.listing, company=company, limit=MOST_MAIL)
+        asked |= {one["id"]: one for one in found}
+    for item in shown:
+        if item["kind"] == "held":
+            item["cause"] = with_readable_times(item["cause"])
+        item["more"] = letters.get(item["id"]) or asked.get(item["id"])
+        if item["kind"] == "budget_stop":
+            item["more"] = _budget(visit, item)
+        if item["kind"] == "approval":
+            try:
+                found_one = visit.ask(approvals.show, approval=item["id"])
+            except RemitError:
+                continue  # somebody else decided it just now
+            called = common_queries.called(visit, item["company_id"], [found_one])
+            item["more"] = {
+                **found_one,
+                "asks": asks_to(found_one, called),
+                **_asked_for(found_one),
+            }
+
+
+def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
+    """Budget and spending, and twice as much as an offer."""
+    kind = "tokens" if "(tokens)" in item["title"] else "money"
+    side = visit.ask(budgets.show, agent=item["agent_id"])[kind]
+    limit, spent = side["limit"] or 0, side["spent"]
+    if kind == "tokens":
+        shown, offer = [f"{one:,} tokens" for one in (spent, limit)], 2 * max(limit, spent)
+    else:
+        shown = [words.dollars(one / 1_000_000) for one in (spent, limit)]
+        offer = max(1, -(-2 * max(limit, spent) // 1_000_000))
+    return {"kind": kind, "offer": offer, "spent_shown": shown[0], "limit_shown": shown[1]}
+
+
+def _asked_for(one: dict[str, Any]) -> dict[str, Any]:
+    """The request that the button beside it approves: enough to decide, all of what is new."""
+    payload = one["payload"]
+    snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
+    changed: list[dict[str, Any]] = approval_words.document(payload).get("difference") or []
+    if one["revision"] > 1 and len(one.get("revisions") or ()) > 1:
+        before, now = (approval["payload"] for approval in one["revisions"][-2:])
+        changed = difference(before, now)
+    facts = [(name, value) for name, value in approval_words.facts(payload, one["type"])]
+    if one["type"] == "hire_agent":
+        facts = [
+            ("adapter", snapshot.get("adapterType")),
+            ("instructions", snapshot.get("prompt")),
+            ("can do", snapshot.get("capabilities")),
+            *((name, value) for name, value in facts if name == "monthly budget"),
+        ]
+    rights = approval_words.rights(payload)
+    return {
+        "facts": [(name, str(value)) for name, value in facts if value and value != "None"][:6],
+        "rights": rights[:MOST_RIGHTS],
+        "more_rights": len(rights) - MOST_RIGHTS,
+        "changed": sorted({_last(change["path"]) for change in changed if change.get("path")}),
+    }
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+async def tell(visit: Visit) -> Done:
+    """Mail to the agent at the top: the first thing that somebody wants of a company."""
+    company = await visit.look(entered)
+    text = visit.form.text("body")
+    if not text:
+        raise BadInput("There is nothing to send yet.", "Write what you want.")
+    roots = await visit.do(company_dashboard.roots, company=company)
+    chosen = _chosen(roots, visit.form.text("to"))
+    sent = await visit.do(
+        mail.send, company=company, to=f"agent:{chosen['id']}", subject=subject_of(text), body=text
+    )
+    said = " ".join(filter(None, (f"Sent to {chosen['name']}.", sent["not_started"])))
+    return Done(visit.link("/", sent=sent["thread_id"]), said)
+
+
+def _chosen(roots: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    for one in roots:
+        if one["id"] == wanted or (not wanted and len(roots) == 1):
+            return one
+    raise BadInput("It is not clear who is meant.", "Choose who shall read it.")
+
+
+def subject_of(text: str) -> str:
+    """Subject of a letter that has none: its first line, cut between words."""
+    line = " ".join(text.splitlines()[0].split()).lstrip("# ")
+    plain = "".join(char for char in line if char.isprintable())
+    if len(plain) <= LONGEST_SUBJECT:
+        return plain
+    cut = plain[:LONGEST_SUBJECT]
+    return (cut.rpartition(" ")[0] or cut) + "…"
+
+
+async def decide(visit: Visit) -> Done:
+    verbs = {"approve": approvals.approve, "reject": approvals.reject}
+    verb = verbs.get(visit.form.text("decision"))
+    if verb is None:
+        raise NotFound("There is no such decision.", "Approve or reject.")
+    done = await visit.do(
+        verb,
+        approval=visit.argument("approval"),
+        note=visit.form.maybe("note"),
+        expected_revision=visit.form.number("revision"),
+    )
+    return Done("/", f"{done['status'].capitalize()}: {asks_for(done)}.")
+
+
+async def judge(visit: Visit) -> Done:
+    outcome = visit.argument("outcome")
+    if visit.form.text("verdict") == "accept":
+        done = await visit.do(outcomes.complete, outcome=outcome)
+        return Done("/", f"Accepted.{ended_with_it(done)}")
+    await visit.do(submitting.send_back, outcome=outcome, note=visit.form.text("missing"))
+    return Done("/", "Sent back to its owner.")
+
+
+async def raise_limit(visit: Visit) -> Done:
+    """Only if it is still what the page showed."""
+    name, was, to = visit.form.text("limit"), visit.form.number("was"), visit.form.number("to")
+    if not to:
+        raise BadInput("to: how far is it to be raised?", "Use the button.")
+    company = visit.argument("company")
+    await visit.do(
+        companies.change, company=company, limits={name: to}, expected={"limits": {name: was}}
+    )
+    back = {"limit": name, "was": str(to), "to": str(was)}
+    undo = Undo(f"/needs/limits/{company}", back) if was and was < to else None
+    return Done("/", f"The limit is {'raised' if undo else 'as it was'}.", undo)
+
+
+async def raise_budget(visit: Visit) -> Done:
+    """What an agent may spend in a month, where it is seen to be used up."""
+    amount = number_or_none(visit.form.text("to"), "to")
+    tokens = visit.form.text("kind") == "tokens"
+    name, factor = ("budgetMonthlyTokens", 1) if tokens else ("budgetMonthlyCents", 100)
+    change = {name: None if amount is None else round(amount * factor)}
+    done = await visit.do(configuration.change, agent=visit.argument("agent"), changes=change)
+    shown = "no limit" if amount is None else f"{amount:,.0f} tokens" if tokens else None
+    return Done("/", f"{done['name']} may spend {shown or words.dollars(amount or 0)} a month.")
+
+
+async def answer(visit: Visit) -> Done:
+    await visit.do(
+        questions.answer, question=visit.argument("question"), answer=visit.form.text("answer")
+    )
+    return Done("/", "Your answer is on its way.")
+
+
+async def try_again(visit: Visit) -> Done:
+    tried = await visit.do(
+        accounts.retry, account=visit.argument("account"), company=visit.form.text("company")
+    )
+    return Done("/", f"{tried['name']} is tried now.")
+
+
+async def resume(visit: Visit) -> Done:
+    """One agent that was stopped, or all that stand still for the same cause."""
+    chosen = visit.argument("agent")
+    if not visit.form.ticked("alike"):
+        done = await visit.do(agents.resume, agent=chosen)
+        undo = Undo(f"/agents/{done['id']}/control", {"what": "pause"})
+        return Done("/", f"{done['name']} is resumed.", undo)
+    alike = await visit.look(lambda visit: visit.ask(front_page.stopped_like, agent=chosen))
+    for one in alike[:MOST_AT_ONCE]:
+        await visit.site.app.gate(visit.who, agents.resume, agent=one)
+    left = len(alike) - MOST_AT_ONCE
+    more = f" {left:,} are left; resume them with another click." if left > 0 else ""
+    return Done("/", f"{plural(min(len(alike), MOST_AT_ONCE), 'agent')} resumed.{more}")
+
+
+async def cancel(visit: Visit) -> Done:
+    done = await visit.do(runs.cancel, run=visit.argument("run"))
+    return Done("/", f"The run is {done['status']}.")
+
+
+async def deal_with_all(visit: Visit) -> Done:
+    """All unread mail at once, as far as the page showed it."""
+    shown = [one for one in visit.form.every("message") if is_id(one)][:MOST_AT_ONCE]
+    if not shown:
+        raise BadInput("There is no mail to mark.", "Load the page again.")
+    await visit.do(inbox.acknowledge, ids=shown)
+    return Done("/", f"{plural(len(shown), 'message')} marked as read.")
+
+
+async def deal_with(visit: Visit) -> Done:
+    message = visit.argument("message")
+    match visit.form.text("what"):
+        case "read":
+            await visit.do(inbox.acknowledge, ids=[message])
+            return Done("/", "Marked as read.")
+        case "revive":
+            await visit.do(dead_letters.revive, message=message)
+            return Done("/", "It is tried again.")
+        case "discard":
+            await visit.do(dead_letters.discard, message=message)
+            return Done("/", "Dismissed.")
+        case "grant":
+            await visit.do(capability_requests.grant_request, request=message)
+            return Done("/", "Granted.")
+        case "refuse":
+            why = visit.form.text("why")
+            await visit.do(capability_requests.refuse_request, request=message, why=why)
+            return Done("/", "Refused; who asked is told why.")
+        case _:
+            raise NotFound("That cannot be done with a message.", "Use the buttons.")

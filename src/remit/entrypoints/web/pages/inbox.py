@@ -1,0 +1,210 @@
+"""Mail: one's own, the company's as far as one may see it, threads, and new letters."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries
+from remit.errors import NotFound
+from remit.services.messaging import (
+    dead_letters,
+    inbox,
+    mail,
+    pending_items,
+    threads,
+    wish_withdrawal,
+)
+from remit.services.organisation import agents
+from remit.services.rights import capability_requests
+
+PAGE: Final = 50
+#: Who can be picked from a list; everybody else can be typed.
+MOST_NAMED: Final = 1000
+
+
+def routes(site: Site) -> list[Route]:
+    here = "/inbox/{message}"
+    return [
+        *site.form("/inbox", listing, send),
+        site.page(here, show),
+        site.page(f"{here}/take-back", preview_cancel),
+        *site.forms(here, show, reply=reply, deal=deal, taken_back=cancel),
+    ]
+
+
+def listing(visit: Visit) -> Page:
+    which = visit.argument("show", "unread")
+    more = ""
+    if which in ("company", "sent"):
+        before = visit.before_id
+        found = visit.ask(
+            threads.listing,
+            company=visit.company_id,
+            before=before,
+            limit=PAGE,
+            sent=which == "sent",
+        )
+        if len(found) == PAGE:
+            more = visit.link("/inbox", show=which, before=found[-1]["id"])
+    else:
+        after = visit.argument("after", "0")
+        place = (visit.company_id, int(after) if after.isdecimal() and len(after) < 19 else 0)
+        found = visit.ask(
+            threads.own_inbox,
+            company=visit.company_id,
+            everything=which == "all",
+            after=place,
+            limit=PAGE,
+        )
+        if len(found) == PAGE:
+            more = visit.link("/inbox", show=which, after=found[-1]["position"])
+    return visit.show(
+        "inbox.html",
+        messages=found,
+        which=which,
+        more=more,
+        to=visit.form.text("to") or visit.argument("to"),
+        addresses=_addresses(visit) if visit.decides else [],
+    )
+
+
+def _addresses(visit: Visit) -> list[str]:
+    staff = visit.ask(agents.listing, company=visit.company_id, limit=MOST_NAMED)
+    return ["board", *(f"agent:{one['name']}" for one in staff)]
+
+
+async def show(visit: Visit) -> Page:
+    """To look at a letter is to read it, which is recorded."""
+    message = await visit.do(threads.show, message=visit.argument("message"))
+    return await visit.look(lambda visit: _show(visit, message))
+
+
+def _show(visit: Visit, message: dict[str, Any]) -> Page:
+    visit.enter(message["company_id"])
+    thread = message["thread"]
+    last = thread[-1] if thread else message
+    return visit.show(
+        "message.html",
+        message=message,
+        thread=thread,
+        answer_to=_other(visit, last),
+        last=last,
+        names=common_queries.names(visit, _mentioned(thread)),
+        dead=[one for one in thread if _is_dead(one)],
+        trace=message["trace"],
+        takes_back=_may_take_back(visit, message, thread),
+    )
+
+
+def _may_take_back(
+    visit: Visit, message: dict[str, Any], thread: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The letter that can be taken back from here: one of a person to an agent, not over yet."""
+    trace = message["trace"]
+    if trace is None or trace.get("state") in (None, "taken_back", "sent", "read"):
+        return None
+    letter = next((one for one in [message, *thread] if one["id"] == trace["message_id"]), None)
+    mine = letter is not None and letter["sender"] == f"user:{visit.me['id']}"
+    return letter if mine or visit.decides else None
+
+
+async def preview_cancel(visit: Visit) -> Page:
+    """Preview of what would end with a letter."""
+    message = visit.argument("message")
+    ends = await visit.do(wish_withdrawal.preview_cancel, message=message)
+    letter = await visit.do(threads.show, message=message)
+    await visit.look(lambda visit: visit.enter(letter["company_id"]))
+    return visit.show("take_back.html", letter=letter, ends=ends)
+
+
+async def cancel(visit: Visit) -> Done:
+    message = visit.argument("message")
+    await visit.do(wish_withdrawal.cancel, message=message)
+    return Done(f"/inbox/{message}", "It is taken back. Whoever worked on it is told.")
+
+
+def _other(visit: Visit, last: dict[str, Any]) -> str:
+    """Whom an answer goes to: who wrote last, or, if that was oneself, who it went to.
+
+    People do not write to channels, so they write to the agent that is bound to it.
+    """
+    mine = f"user:{visit.me['id']}"
+    away = last["sender"] == mine or last["sender"].startswith("channel:")
+    return str(last["to"] if away else last["sender"])
+
+
+def _mentioned(thread: list[dict[str, Any]]) -> set[str]:
+    return {
+        one["request"]["agent"]
+        for one in thread
+        if isinstance(one["request"], dict) and isinstance(one["request"].get("agent"), str)
+    }
+
+
+def _is_dead(message: dict[str, Any]) -> bool:
+    return any(one["status"] == "dead" for one in message["deliveries"])
+
+
+async def send(visit: Visit) -> Done:
+    sent = await visit.do(
+        mail.send,
+        to=visit.form.text("to"),
+        company=visit.company_id,
+        body=visit.form.text("body"),
+        subject=visit.form.text("subject"),
+    )
+    return Done(f"/inbox/{sent['id']}", _sent(sent))
+
+
+async def reply(visit: Visit) -> Done:
+    message = visit.argument("message")
+    seen = await visit.do(threads.show, message=message)
+    visit.enter(seen["company_id"])
+    last = seen["thread"][-1] if seen["thread"] else seen
+    sent = await visit.do(
+        mail.send,
+        to=_other(visit, last),
+        company=visit.company_id,
+        body=visit.form.text("body"),
+        subject=_answering(last["subject"]),
+        reply_to=last["id"],
+    )
+    return Done(f"/inbox/{message}", _sent(sent))
+
+
+def _sent(sent: dict[str, Any]) -> str:
+    return f"Sent. {sent['not_started']}" if sent["not_started"] else "Sent."
+
+
+def _answering(subject: str) -> str:
+    return subject if subject.lower().startswith("re:") or not subject else f"Re: {subject}"
+
+
+async def deal(visit: Visit) -> Done:
+    message = visit.argument("message")
+    about = visit.form.text("message") or message
+    match visit.form.text("what"):
+        case "read":
+            await visit.do(inbox.acknowledge, ids=[about])
+            return Done(f"/inbox/{message}", "Marked as read.")
+        case "grant":
+            await visit.do(capability_requests.grant_request, request=about)
+            return Done(f"/inbox/{message}", "Granted.")
+        case "refuse":
+            why = visit.form.text("why")
+            await visit.do(capability_requests.refuse_request, request=about, why=why)
+            return Done(f"/inbox/{message}", "Refused; who asked is told why.")
+        case "revive":
+            await visit.do(dead_letters.revive, message=about)
+            return Done(f"/inbox/{message}", "Requeued.")
+        case "discard":
+            await visit.do(dead_letters.discard, message=about)
+            return Done(f"/inbox/{message}", "Dismissed.")
+        case "cancel":
+            await visit.do(pending_items.cancel_message, message=about)
+            return Done(f"/inbox/{message}", "It will not be delivered.")
+        case _:
+            raise NotFound("That cannot be done with a message.", "Use the buttons.")

@@ -1,0 +1,128 @@
+"""The organisation: who reports to whom, folded and searched, and current by itself."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from markupsafe import Markup
+from starlette.routing import Route
+
+from remit.clock import to_iso
+from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, org_chart, org_lines
+from remit.errors import NotFound
+from remit.ids import is_id
+from remit.model.organisation.agent import AgentStatus
+from remit.services.organisation import agents
+from remit.services.screens import org_page, overview
+
+#: More lines than anybody reads; of a larger company one looks at a part.
+MOST_LINES: Final = 300
+MOST_CHANGES: Final = 5
+_ALL: Final = 1_000_000
+_LONGEST_SEARCH: Final = 200
+
+
+def routes(site: Site) -> list[Route]:
+    return [site.page("/org", show)]
+
+
+def show(visit: Visit) -> Page:
+    company = visit.company_id
+    q, status = visit.argument("q")[:_LONGEST_SEARCH].strip(), visit.argument("status")
+    if status not in {one.value for one in AgentStatus}:
+        status = ""
+    gone_too = visit.argument("terminated") == "1" or status == AgentStatus.TERMINATED
+    known = visit.ask(org_page.lines, company=company)
+    rows: list[dict[str, Any]] = list(known.values())
+    if gone_too:
+        rows = visit.ask(agents.listing, company=company, limit=_ALL, terminated=True)
+    tops, top = org_lines.plant(rows), visit.argument("root")
+    part = org_lines.part_of(tops, top) if top else None
+    if top and part is None:
+        raise NotFound("There is no such agent here.", "Look at the whole organisation.")
+    shown = [part] if part is not None else tops
+    fits = org_lines.seek(shown, q, status)
+    lines = org_lines.lines(shown, MOST_LINES)
+    numbers = visit.ask(overview.dashboard, company=company)["agents"]
+    done = visit.argument("done")
+    changes = _changes(visit) if visit.whole and visit.decides else []
+    return visit.show(
+        "org.html",
+        lines=lines,
+        fits=fits,
+        cut=any(line.hidden for line in lines),
+        part=part,
+        q=q,
+        status=status,
+        gone_too=gone_too,
+        statuses=[(one.value, numbers[one.value]) for one in AgentStatus if one != "terminated"],
+        terminated=numbers[AgentStatus.TERMINATED.value],
+        living=sum(numbers.values()) - numbers[AgentStatus.TERMINATED.value],
+        known=known,
+        chart=_chart(visit, shown, known) if visit.argument("view") == "chart" else None,
+        iso=to_iso,
+        done=done if is_id(done) and any(one["id"] == done for one in changes) else "",
+        changes=changes,
+    )
+
+
+def _chart(
+    visit: Visit, shown: list[org_lines.Node], known: Mapping[str, Mapping[str, Any]]
+) -> Callable[[], Markup]:
+    def branch(agent: str) -> str:
+        return visit.link("/org", view="chart", root=agent)
+
+    return lambda: org_chart.draw(shown, known, branch)
+
+
+def _changes(visit: Visit) -> list[dict[str, Any]]:
+    """Recent reorganisations, which can perhaps be taken back."""
+    found = visit.ask(
+        overview.happened_to, company=visit.company_id, resource="org", before=1 << 62, limit=50
+    )
+    allowed = [one for one in found if one["allowed"]]
+    undone = {one["details"].get("undoes") for one in allowed}
+    latest = allowed[:MOST_CHANGES]
+    concerned = [
+        who
+        for one in latest
+        for operation in one["details"].get("operations", ())
+        for who in (operation.get("agent"), operation.get("to"), *operation.get("agents", ()))
+    ]
+    names = common_queries.names(
+        visit, [*concerned, *(one["actor"].partition(":")[2] for one in latest)]
+    )
+    return [
+        {
+            **one,
+            "who": names[one["actor"].partition(":")[2]],
+            "undone": one["id"] in undone,
+            "said": said(one, names),
+        }
+        for one in latest
+    ]
+
+
+def said(event: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """A reorganisation in words, after the name of who did it."""
+    if event["action"] == "org.undo":
+        return "undid a change"
+    return ", ".join(_did(one, names) for one in event["details"].get("operations", ()))
+
+
+def _did(operation: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Agents are named in it as whoever asked for it named them."""
+
+    def name(one: object) -> str:
+        return "the board" if one == "board" else str(names.get(str(one), one))
+
+    match operation.get("op"):
+        case "move":
+            return f"moved {name(operation.get('agent'))} below {name(operation.get('to'))}"
+        case "insert_layer":
+            those = ", ".join(name(one) for one in operation.get("agents", ())[:5])
+            return f"put {operation.get('name', 'somebody')} above {those}"
+        case "remove_layer":
+            return f"took {name(operation.get('agent'))} out"
+        case _:
+            return f"changed who sits in the seat of {name(operation.get('agent'))}"

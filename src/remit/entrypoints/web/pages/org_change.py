@@ -1,0 +1,224 @@
+"""Changing the organisation: whose authority changes is shown before it happens, and afterwards it
+can be taken back."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from remit.adapters import registry
+from remit.entrypoints.web.forms import Form
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, org_lines
+from remit.errors import BadInput, NotFound
+from remit.model.organisation.agent_spec import AgentRole
+from remit.services.organisation import agents, reorganise
+
+#: Names that are offered while one types; in a larger company one writes them.
+MOST_OFFERED: Final = 500
+MOST_NAMED: Final = 12
+_ALL: Final = 1_000_000
+_ID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{4})([0-9a-f]{8})"
+)
+#: Each kind of say as something that is gained or lost.
+_RIGHTS: Final = {
+    "is boss of": "manages",
+    "supervises": "can see and control",
+    "judges": "decides when done:",
+    "owns": "owns",
+    "acts as": "acts as",
+    "holds": "may",
+}
+_LAYER: Final = ("name", "role", "title", "adapter_type", "purpose")
+
+
+def routes(site: Site) -> list[Route]:
+    return [
+        site.page("/org/change", show),
+        *site.answered("/org/preview", preview, show, back),
+        site.action("/org/carry-out", carry_out, show),
+        *site.answered("/org/undo", undo, back, back),
+    ]
+
+
+def show(visit: Visit) -> Page:
+    """One agent, where it stands, and what can be done about that."""
+    everybody = visit.ask(agents.listing, company=visit.company_id, limit=_ALL)
+    wanted = visit.form.text("agent") or visit.argument("agent")
+    one = _named(everybody, wanted)
+    tops = org_lines.plant(everybody)
+    node = org_lines.part_of(tops, one["id"])
+    assert node is not None
+    below = org_lines.everybody_below(node)
+    bosses = [other for other in everybody if other["id"] not in below and _works(other)]
+    return visit.show(
+        "org_change.html",
+        one=one,
+        works=_works(one),
+        reports=[report.agent for report in node.reports if _works(report.agent)],
+        below=node.below,
+        offered=bosses if len(bosses) <= MOST_OFFERED else [],
+        roles=[(role.value, role.value) for role in AgentRole],
+        adapters=[(kind, kind) for kind in registry.types()],
+        names=common_queries.names(visit, [one["reports_to"] or one["boss_user_id"]]),
+        typed=visit.form,
+    )
+
+
+def back(visit: Visit) -> Response:
+    """What a form showed is shown once."""
+    if visit.problem is not None:
+        raise visit.problem
+    return RedirectResponse(visit.link("/org"), 303)
+
+
+async def preview(visit: Visit) -> Page:
+    operation = _operation(visit.form)
+    answer = await visit.do(reorganise.preview, company=visit.company_id, operations=[operation])
+    return _confirm(
+        visit,
+        answer,
+        heading=await _said(visit, operation, "Move {agent} below {to}?"),
+        action="/org/carry-out",
+        yes=await _said(visit, operation, "Move {agent}")
+        if operation["op"] == "move"
+        else "Apply change",
+        fields={name: values[0] for name, values in visit.form.fields.items() if name != "agents"},
+        chosen=visit.form.every("agents"),
+        cancel=visit.link("/org/change", agent=visit.form.text("agent")),
+    )
+
+
+async def carry_out(visit: Visit) -> Done:
+    operation = _operation(visit.form)
+    done = await visit.do(reorganise.reorganise, company=visit.company_id, operations=[operation])
+    said = await _said(visit, operation, "{agent} now reports to {to}.")
+    return Done(visit.link("/org", done=done["event_id"]), said)
+
+
+async def undo(visit: Visit) -> Done | Page:
+    event = visit.form.text("event")
+    if visit.form.text("step") == "look":
+        answer = await visit.do(reorganise.preview_undo, company=visit.company_id, event=event)
+        return _confirm(
+            visit,
+            answer,
+            heading="Undo this change?",
+            action="/org/undo",
+            yes="Undo",
+            fields={"event": event},
+            chosen=[],
+            cancel=visit.link("/org"),
+        )
+    done = await visit.do(reorganise.undo, company=visit.company_id, event=event)
+    return Done(visit.link("/org", done=done["event_id"]), "Undone.")
+
+
+def _confirm(
+    visit: Visit, answer: Mapping[str, Any], *, heading: str, action: str, **more: Any
+) -> Page:
+    return visit.show(
+        "org_confirm.html",
+        heading=heading,
+        action=visit.link(action),
+        people=grouped(answer["changes"]),
+        **more,
+    )
+
+
+def _operation(form: Form) -> dict[str, Any]:
+    """The requested operation, as the verb wants it."""
+    agent = form.text("agent")
+    match form.text("op"):
+        case "move":
+            to = "board" if form.text("to_board") else form.text("to")
+            if not to:
+                raise BadInput("It is not said who the new boss is.", "Give a name.")
+            return {"op": "move", "agent": agent, "to": to}
+        case "insert_layer":
+            chosen = form.every("agents")
+            if not chosen:
+                raise BadInput("Nobody is chosen.", "Tick those who shall report to the new agent.")
+            found: dict[str, Any] = {"op": "insert_layer", "agents": chosen}
+            found |= {name: form.text(name) for name in _LAYER if form.text(name)}
+            if form.text("adapter_config"):
+                found["adapter_config"] = _document(form.text("adapter_config"))
+            return found
+        case "remove_layer":
+            return {"op": "remove_layer", "agent": agent}
+        case _:
+            raise NotFound("That cannot be done with the organisation.", "Use the buttons.")
+
+
+def _document(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise BadInput(
+            "The settings are no JSON.", 'Write them like {"command": "true"}.'
+        ) from None
+
+
+async def _said(visit: Visit, operation: Mapping[str, Any], moved: str) -> str:
+    """An operation in words, with names."""
+    asking_first = moved.endswith("?")
+    concerned = [operation.get("agent"), operation.get("to"), *operation.get("agents", ())]
+    names = await visit.look(lambda visit: common_queries.names(visit, concerned))
+
+    def name(one: str) -> str:
+        return names.get(one, one)
+
+    match operation["op"]:
+        case "move":
+            to = "the board" if operation["to"] == "board" else name(operation["to"])
+            return moved.format(agent=name(operation["agent"]), to=to)
+        case "insert_layer":
+            new, number = operation.get("name", "somebody"), len(operation["agents"])
+            those = name(operation["agents"][0]) if number == 1 else f"{number} agents"
+            return f"Put {new} above {those}?" if asking_first else f"{new} is above {those} now."
+        case _:
+            gone = name(operation["agent"])
+            return f"Take {gone} out?" if asking_first else f"{gone} was taken out."
+
+
+def grouped(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each of those concerned, what they gain and lose, in lines that can be read."""
+    people: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        who = people.setdefault(
+            change["who"],
+            {"name": change["who_name"], "person": change["who"].startswith("user:"), "lines": {}},
+        )
+        line = who["lines"].setdefault((change["change"], change["right"]), [])
+        line.append(_ID.sub(r"…\2", change["over_name"]))
+    return [
+        {
+            **who,
+            "lines": [
+                (
+                    change,
+                    _RIGHTS.get(right, right),
+                    sorted(over, key=str.casefold)[:MOST_NAMED],
+                    max(0, len(over) - MOST_NAMED),
+                )
+                for (change, right), over in sorted(who["lines"].items())
+            ],
+        }
+        for who in sorted(people.values(), key=lambda who: str(who["name"]).casefold())
+    ]
+
+
+def _named(everybody: Sequence[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    key = wanted.casefold()
+    for one in everybody:
+        if one["id"] == wanted or one["name"].casefold() == key:
+            return one
+    raise NotFound(f"There is no agent named {wanted[:64]!r} here.", "Look at the organisation.")
+
+
+def _works(agent: Mapping[str, Any]) -> bool:
+    return agent["status"] not in ("terminated", "pending_approval")

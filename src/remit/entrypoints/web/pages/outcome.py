@@ -1,0 +1,206 @@
+"""One outcome: why it is there, what it consists of, what happened, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from remit.entrypoints.declared import chosen, declared
+from remit.entrypoints.web.pages.outcomes import STATES, address, drawn
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, event_text
+from remit.errors import BadInput
+from remit.services.identity import Caller
+from remit.services.screens import allowed_actions, name_lookup, outcome_tree
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.verbs import Verb
+from remit.services.work import delegation, outcome_drawing, outcome_walks, outcomes
+
+MOST_CHAINS: Final = 8
+DEPTH: Final = 3
+MOST_PARTS: Final = 200
+HISTORY: Final = 25
+MOST_EVIDENCE: Final = 20
+_NEWEST: Final = 1 << 62
+
+
+def routes(site: Site) -> list[Route]:
+    doing: dict[str, Callable[[Visit], Awaitable[Done]]] = {
+        **dict(_declared()),
+        "parts": add_part,
+        "change": change,
+        "delegate": delegate,
+        "reclaim": reclaim,
+    }
+    return [
+        site.page("/outcomes/{outcome}", show),
+        *(site.action(f"/outcomes/{{outcome}}/{name}", act, show) for name, act in doing.items()),
+    ]
+
+
+def show(visit: Visit) -> Page:
+    outcome = visit.argument("outcome")
+    one = visit.ask(outcomes.show, outcome=outcome)
+    visit.enter(one["company_id"])
+    why = visit.ask(outcome_walks.ancestors, outcome=one["id"])
+    parts = visit.ask(outcome_walks.outline, outcome=one["id"], depth=DEPTH, most=MOST_PARTS)
+    near = visit.ask(outcome_drawing.around, outcome=one["id"])
+    may = visit.ask(allowed_actions.outcome, outcome=one["id"])
+    before = _number(visit.argument("before"))
+    happened = visit.ask(
+        outcomes.history, outcome=one["id"], before=before or _NEWEST, limit=HISTORY
+    )
+    judged: list[Mapping[str, Any]] = [one["verdict"] or {}, *one["submissions"]]
+    evidence = [seen for given in judged for seen in given.get("evidence", ())]
+    known = [one["id"], *(found["id"] for found in (*near["nodes"], *parts))]
+    standing = visit.ask(outcome_tree.states, company=visit.company_id, outcomes=known)
+    drawing = {
+        **near,
+        "nodes": [{**node, "state": standing.get(node["id"], "")} for node in near["nodes"]],
+    }
+    return visit.show(
+        "outcome.html",
+        one=one,
+        may=may,
+        state=standing.get(one["id"], one["status"]),
+        states=STATES,
+        standing_of=standing,
+        chains=_chains(why),
+        more_chains=why["more_chains"] or len(why["chains"]) > MOST_CHAINS,
+        outline=parts,
+        graph=partial(drawn, drawing, "near", one["id"]) if len(near["nodes"]) > 1 else None,
+        near_cut_off=near["cut_off"],
+        happened=[{**event, "said": event_text.past(event["action"])} for event in happened],
+        later=before is not None,
+        more=visit.link(address(one["id"]), before=happened[-1]["seq"])
+        if len(happened) == HISTORY
+        else "",
+        titles=visit.ask(
+            name_lookup.titles,
+            company=visit.company_id,
+            resources=[f"kb_file:{seen['id']}" for seen in evidence],
+        ),
+        names=common_queries.names(visit, _people(one, parts, why, happened)),
+    )
+
+
+def _chains(why: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """From what the company is for, down to this outcome; without the outcome itself."""
+    known = {one["id"]: one for one in why["outcomes"]}
+    found = [
+        [known[step] for step in reversed(chain[1:]) if step in known] for chain in why["chains"]
+    ]
+    return [chain for chain in found if chain][:MOST_CHAINS]
+
+
+def _people(
+    one: Mapping[str, Any],
+    parts: list[dict[str, Any]],
+    why: Mapping[str, Any],
+    happened: list[dict[str, Any]],
+) -> list[str | None]:
+    said = [str(event["by"]).partition(":")[2] for event in happened]
+    judged = str((one["verdict"] or {}).get("by", "")).partition(":")[2]
+    others = [*parts, *one["parents"], *one["blocked_by"], *why["outcomes"]]
+    return [
+        one["owner_id"],
+        one["delegator_id"],
+        judged,
+        *said,
+        *(other["owner_id"] for other in others),
+    ]
+
+
+async def add_part(visit: Visit) -> Done:
+    made = await visit.site.app.library.create_outcome(
+        Caller(visit.who.token, visit.form.key),
+        parent=visit.argument("outcome"),
+        title=visit.form.text("title"),
+        description=visit.form.text("description"),
+        urgent=visit.form.ticked("urgent"),
+        important=visit.form.ticked("important"),
+    )
+    return Done(address(made["id"]), "Added.")
+
+
+async def change(visit: Visit) -> Done:
+    done = await visit.do(
+        outcomes.change,
+        outcome=visit.argument("outcome"),
+        version=visit.form.number("version") or 0,
+        title=visit.form.text("new_title"),
+        description=visit.form.text("new_description"),
+        urgent=visit.form.ticked("new_urgent"),
+        important=visit.form.ticked("new_important"),
+    )
+    return Done(address(done["id"]), "Saved.")
+
+
+def ended_with_it(done: Mapping[str, Any]) -> str:
+    """Who ended because an outcome was accepted, and the way back."""
+    names = [agent["name"] for agent in done.get("agents_ended", ())]
+    if not names:
+        return ""
+    them = "them" if len(names) > 1 else "it"
+    return f" {', '.join(names)} ended with it; reopening brings {them} back."
+
+
+def _back_again(done: Mapping[str, Any]) -> str:
+    """Who works again because a verdict was taken back, and who does not."""
+    names = [agent["name"] for agent in done.get("agents_restored", ())]
+    work = f" {', '.join(names)} {'works' if len(names) == 1 else 'work'} again." if names else ""
+    gone = [f"{one['name']} stays ended: {one['why']}." for one in done.get("not_restored", ())]
+    return work + "".join(f" {one}" for one in (*gone, *done.get("stays_ended", ())))
+
+
+def _declared() -> Iterator[tuple[str, Callable[[Visit], Awaitable[Done]]]]:
+    """What a verb declares as something to do with an outcome, with a line to say afterwards. The
+    fields of its form are called `NAME_PARAMETER`."""
+    for verb, route in declared(AsRoute):
+        said = next((one.said for one in verb.surfaces if isinstance(one, AsCommand)), "")
+        if said and route.address.startswith("POST /outcomes/{id}/"):
+            name = route.path.rpartition("/")[2]
+            yield name, _doing(verb, name, said)
+
+
+def _doing(verb: Verb[..., Any], name: str, said: str) -> Callable[[Visit], Awaitable[Done]]:
+    async def act(visit: Visit) -> Done:
+        given: dict[str, Any] = {}
+        for one in chosen(verb, ("outcome",)):
+            text = visit.form.text(f"{name}_{one.name}")
+            given[one.name] = text if one.entries is None else _references(text)
+        done = await visit.do(verb, outcome=visit.argument("outcome"), **given)
+        followed = ended_with_it(done) + _back_again(done)
+        return Done(address(done["id"]), said.format_map(done) + followed)
+
+    return act
+
+
+async def delegate(visit: Visit) -> Done:
+    done = await visit.do(
+        delegation.delegate, outcome=visit.argument("outcome"), to=visit.form.maybe("to")
+    )
+    return Done(address(visit.argument("outcome")), f"{done['agent']['name']} owns it now.")
+
+
+async def reclaim(visit: Visit) -> Done:
+    await visit.do(
+        delegation.reclaim, outcome=visit.argument("outcome"), reason=visit.form.text("reason")
+    )
+    return Done(address(visit.argument("outcome")), "It was taken back, with everything below it.")
+
+
+def _references(text: str) -> list[str]:
+    """Files, one in each line: as `kb://…`, as an id, or as the address of their page."""
+    found = [line.strip().rpartition("/")[2] for line in text.split() if line.strip()]
+    if len(found) > MOST_EVIDENCE:
+        raise BadInput(f"At most {MOST_EVIDENCE} files.", "Name those that show it best.")
+    return found
+
+
+def _number(text: str) -> int | None:
+    """A position in a list, from the address; whatever else stands there is ignored."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None

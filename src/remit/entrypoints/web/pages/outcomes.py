@@ -1,0 +1,199 @@
+"""Outcomes: the list, the drawing of how they hang together, and a new one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from markupsafe import Markup
+from starlette.routing import Route
+
+from remit.entrypoints import svg
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries
+from remit.errors import BadInput, NotFound
+from remit.model.work.outcome import OutcomeStatus
+from remit.services.identity import Caller
+from remit.services.record import search
+from remit.services.screens import outcome_tree
+
+PAGE: Final = 50
+#: More boxes than this nobody looks through, and they would not fit a quick page.
+MOST_DRAWN: Final = 120
+#: What a new outcome can be part of is chosen among these; anything else from its own page.
+MOST_PARENTS: Final = 50
+STATUSES: Final = ("open", "completed", "closed")
+#: How an outcome stands: what that is called, and the state that it looks like.
+STATES: Final = {
+    "ready": ("Ready", "ready"),
+    "split": ("In parts", "idle"),
+    "blocked": ("Blocked", "blocked"),
+    "waiting": ("Waiting", "waiting"),
+    "submitted": ("Submitted", "submitted"),
+    "deferred": ("Deferred", "idle"),
+    "ongoing": ("Ongoing", "idle"),
+    "completed": ("Completed", "completed"),
+    "closed": ("Closed", "idle"),
+}
+
+
+def routes(site: Site) -> list[Route]:
+    return site.form("/outcomes", show, create)
+
+
+def show(visit: Visit) -> Page:
+    view = visit.argument("view")
+    if view == "graph":
+        return _graph(visit)
+    sought = any(visit.argument(name) for name in ("query", "owner", "actionable", "stale"))
+    status = visit.argument("status", "open")
+    if view == "list" or sought or status in ("completed", "closed"):
+        return _list(visit)
+    return _tree(visit)
+
+
+def _tree(visit: Visit) -> Page:
+    wanted = _wanted(visit)
+    found = visit.ask(
+        outcome_tree.page,
+        company=visit.company_id,
+        root=visit.argument("root") or _own_part(visit),
+        ended=not wanted["status"],
+    )
+    rows = found["rows"]
+    judges = [row["judge"] for row in rows if row["judge"]]
+    people = [one[key] for one in judges for key in ("agent_id", "user_id")]
+    return visit.show(
+        "outcome_tree.html",
+        rows=rows,
+        root=visit.argument("root"),
+        cut_off=found["cut_off"],
+        names=common_queries.names(visit, [*(row["owner_id"] for row in rows), *people]),
+        wanted=wanted,
+        view="tree",
+        states=STATES,
+        parents=_parents(visit),
+    )
+
+
+def _list(visit: Visit) -> Page:
+    wanted = _wanted(visit)
+    found: list[dict[str, Any]] = []
+    nobody: NotFound | None = None
+    try:
+        found = visit.ask(
+            search.outcomes,
+            company=visit.company_id,
+            owner=wanted["owner"] or _own_part(visit),
+            status=wanted["status"] or None,
+            actionable=bool(wanted["actionable"]),
+            stale=bool(wanted["stale"]),
+            words=wanted["query"],
+            before=visit.before_id,
+            limit=PAGE,
+        )
+    except NotFound as error:
+        nobody = error
+    names = common_queries.names(visit, (one["owner_id"] for one in found))
+    given = {**wanted, "status": wanted["status"] or "all"}
+    return visit.show(
+        "outcomes.html",
+        outcomes=found,
+        names=names,
+        wanted=wanted,
+        nobody=nobody,
+        statuses=STATUSES,
+        filtered=any(wanted[one] for one in ("owner", "query", "actionable", "stale")),
+        later=bool(visit.argument("before")),
+        more=visit.link("/outcomes", view="list", **given, before=found[-1]["id"])
+        if len(found) == PAGE
+        else "",
+        view="list",
+        parents=_parents(visit),
+    )
+
+
+def _graph(visit: Visit) -> Page:
+    wanted = _wanted(visit)
+    root = visit.argument("root") or None
+    if root is None and visit.company is not None:
+        # Who sees a part of the company sees what was handed to its top, and all below.
+        root = visit.company.get("scope_agent_id")
+    shown = visit.ask(
+        outcome_tree.picture,
+        company=visit.company_id,
+        root=root,
+        ended=wanted["status"] != "open",
+        limit=MOST_DRAWN,
+    )
+    top = next((node for node in shown["nodes"] if node["id"] == root), None)
+    return visit.show(
+        "outcome_graph.html",
+        drawing=partial(drawn, shown, "all", shown["nodes"][0]["id"] if shown["nodes"] else ""),
+        number=len(shown["nodes"]),
+        cut_off=shown["cut_off"],
+        wanted=wanted,
+        root=root or "",
+        top=top,
+        view="graph",
+        states=STATES,
+    )
+
+
+def drawn(shown: dict[str, Any], name: str, here: str = "") -> Markup:
+    """A drawing to put on a page."""
+    drawing = svg.embed(shown, address, name=name, here=here)
+    return Markup(drawing)  # noqa: S704  # every text in it is escaped
+
+
+def address(outcome: str) -> str:
+    return f"/outcomes/{outcome}"
+
+
+async def create(visit: Visit) -> Done:
+    """A part of an outcome that the board wants to be done."""
+    parent = visit.form.text("parent")
+    if not parent:
+        raise BadInput("Every outcome is part of another.", "Choose its parent.")
+    made = await visit.site.app.library.create_outcome(
+        Caller(visit.who.token, visit.form.key),
+        parent=parent,
+        title=visit.form.text("title"),
+        description=visit.form.text("description"),
+        urgent=visit.form.ticked("urgent"),
+        important=visit.form.ticked("important"),
+    )
+    return Done(address(made["id"]), f"Created “{made['title']}”.")
+
+
+def _wanted(visit: Visit) -> dict[str, str]:
+    """The filters of the address."""
+    status = visit.argument("status", OutcomeStatus.OPEN.value)
+    if status != "all" and status not in STATUSES:
+        raise BadInput("status must be open, completed, closed or all.", "Choose one of these.")
+    return {
+        "status": "" if status == "all" else status,
+        "owner": visit.argument("owner").strip(),
+        "query": visit.argument("query").strip(),
+        "actionable": "1" if visit.argument("actionable") else "",
+        "stale": "1" if visit.argument("stale") else "",
+    }
+
+
+def _own_part(visit: Visit) -> str | None:
+    """For somebody with a part of the company: the agent at its top."""
+    return None if visit.company is None else visit.company.get("scope_agent_id")
+
+
+def _parents(visit: Visit) -> list[dict[str, Any]]:
+    if not visit.decides:
+        return []
+    part = _own_part(visit)
+    return visit.ask(
+        search.outcomes,
+        company=visit.company_id,
+        owner=part,
+        status=OutcomeStatus.OPEN.value,
+        roots=part is None,
+        limit=MOST_PARENTS,
+    )

@@ -1,0 +1,225 @@
+"""Runs: what is and was at work, as a list or over time, and one with its steps and its log."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from remit.clock import DAY, MINUTE, Micros, from_iso, to_iso
+from remit.entrypoints import transcripts
+from remit.entrypoints.http.wire.caller import caller
+from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range, timeline
+from remit.errors import NotFound
+from remit.ids import END_OF_IDS
+from remit.model.execution import transcript
+from remit.model.execution.run import RunStatus
+from remit.services.command import Ask
+from remit.services.execution import runs
+from remit.services.identity import Caller
+from remit.services.screens import agent_page, name_lookup, record_page, run_page
+
+PAGE: Final = 50
+#: Of what it did, on the page itself; a script goes on from there, or a link leads there.
+ENTRIES: Final = 300
+PIECES: Final = 500
+#: In the order in which they are offered; a lost run has failed.
+STATUSES: Final = ("running", "completed", "failed", "cancelled")
+
+
+def routes(site: Site) -> list[Route]:
+    async def whole_log(request: Request) -> Response:
+        """All that a run printed, as text."""
+        who = caller(request)
+        run = request.path_params["run"]
+        found = await site.app.gate(who, runs.show, run=run)
+        return StreamingResponse(
+            _text(site, who, found["id"]),
+            media_type="text/plain; charset=utf-8",
+            headers={"Content-Disposition": f'inline; filename="run-{found["id"]}.txt"'},
+        )
+
+    async def whole_entry(request: Request) -> Response:
+        """One thing that a run did, with nothing cut."""
+        who = caller(request)
+        number = request.path_params["number"]
+
+        def find(ask: Ask) -> str:
+            for place, entry in transcripts.entries(ask, request.path_params["run"]):
+                if place == number:
+                    return transcript.shown(entry, whole=True)
+            raise NotFound("This run has done nothing with that number.", "Go back to the run.")
+
+        return PlainTextResponse(await site.app.gate.together(who, find) + "\n")
+
+    return [
+        site.page("/runs", listing),
+        Route("/runs/{run}/log/{number:int}", whole_entry, methods=["GET"]),
+        Route("/runs/{run}/log.txt", whole_log, methods=["GET"]),
+        site.page("/runs/{run}", show),
+        site.action("/runs/{run}/cancel", cancel, show),
+    ]
+
+
+async def _text(site: Site, who: Caller, run: str) -> AsyncIterator[bytes]:
+    seen = 0
+    while True:
+        page = await site.app.gate(who, runs.log, run=run, after=seen, limit=PIECES)
+        for piece in page["pieces"]:
+            yield piece["text"].encode()
+            seen = piece["number"]
+        if len(page["pieces"]) < PIECES:
+            return
+
+
+def listing(visit: Visit) -> Page:
+    over_time = visit.argument("view") == "timeline"
+    span = time_range.chosen(visit, "24h" if over_time else "all")
+    status = "running" if visit.argument("live") else visit.argument("status")
+    wanted = {
+        "agent": visit.argument("agent").strip()[:200] or None,
+        "status": status if status in set(RunStatus) else None,
+        "since": None if span.since is None else to_iso(span.since),
+        "until": None if span.until is None else to_iso(span.until),
+    }
+    address = partial(_address, visit, wanted, span, over_time)
+    nobody: NotFound | None = None
+    shown: dict[str, Any] = {"runs": [], "more": "", "drawing": None, "totals": None}
+    try:
+        shown |= (
+            _over_time(visit, wanted, span, address)
+            if over_time
+            else _listed(visit, wanted, address)
+        )
+        shown["totals"] = visit.ask(run_page.totals, company=visit.company_id, **wanted)
+    except NotFound as error:
+        nobody = error
+    return visit.show(
+        "runs.html",
+        **shown,
+        wanted=wanted,
+        span=span,
+        ranges=time_range.RANGES,
+        agents=visit.ask(agent_page.roster, company=visit.company_id),
+        over_time=over_time,
+        nobody=nobody,
+        filtered=any(wanted.values()),
+        address=address,
+        choices_of_status=[
+            (one.capitalize(), address(status=one, before=""), wanted["status"] == one)
+            for one in STATUSES
+        ],
+    )
+
+
+def _address(
+    visit: Visit, wanted: dict[str, Any], span: time_range.Range, over_time: bool, **change: Any
+) -> str:
+    """The same page with something else looked for."""
+    where = span.query if "range" not in change and "from" not in change else {}
+    view = "timeline" if over_time else ""
+    return visit.link(
+        "/runs",
+        **{"view": view, "agent": wanted["agent"], "status": wanted["status"], **where, **change},
+    )
+
+
+def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any]:
+    found = visit.ask(
+        runs.listing,
+        company=visit.company_id,
+        **wanted,
+        before=visit.argument("before") or END_OF_IDS,
+        limit=PAGE,
+    )
+    return {
+        "runs": found,
+        "names": common_queries.names(visit, (one["agent_id"] for one in found)),
+        "reasons": run_text.reasons(visit, found),
+        "more": address(before=found[-1]["id"]) if len(found) == PAGE else "",
+    }
+
+
+def _over_time(
+    visit: Visit, wanted: dict[str, Any], span: time_range.Range, address: Any
+) -> dict[str, Any]:
+    found = visit.ask(run_page.spans, company=visit.company_id, **wanted)
+    spans, now = found["spans"], from_iso(found["now"])
+    since, until = span.since, span.until if span.until is not None else now
+    if since is None or not (visit.argument("range") or span.first):
+        # Nobody chose: all that there is, as large as it fits.
+        first = min((one["started_at"] for one in spans), default=now - DAY)
+        since = first - max(MINUTE, (until - first) // 50)
+    names = common_queries.names(visit, {one["agent_id"] for one in spans})
+
+    def zoom(first: Micros, last: Micros) -> str:
+        """A look at a part, in whole minutes, with a little around it."""
+        around = max(MINUTE, (last - first) // 10)
+        return str(
+            address(**{"from": _minute(first - around), "to": _minute(last + around + MINUTE)})
+        )
+
+    third = max(MINUTE, (until - since) // 3)
+    return {
+        "drawing": partial(timeline.draw, spans, names, since, until, now, zoom) if spans else None,
+        "drawn": len(spans),
+        "lanes_cut": len({one["agent_id"] for one in spans}) > timeline.MOST_LANES,
+        "cut_off": found["cut_off"],
+        "zooms": [
+            ("Earlier", zoom(since - third, until - third)),
+            ("Later", zoom(since + third, until + third)),
+            ("Zoom in", zoom(since + third, until - third)),
+            ("Zoom out", zoom(since - third, until + third)),
+        ],
+    }
+
+
+def _minute(at: Micros) -> str:
+    return to_iso(at)[:16]
+
+
+def show(visit: Visit) -> Page:
+    one = visit.ask(runs.show, run=visit.argument("run"))
+    visit.enter(one["company_id"])
+    after = _number(visit.argument("after"))
+    shown: list[dict[str, Any]] = []
+    more = ""
+    for number, entry in transcripts.entries(visit.ask, one["id"]):
+        if number > after + ENTRIES:
+            more = f"/runs/{one['id']}?after={after + ENTRIES}"
+            break
+        if number > after:
+            shown.append(transcript.view(number, entry))
+    effects: list[dict[str, Any]] = []
+    if visit.whole:
+        effects = visit.ask(record_page.of_run, run=one["id"])
+    return visit.show(
+        "run.html",
+        one=one,
+        after=after,
+        entries=shown,
+        turns=run_text.turns(shown),
+        seen=shown[-1]["number"] if shown else after,
+        more=more,
+        reason=run_text.reasons(visit, [one])[one["id"]],
+        effects=event_text.told(visit, effects),
+        works_on=visit.ask(
+            name_lookup.titles,
+            company=visit.company_id,
+            resources=[f"outcome:{own}" for own in one["outcome_ids"]],
+        ),
+        names=common_queries.names(visit, (one["agent_id"], one["accountable_user_id"])),
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0
+
+
+async def cancel(visit: Visit) -> Done:
+    run = visit.argument("run")
+    await visit.do(runs.cancel, run=run, reason=visit.form.text("reason"))
+    return Done(f"/runs/{run}", "The run is being cancelled.")

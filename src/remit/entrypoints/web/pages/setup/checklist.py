@@ -1,0 +1,149 @@
+"""The first look at set-up: what a new instance needs, in order, and all that can be set up."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.routing import Route
+
+from remit import threads
+from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.entrypoints.web.pages.setup import connections, running
+from remit.entrypoints.web.pages.setup.noun import in_company
+from remit.entrypoints.web.site import Page, Site, Visit
+from remit.runtime.sandbox import sandbox_policy
+from remit.services.execution import accounts
+from remit.services.people import users
+from remit.services.screens import company_dashboard
+
+
+@dataclass(frozen=True)
+class Step:
+    title: str
+    #: done, open or bad.
+    state: str
+    words: str
+    label: str = ""
+    address: str = ""
+
+
+def routes(site: Site) -> list[Route]:
+    return [site.page("/setup", show)]
+
+
+@functools.cache
+def _sandbox() -> tuple[bool, str]:
+    """Tried once a process: it does not change while it runs."""
+    found = sandbox_policy.look()
+    return found.usable, found.name if found.usable else found.reason
+
+
+async def show(visit: Visit) -> Page:
+    held, sandbox = await threads.CHECKS.run(_sandbox)
+    kept = await visit.site.app.backups.count()
+
+    def load(visit: Visit) -> Page:
+        steps = [_program(visit), _tried(visit), _held(visit, held, sandbox), _wish(visit)]
+        if visit.whole:
+            steps.append(_people(visit))
+        if visit.me["operator"]:
+            steps.append(_backup(kept))
+        return visit.show("setup/checklist.html", steps=steps, groups=_groups(visit))
+
+    return await visit.look(load)
+
+
+def _program(visit: Visit) -> Step:
+    usual = visit.site.app.gate.usable_adapter
+    title, where = "Program or model", visit.link("/setup/adapters")
+    if usual == WITHOUT_MODEL:
+        words = "None was found on this machine. Install one, or give a key for a model."
+        return Step(title, "bad", words, "Test programs", where)
+    return Step(title, "done", f"{usual} was found.", "Test programs", where)
+
+
+def _tried(visit: Visit) -> Step:
+    title, where = "Key tried", visit.link("/setup/adapters")
+    closed = [
+        one for one in visit.ask(accounts.listing, **in_company(visit)) if one["state"] != "open"
+    ]
+    if closed:
+        settings = f"/companies/{visit.company_id}/settings#accounts"
+        return Step(title, "bad", closed[0]["sentence"], "Open accounts", settings)
+    if any(one["status"] == "succeeded" for one in _runs(visit)):
+        return Step(title, "done", "A run has worked.", "Ask the model", where)
+    return Step(title, "open", "No run has worked yet.", "Ask the model", where)
+
+
+def _runs(visit: Visit) -> list[dict[str, Any]]:
+    return visit.ask(company_dashboard.newest_runs, **in_company(visit), limit=20)
+
+
+def _held(visit: Visit, held: bool, sandbox: str) -> Step:
+    title = "Sandbox"
+    label, where = ("Open doctor", "/instance") if visit.me["operator"] else ("", "")
+    if held:
+        return Step(title, "done", f"{sandbox} holds the programs of agents.", label, where)
+    words = f"None works here ({sandbox}); the programs of agents are refused. Install bubblewrap."
+    return Step(title, "bad", words, label, where)
+
+
+def _wish(visit: Visit) -> Step:
+    given = bool(_runs(visit))
+    words = "Agents have been at work." if given else "Tell the root agent what you want."
+    return Step("First wish", "done" if given else "open", words, "Make a wish", "/#tell")
+
+
+def _people(visit: Visit) -> Step:
+    several = len(visit.ask(users.listing, **in_company(visit), limit=2)) > 1
+    words = "Others have a part in the company." if several else "You are alone so far."
+    where = f"/companies/{visit.company_id}/settings#people"
+    return Step("Colleagues", "done" if several else "open", words, "Invite a person", where)
+
+
+def _backup(kept: int) -> Step:
+    words = f"{kept} on this machine." if kept else "None was made on this page yet."
+    return Step("Backup", "done" if kept else "open", words, "Back up", "/instance#backups")
+
+
+def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
+    """Icon, title, address and a sentence of all that can be set up, by subject."""
+
+    def of(nouns: Any) -> list[tuple[str, str, str, str]]:
+        return [(one.icon, one.title, visit.link(one.path), one.about) for one in nouns]
+
+    here = f"/companies/{visit.company_id}"
+    company = [
+        ("settings", "Company settings", f"{here}/settings", "Name, rules, limits and accounts."),
+        ("approval", "Permission levels", f"{here}/levels", "What each level bundles."),
+        ("edit", "Apply a file", visit.link("/apply"), "Make the company what a file says."),
+        ("clock", "As of a time", visit.link("/as-of"), "The tree and the rights as they were."),
+        (
+            "download",
+            "Export",
+            f"/api/companies/{visit.company_id}/export",
+            "The whole company as a tar of readable text, without secrets.",
+        ),
+    ]
+    people = [
+        ("people", "People", f"{here}/settings#people", "Invitation links, roles and tokens."),
+        ("bell", "Your account", "/account", "Notices, sessions and tokens of your own."),
+    ]
+    found = [("Connections", of(connections.ALL)), ("Work", of(running.ALL))]
+    found += [("Company", company if visit.whole else company[3:4]), ("People", people)]
+    if visit.me["operator"]:
+        found.append(
+            (
+                "Instance",
+                [
+                    ("tool", "Doctor and backups", "/instance", "What this machine can do."),
+                    (
+                        "company",
+                        "New company",
+                        "/companies/new",
+                        "Empty, from a template or a file.",
+                    ),
+                ],
+            )
+        )
+    return found

@@ -1,0 +1,482 @@
+"""Set-up of connections: secrets, MCP servers, repositories and channels."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from remit import threads
+from remit.channels import registry
+from remit.entrypoints.binding_trial import asked
+from remit.entrypoints.http.routes.mcp_servers import ServerBody
+from remit.entrypoints.web.pages.setup.noun import (
+    MOST,
+    Act,
+    Given,
+    Noun,
+    Row,
+    Tried,
+    caller,
+    chosen_kind,
+    does,
+    fields_of,
+    in_company,
+    rows_of,
+    saves,
+)
+from remit.entrypoints.web.site import Page, Visit
+from remit.entrypoints.web.text import settings_form
+from remit.entrypoints.web.text.settings_form import Setting
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
+from remit.model.connections.secret import Secret, parse_place, source_name
+from remit.services.command import Verb
+from remit.services.connections import bindings, folders, mcp_servers, repo_checks, repos, secrets
+from remit.services.identity import as_system
+
+#: Of a secret: the value itself, which the instance keeps.
+_VALUE = "value"
+
+
+# ── secrets ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _secret_rows(visit: Visit) -> list[Secret]:
+    return visit.ask(secrets.listing, **in_company(visit), limit=MOST)
+
+
+async def _looked_for(visit: Visit, found: list[Secret]) -> list[Row]:
+    """With whether each can be had here."""
+    problems = await visit.site.app.vault.problems(found)
+    return [
+        Row(
+            one.name,
+            one.name,
+            (_where(visit, one), one.version),
+            ("good", "found") if why is None else ("bad", "missing"),
+            why or "",
+        )
+        for one, why in zip(found, problems, strict=True)
+    ]
+
+
+def _where(visit: Visit, secret: Secret) -> str:
+    if visit.site.app.vault.keeps(secret.place):
+        return "kept by this instance"
+    shown = secrets.view(secret)
+    return f"{shown['source']}: {shown['place']}" if shown["place"] else str(shown["source"])
+
+
+def _secret_kinds(visit: Visit) -> Sequence[tuple[str, str]]:
+    words = {
+        "env": "A variable of the instance's environment",
+        "file": "A file on the instance's machine",
+        "command": "What a command prints",
+    }
+    known = [(name, words.get(name, name)) for name in visit.site.app.vault.source_names]
+    return [(_VALUE, "A value that the instance keeps"), *known]
+
+
+def _secret_fields(visit: Visit) -> list[Setting]:
+    name = Setting(
+        "name", "text", True, "Small letters and digits, such as github-token.", "", (), "Name"
+    )
+    kind = chosen_kind(visit, SECRETS)
+    if kind == _VALUE:
+        value = Setting(
+            "value", "password", True, "It is kept in a file and never shown.", "", (), "Value"
+        )
+        return [name, value]
+    help_ = {
+        "env": "The variable's name.",
+        "file": "The path of the file.",
+        "command": "The program and its arguments, one on each line.",
+    }.get(kind, "As the plugin wants it.")
+    lines = "lines" if kind == "command" else "text"
+    return [name, Setting("place", lines, True, help_, "", (), "Where it is found")]
+
+
+async def _test_secret(visit: Visit, given: Given) -> Tried:
+    kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
+    if kind == _VALUE:
+        await visit.do(secrets.may_change, **in_company(visit), name=given.get("name"))
+        return Tried(True, "A value needs no test.", "Save it.")
+    vault, place = visit.site.app.vault, given.get("place")
+    vault.check_source(source_name(kind))
+    name = given.get("name")
+    await visit.do(secrets.may_change, **in_company(visit), name=name)
+    problem = await vault.try_place(kind, parse_place(kind, place))
+    if problem is not None:
+        return Tried(False, problem, "Look at the place, or save it and see to that later.")
+    return Tried(True, "The secret can be read.", "Its value is not shown.")
+
+
+async def _save_secret(visit: Visit, given: Given) -> str:
+    kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
+    vault, name = visit.site.app.vault, given.get("name")
+    if kind == _VALUE:
+        await vault.put(
+            caller(visit), company=visit.company_id, name=name, value=given.get("value", "")
+        )
+    else:
+        vault.check_source(source_name(kind))
+        answer = await visit.do(
+            secrets.put, **in_company(visit), name=name, source=kind, place=given.get("place")
+        )
+        await vault.settled(answer)
+    return f"The secret {name} is saved."
+
+
+async def _remove_secret(visit: Visit, name: str) -> str:
+    await visit.site.app.vault.remove(caller(visit), company=visit.company_id, name=name)
+    return f"The secret {name} is removed."
+
+
+SECRETS = Noun(
+    *("secrets", "Secrets", "secret", "secret"),
+    about="Keys and passwords, by name. Agents, servers and repositories name them; nobody is "
+    "shown a value.",
+    empty="No secrets yet.",
+    columns=("Found in", "Version"),
+    rows=_secret_rows,
+    complete=_looked_for,
+    fields=_secret_fields,
+    save=_save_secret,
+    test=_test_secret,
+    operators=True,
+    kinds=_secret_kinds,
+    acts={"remove": Act("Remove", _remove_secret, "Remove the secret {}?")},
+)
+
+
+# ── MCP servers ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _server_row(one: Mapping[str, Any]) -> Row:
+    place = one["url"] or " ".join(one["command"] or ())
+    return Row(one["name"], one["name"], (place, len(one["holders"])))
+
+
+_TRANSPORTS = (("program", "A program on this machine"), ("address", "An address (HTTP)"))
+_OF_PROGRAM = ("command", "env", "secretEnv", "inject")
+_OF_ADDRESS = ("url", "headers", "secretHeaders")
+_LABELS = {
+    "command": "Program and arguments",
+    "env": "Variables",
+    "secretEnv": "Variables with secrets",
+    "secretHeaders": "Headers with secrets",
+    "inject": "Give the variables to programs of agents, too",
+}
+_WORDS = {
+    "name": "Small letters and digits, such as github.",
+    "command": "One on each line: the program first.",
+    "env": "NAME=VALUE, one on each line.",
+    "secretEnv": "NAME=SECRET, one on each line; SECRET is the name of one.",
+    "headers": "NAME=VALUE, one on each line.",
+    "secretHeaders": "Such as Authorization=Bearer {github-token}, one on each line.",
+    "inject": "Not safe: agents then see the values.",
+}
+
+
+def _server_kinds(_: Visit) -> Sequence[tuple[str, str]]:
+    return _TRANSPORTS
+
+
+def _server_fields(visit: Visit) -> list[Setting]:
+    kind = chosen_kind(visit, SERVERS)
+    without = _OF_ADDRESS if kind == "program" else _OF_PROGRAM
+    found = settings_form.of_model(
+        ServerBody, labels=_LABELS, words=_WORDS, without=("replace", *without)
+    )
+    # One of the two has to be there, which the model says in words.
+    return [replace(one, required=one.required or one.key in ("command", "url")) for one in found]
+
+
+def _definition(given: Given) -> dict[str, Any]:
+    body = ServerBody.model_validate(given)
+    return body.model_dump(exclude={"name", "replace"})
+
+
+async def _tried_server(visit: Visit, server: Any) -> Tried:
+    # Imported now, because it takes a second and hardly anybody needs it.
+    upstream = await asyncio.to_thread(import_module, "remit.entrypoints.mcp.upstream")
+    found = await upstream.try_out(visit.site.app, server)
+    if not found["usable"]:
+        return Tried(False, found["error"], found["complaint"])
+    tools = [f"{one['name']}: {(one['description'] or '')[:120]}" for one in found["tools"]]
+    return Tried(True, f"It answers, with {len(tools)} tools.", "", tools[:50])
+
+
+async def _test_new_server(visit: Visit, given: Given) -> Tried:
+    candidate = await visit.do(
+        mcp_servers.try_new,
+        **in_company(visit),
+        name=given.get("name"),
+        definition=_definition(given),
+    )
+    return await _tried_server(visit, candidate)
+
+
+async def _test_server(visit: Visit, name: str) -> Tried:
+    allowed = await visit.do(mcp_servers.try_out, **in_company(visit), name=name)
+    server = await visit.site.app.gate(
+        as_system(), mcp_servers.find, company=allowed["company_id"], name=allowed["name"]
+    )
+    return await _tried_server(visit, server)
+
+
+async def _save_server(visit: Visit, given: Given) -> str:
+    await visit.do(
+        mcp_servers.add, **in_company(visit), name=given.get("name"), definition=_definition(given)
+    )
+    return f"Agents can be granted mcp_server:{given.get('name')} now."
+
+
+async def _remove_server(visit: Visit, name: str) -> str:
+    done = await visit.do(mcp_servers.remove, **in_company(visit), name=name)
+    return f"{name} is removed; {len(done['revoked'])} grants went."
+
+
+SERVERS = Noun(
+    *("mcp-servers", "MCP servers", "MCP server", "tool"),
+    about="Tools of others, which agents call through Remit once they are granted them.",
+    empty="No MCP servers yet.",
+    columns=("Program or address", "Agents"),
+    rows=rows_of(mcp_servers.listing, _server_row),
+    fields=_server_fields,
+    save=_save_server,
+    test=_test_new_server,
+    operators=True,
+    kinds=_server_kinds,
+    acts={
+        "test": Act("Test", _test_server),
+        "remove": Act("Remove", _remove_server, "Remove {} and every right to use it?"),
+    },
+)
+
+
+# ── repositories ────────────────────────────────────────────────────────────────────────────────
+
+
+def _repo_row(one: Mapping[str, Any]) -> Row:
+    opened = (one.get("secret") or "none", one.get("forge") or "none")
+    return Row(one["name"], one["name"], (one["url"], one.get("ref") or "default branch", *opened))
+
+
+async def _test_repo(visit: Visit, given: Given) -> Tried:
+    try:
+        found = await visit.site.app.repos.try_out(caller(visit), **in_company(visit), **given)
+    except RemitError as error:
+        if isinstance(error, BadInput | Refused | Conflict):
+            raise
+        return Tried(False, error.sentence, error.step)
+    return Tried(True, f"The repository answers; HEAD is {found['head'] or 'not set'}.")
+
+
+async def _sync_repo(visit: Visit, name: str) -> Tried:
+    try:
+        done = await visit.site.app.repos.sync(caller(visit), company=visit.company_id, name=name)
+    except RemitError as error:
+        if isinstance(error, Refused | NotFound):
+            raise
+        return Tried(False, error.sentence, error.step)
+    return Tried(True, f"{done['name']} is fetched.")
+
+
+async def _remove_repo(visit: Visit, name: str) -> str:
+    await visit.site.app.repos.remove(caller(visit), company=visit.company_id, name=name)
+    return f"{name} is removed."
+
+
+REPOS = Noun(
+    *("repositories", "Repositories", "repository", "repo"),
+    about="What agents get copies of in their workspaces, once they are granted it.",
+    empty="No repositories yet.",
+    columns=("Address", "Branch or tag", "Secret", "Forge"),
+    rows=rows_of(repos.listing, _repo_row),
+    fields=fields_of(repos.add),
+    save=saves(repos.add, "{name} is known."),
+    test=_test_repo,
+    operators=True,
+    acts={
+        "sync": Act("Fetch now", _sync_repo),
+        "remove": Act("Remove", _remove_repo, "Remove {}, its copy and every right to it?"),
+    },
+)
+
+
+# ── checks of repositories ──────────────────────────────────────────────────────────────────────
+
+
+def _check_rows(visit: Visit) -> list[Row]:
+    found = visit.ask(repos.listing, **in_company(visit), limit=MOST)
+    return [
+        Row(
+            f"{repo['name']}/{one['name']}",
+            one["name"],
+            (repo["name"], one["command"], "yes" if one["required"] else "no"),
+        )
+        for repo in found
+        for one in repo.get("checks", ())
+    ]
+
+
+async def _remove_check(visit: Visit, which: str) -> str:
+    repo, _, check = which.partition("/")
+    await visit.do(repo_checks.remove_check, **in_company(visit), repo=repo, check=check)
+    return f"{check} is not run any more."
+
+
+CHECKS = Noun(
+    *("checks", "Checks of repositories", "check", "tick"),
+    about="Commands that run in a sandbox on every change that an agent proposes.",
+    empty="No checks yet.",
+    columns=("Repository", "Command", "Required to merge"),
+    rows=_check_rows,
+    fields=fields_of(repo_checks.set_check),
+    save=saves(repo_checks.set_check, "{name} is run on what is proposed from now on."),
+    operators=True,
+    acts={"remove": Act("Remove", _remove_check, "Run {} no more?")},
+)
+
+
+# ── channels ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _binding_row(one: Mapping[str, Any]) -> Row:
+    return Row(
+        one["id"],
+        one["agent_name"],
+        (one["adapter_type"], _settings_shown(one["adapter_config"])),
+        link=f"/agents/{one['agent_id']}?tab=mail",
+        state=BINDING_STATES.get(one["state"]),
+        note=one["problem"] or "",
+    )
+
+
+#: How each looks, and what it is called.
+BINDING_STATES = {
+    "listening": ("good", "listening"),
+    "waiting": ("wait", "not listening yet"),
+    "failing": ("bad", "failing"),
+    "held": ("wait", "waits for its secret"),
+}
+
+
+def _settings_shown(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{settings_form.humanised(key)}: {value}" for key, value in config.items())
+
+
+def _channel_kinds(_: Visit) -> Sequence[tuple[str, str]]:
+    return [(one.type, one.type.capitalize()) for one in registry.installed.all()]
+
+
+def _binding_fields(visit: Visit) -> list[Setting]:
+    kind = chosen_kind(visit, CHANNELS)
+    own = settings_form.of_verb(bindings.add, without=("kind", "config", "replace"))
+    return [*own, *settings_form.of_model(registry.get(kind).Config)] if kind else own
+
+
+def _split(given: Given) -> tuple[Given, Given]:
+    own = {one.name for one in bindings.add.fields.values()}
+    channel = {key: value for key, value in given.items() if key not in own}
+    return {key: value for key, value in given.items() if key in own}, channel
+
+
+async def _test_binding(visit: Visit, given: Given) -> Tried:
+    kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
+    call, config = _split(given)
+    await visit.do(bindings.preview, **in_company(visit), **call, kind=kind, config=config)
+    read = registry.installed.read(kind, config)
+    found = await threads.CHECKS.run(registry.get(kind).check, read)
+    return Tried(found.usable, found.sentence, found.next_step)
+
+
+async def _save_binding(visit: Visit, given: Given) -> Page:
+    kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
+    call, config = _split(given)
+    made = await visit.do(bindings.add, **in_company(visit), **call, kind=kind, config=config)
+    return visit.show(
+        "setup/shown_once.html",
+        noun=CHANNELS,
+        said=f"{made['agent_name']} is bound to {kind}",
+        token=made["token"],
+        about=f"The other side presents it with each message, at POST /api/channels/{kind}.",
+    )
+
+
+async def _try_binding(visit: Visit, binding: str) -> Tried:
+    found = await asked(visit.site.app, caller(visit), in_company(visit)["company"], binding)
+    return Tried(found["usable"], found["sentence"], found["next_step"])
+
+
+CHANNELS = Noun(
+    *("channels", "Channels", "channel", "channel"),
+    about="Outside chat systems that agents are bound to: what is written there comes in as mail.",
+    empty="No agent is bound to a channel yet.",
+    columns=("Kind", "Settings"),
+    rows=rows_of(bindings.listing, _binding_row),
+    fields=_binding_fields,
+    save=_save_binding,
+    test=_test_binding,
+    kinds=_channel_kinds,
+    verb="Connect",
+    acts={
+        "test": Act("Test", _try_binding),
+        "remove": Act(
+            "Remove",
+            does(
+                bindings.remove,
+                "binding",
+                "The binding is removed; its token opens nothing any more.",
+            ),
+            "Unbind {} from this channel?",
+        ),
+    },
+)
+
+# ── folders ─────────────────────────────────────────────────────────────────────────────────────
+
+_FOLDER_VERBS: dict[str, Verb[..., Any]] = {"work": folders.bind, "tools": folders.mount}
+
+
+def _folder_row(one: Mapping[str, Any]) -> Row:
+    called = str(one.get("title") or one.get("path") or one["id"])
+    return Row(one["id"], called, (one.get("kind") or "", one.get("agent_name") or "everybody"))
+
+
+def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
+    return (("work", "A lasting folder that an agent works in"), ("tools", "Tools, read only"))
+
+
+def _folder_fields(visit: Visit) -> list[Setting]:
+    return settings_form.of_verb(_FOLDER_VERBS[chosen_kind(visit, FOLDERS)])
+
+
+async def _save_folder(visit: Visit, given: Given) -> str:
+    kind = await visit.look(lambda visit: chosen_kind(visit, FOLDERS))
+    await visit.do(_FOLDER_VERBS[kind], **in_company(visit), **given)
+    return "Runs that begin from now on have it."
+
+
+FOLDERS = Noun(
+    *("folders", "Folders", "folder", "file"),
+    about="What runs are shown of the machine beside their workspace: a copy of a repository to "
+    "work in, tool chains and caches.",
+    empty="No folders yet.",
+    columns=("Kind", "For"),
+    rows=rows_of(folders.listing, _folder_row),
+    fields=_folder_fields,
+    save=_save_folder,
+    operators=True,
+    kinds=_folder_kinds,
+    acts={
+        "remove": Act(
+            "Remove",
+            does(folders.remove, "folder", "Runs that begin from now on do not see it."),
+            "Show {} to no run any more?",
+        )
+    },
+)
+
+ALL = (SECRETS, SERVERS, REPOS, CHECKS, FOLDERS, CHANNELS)

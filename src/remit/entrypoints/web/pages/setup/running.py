@@ -1,0 +1,305 @@
+"""Set-up of runs: adapters, schedules, budgets, background jobs and keys of agents."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from remit import threads
+from remit.adapters import registry
+from remit.clock import from_iso
+from remit.entrypoints import adapter_trial
+from remit.entrypoints.web.pages.setup.noun import (
+    MOST,
+    Act,
+    Given,
+    Noun,
+    Row,
+    Tried,
+    does,
+    fields_of,
+    in_company,
+    saves,
+)
+from remit.entrypoints.web.site import Page, Visit
+from remit.entrypoints.web.text import common_queries, settings_form, words
+from remit.entrypoints.web.text.settings_form import Setting
+from remit.errors import BadInput
+from remit.services.execution import jobs
+from remit.services.hiring import configuration
+from remit.services.messaging import pending_items, schedules
+from remit.services.organisation import agents
+from remit.services.spending import budgets
+
+# ── adapters ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _adapter_rows(visit: Visit) -> list[Row]:
+    visit.ask(configuration.may_read, **in_company(visit))
+    return []
+
+
+async def _installed(visit: Visit, _: list[Row]) -> list[Row]:
+    usual = visit.site.app.gate.usable_adapter
+    found = await threads.CHECKS.run(registry.all)
+    rows = [
+        Row(
+            one.type,
+            one.type,
+            (one.summary,),
+            ("good", "default") if one.type == usual else None,
+            link=visit.link("/hire", adapter=one.type),
+            acts=("test", "try") if "model" in one.Config.model_fields else ("test",),
+        )
+        for one in found
+    ]
+    return rows + [
+        Row(name, name, ("plugin",), ("bad", "broken"), why, acts=())
+        for name, why in sorted(registry.problems().items())
+    ]
+
+
+async def _check_adapter(visit: Visit, adapter: str) -> Tried:
+    return await _tried_adapter(visit, adapter, try_out=False)
+
+
+async def _try_model(visit: Visit, adapter: str) -> Tried:
+    return await _tried_adapter(visit, adapter, try_out=True)
+
+
+async def _tried_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
+    found, tried = await adapter_trial.tried(
+        visit.site.app, visit.who, visit.company_id, adapter, None, try_out=try_out
+    )
+    facts = [f"{name}: {value}" for name, value in found.facts.items() if value is not None]
+    if tried is not None:
+        return Tried(bool(tried.ok), f"{adapter}: {tried.sentence}", tried.next_step, facts)
+    return Tried(found.usable, f"{adapter}: {found.sentence}", found.next_step, facts)
+
+
+ADAPTERS = Noun(
+    *("adapters", "Programs and models", "adapter", "plug"),
+    about="What can run an agent here. A test looks for the program and its key; “Ask the model” "
+    "sends one small request.",
+    empty="No adapters.",
+    columns=("Runs",),
+    rows=_adapter_rows,
+    complete=_installed,
+    acts={"test": Act("Test", _check_adapter), "try": Act("Ask the model", _try_model)},
+)
+
+
+# ── schedules ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _schedule_rows(visit: Visit) -> list[Row]:
+    found = visit.ask(schedules.listing, **in_company(visit), limit=MOST)
+    names = common_queries.names(visit, (one["agent_id"] for one in found))
+    return [
+        Row(
+            one["id"],
+            one["subject"] or one["body"][:60],
+            (
+                names[one["agent_id"]],
+                _to(one["to"], names),
+                f"{one['cron']} ({one['timezone']})" if one["cron"] else "once",
+                _moment(one["next_at"]),
+            ),
+        )
+        for one in found
+    ]
+
+
+def _to(address: str, names: Any) -> str:
+    kind, _, who = address.partition(":")
+    return f"{kind} {names[who]}" if who in names else address
+
+
+def _moment(text: str | None) -> str:
+    return "never" if text is None else words.time(text)
+
+
+async def _test_schedule(visit: Visit, given: Given) -> Tried:
+    found = await visit.do(schedules.preview, **in_company(visit), **given)
+    return Tried(True, f"It would be sent next at {found['next_at']}.")
+
+
+SCHEDULES = Noun(
+    *("schedules", "Schedules", "schedule", "calendar"),
+    about="Mail that agents send at set times, to themselves or to others.",
+    empty="No schedules yet.",
+    columns=("Agent", "To", "When", "Next"),
+    rows=_schedule_rows,
+    fields=fields_of(schedules.add, needed=("agent",)),
+    save=saves(schedules.add, "It is sent next at {next_at}."),
+    test=_test_schedule,
+    acts={
+        "cancel": Act(
+            "Cancel",
+            does(pending_items.cancel_schedule, "schedule", "The schedule is over."),
+            "End the schedule “{}”?",
+        )
+    },
+)
+
+
+# ── budgets ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _budget_rows(visit: Visit) -> list[Row]:
+    found = visit.ask(budgets.listing, **in_company(visit), limit=MOST)
+    return [
+        Row(
+            one["agent_id"],
+            one["name"],
+            (
+                _dollars(one["money"]["spent_by_itself"]),
+                _dollars(one["money"]["limit"]),
+                _dollars(one["money"]["left"]),
+                _tokens(one["tokens"]["limit"]),
+            ),
+            ("bad", "used up") if one["money"]["left"] == 0 else None,
+            link=visit.link("/setup/budgets/new", agent=one["name"]),
+        )
+        for one in found
+    ]
+
+
+def _dollars(micros: int | None) -> str:
+    return "no limit" if micros is None else f"${micros / 1_000_000:,.2f}"
+
+
+def _tokens(amount: int | None) -> str:
+    return "no limit" if amount is None else f"{amount:,}"
+
+
+def _budget_fields(_: Visit) -> list[Setting]:
+    empty = "For this agent and everybody below it without a budget of their own. none: no limit."
+    return [
+        Setting("agent", "text", True, "", "", (), "Agent", "agent"),
+        Setting("dollars", "text", False, empty, "", (), "Dollars a month"),
+        Setting("tokens", "text", False, "none: no limit.", "", (), "Tokens a month"),
+    ]
+
+
+async def _save_budget(visit: Visit, given: Given) -> str:
+    changes: dict[str, int | None] = {}
+    if "dollars" in given:
+        cents = settings_form.number_or_none(given["dollars"], "dollars")
+        changes["budgetMonthlyCents"] = None if cents is None else round(cents * 100)
+    if "tokens" in given:
+        tokens = settings_form.number_or_none(given["tokens"], "tokens")
+        changes["budgetMonthlyTokens"] = None if tokens is None else int(tokens)
+    if not changes:
+        raise BadInput("There is nothing to save.", "Give dollars or tokens; none for no limit.")
+    await visit.do(configuration.change, agent=given["agent"], changes=changes)
+    return f"The budget of {given['agent']} is saved."
+
+
+BUDGETS = Noun(
+    *("budgets", "Budgets", "budget", "money"),
+    about="What agents may spend in a month. Limits of the whole company are among its settings.",
+    empty="Nobody has a budget or has spent anything this month.",
+    heading="Agent",
+    columns=("Spent this month", "Budget", "Left", "Tokens"),
+    rows=_budget_rows,
+    fields=_budget_fields,
+    save=_save_budget,
+    verb="Set",
+)
+
+
+# ── jobs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _job_rows(visit: Visit) -> list[Row]:
+    found = visit.ask(jobs.listing, **in_company(visit), limit=50)
+    names = common_queries.names(visit, (one["agent_id"] for one in found))
+    return [
+        Row(
+            one["id"],
+            names[one["agent_id"]],
+            (
+                one["adapter_type"],
+                _moment(one["created_at"]),
+                one["waits_for"] or one["error"] or "",
+            ),
+            (_JOB_STATES.get(one["status"], "idle"), one["status"]),
+            link=f"/inbox/{one['message_id']}",
+            acts=() if one["completed_at"] else ("cancel",),
+        )
+        for one in found
+    ]
+
+
+_JOB_STATES = {"completed": "good", "failed": "bad", "running": "work", "queued": "wait"}
+
+
+JOBS = Noun(
+    *("jobs", "Background jobs", "agent", "clock"),
+    about="What agents have worked out in the background; the answer comes to them as mail.",
+    empty="No background jobs.",
+    columns=("Run by", "Since", "Waits for"),
+    rows=_job_rows,
+    acts={
+        "cancel": Act(
+            "Cancel", does(jobs.cancel, "job", "The job is cancelled."), "Cancel this job of {}?"
+        )
+    },
+)
+
+
+# ── keys of agents ──────────────────────────────────────────────────────────────────────────────
+
+
+def _key_rows(visit: Visit) -> list[Row]:
+    found = []
+    for agent in visit.ask(agents.keyed, **in_company(visit)):
+        name, label = agent["id"], agent["name"]
+        for one in visit.ask(agents.keys, agent=name):
+            if one["revoked_at"] is None:
+                until = _moment(one["expires_at"]) if one["expires_at"] else "no end"
+                facts = (one["name"] or "no name", _moment(one["created_at"]), until)
+                found.append(Row(f"{name}/{one['id']}", label, facts, link=f"/agents/{name}"))
+    return found
+
+
+def _key_fields(_: Visit) -> list[Setting]:
+    return [
+        Setting("agent", "text", True, "", "", (), "Agent", "agent"),
+        Setting("label", "text", False, "", "", (), "What it is for"),
+        Setting("expires_at", "text", False, "Such as 2027-01-31T00:00:00Z.", "", (), "Good until"),
+    ]
+
+
+async def _save_key(visit: Visit, given: Given) -> Page:
+    until = None if "expires_at" not in given else from_iso(given["expires_at"])
+    made = await visit.do(
+        agents.create_key, agent=given["agent"], label=given.get("label", ""), expires_at=until
+    )
+    return visit.show(
+        "setup/shown_once.html",
+        noun=KEYS,
+        said=f"A key of {given['agent']}",
+        token=made["token"],
+        about="Whoever has it acts as the agent, over MCP and HTTP, until it is revoked.",
+    )
+
+
+async def _revoke_key(visit: Visit, which: str) -> str:
+    agent, _, key = which.partition("/")
+    await visit.do(agents.revoke_key, agent=agent, key=key)
+    return "The key opens nothing any more."
+
+
+KEYS = Noun(
+    *("keys", "Agent keys", "agent key", "key"),
+    about="For agents that run outside of Remit. Agents that Remit runs need none.",
+    empty="No agent has a key.",
+    columns=("For", "Made", "Good until"),
+    rows=_key_rows,
+    fields=_key_fields,
+    save=_save_key,
+    verb="Make",
+    acts={"revoke": Act("Revoke", _revoke_key, "Revoke this key of {}?")},
+)
+
+ALL: Sequence[Noun] = (ADAPTERS, SCHEDULES, BUDGETS, JOBS, KEYS)

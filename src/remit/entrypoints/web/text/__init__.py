@@ -1,0 +1,1 @@
+"""Values, events and settings as text and form fields."""

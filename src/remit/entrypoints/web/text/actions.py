@@ -1,0 +1,27 @@
+"""Actions and places that are reached from anywhere: for search, the keys and their help."""
+
+from typing import Final
+
+#: Words, address, icon, whether it takes the board, and the letter that leads there after `g`.
+ACTIONS: Final = (
+    ("Go to Inbox", "/", "inbox", False, "i"),
+    ("Go to Outcomes", "/outcomes", "outcome", False, "o"),
+    ("Go to Organisation", "/org", "org", False, "a"),
+    ("Go to Runs", "/runs", "run", False, "r"),
+    ("Go to Mail", "/inbox", "mail", False, "m"),
+    ("Go to Files", "/files", "file", False, "f"),
+    ("Go to Approvals", "/approvals", "approval", False, "p"),
+    ("Go to Record", "/events", "record", False, "e"),
+    ("Go to Settings", "/companies/{company}/settings", "settings", False, "s"),
+    ("Go to Account", "/account", "person", False, "u"),
+    ("Go to Design", "/design", "edit", False, ""),
+    ("Hire agent", "/hire", "plus", True, "h"),
+    ("New outcome", "/outcomes#new", "plus", True, ""),
+    ("New file", "/files#new", "plus", True, ""),
+    ("Write mail", "/inbox#new", "mail", True, ""),
+    ("Move agent", "/org", "org", True, ""),
+    ("Tell the company what you want", "/#tell", "outcome", True, ""),
+    ("Raise limits", "/companies/{company}/settings#limits", "clock", True, ""),
+    ("Add person", "/companies/{company}/settings#people", "people", True, ""),
+    ("Verify the audit log", "/events#verify", "record", False, ""),
+)

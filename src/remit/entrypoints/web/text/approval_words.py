@@ -1,0 +1,143 @@
+"""Approvals made ready for reading. The arguments of an agent may be anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from remit.entrypoints.web.text.words import money
+
+#: Of what is asked for, what is said elsewhere on the page or is for programs.
+_FREE: Final = frozenset({"title"})
+_NOT_SHOWN: Final = {
+    "hire_agent": frozenset(
+        {
+            *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "grants"),
+            *("name", "role", "title", "reportsTo", "outcomeId", "permissions"),
+        }
+    ),
+    "config_change": frozenset(
+        {*("agentId", "name", "configuration", "difference", "changed", "baseRevision")}
+    ),
+    "capability_use": frozenset({"options", "verb", "basis", "prepared", "action", "resource"}),
+    "budget": frozenset({"agentId"}),
+}
+#: What people call what programs named.
+_NAMES: Final = {
+    "arguments": "with",
+    "because": "why a person is asked",
+    "budgetMonthlyCents": "monthly budget",
+    "permissionLevel": "permission level",
+}
+_CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]")
+_LONGEST_NAME: Final = 60
+DEEPEST_THREAD: Final = 6
+#: What happened that the approval itself does not tell any more.
+_HAPPENED: Final = {
+    "approval.revise": "returned it",
+    "approval.remind": "sent a reminder",
+    "approval.use": "used it",
+}
+_DECIDED: Final = {"approved": "approved it", "rejected": "rejected it", "cancelled": "withdrew it"}
+
+
+def text(value: object) -> str:
+    """What an agent wrote into a request need not be what belongs there."""
+    return value if isinstance(value, str) else ""
+
+
+def document(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
+    """Parts of a request that nothing else on the page says, under names to read."""
+    hidden = _NOT_SHOWN.get(kind, _FREE)
+    found = []
+    for key, value in payload.items():
+        if key in hidden or value in (None, "", [], {}):
+            continue
+        shown = money(value) if key == "budgetMonthlyCents" and isinstance(value, int) else value
+        words = _NAMES.get(key) or _CAMEL.sub(lambda found: f" {found[0].lower()}", str(key))
+        found.append((words[:_LONGEST_NAME], shown))
+    return found
+
+
+def rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Rights of a new agent besides those of its place."""
+    wishes = payload.get("grants")
+    return [
+        {name: str(wish.get(name) or "") for name in ("resource", "level", "mode")}
+        for wish in (wishes if isinstance(wishes, list) else [])
+        if isinstance(wish, dict)
+    ]
+
+
+def resources(one: Mapping[str, Any], rights: Iterable[Mapping[str, str]]) -> set[str]:
+    found = {right["resource"] for right in rights}
+    payload = one["payload"]
+    if one["type"] == "hire_agent" and text(payload.get("outcomeId")):
+        found.add(f"outcome:{payload['outcomeId']}")
+    if one["type"] == "capability_use":
+        found.add(text(payload.get("resource")))
+    return found
+
+
+_SNAPSHOT: Final = "requestedConfigurationSnapshot."
+
+
+def once(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Differences of two revisions; a hire says some of them twice, which are shown once."""
+    found: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        path = str(change["path"]).removeprefix(_SNAPSHOT)
+        found.setdefault(path, {**change, "path": path})
+    return list(found.values())
+
+
+def thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Comments, oldest first, with the answers to each below it; long chains stop indenting."""
+    top: list[dict[str, Any]] = []
+    known: dict[str, dict[str, Any]] = {}
+    for one in comments:
+        above = known.get(one["reply_to"] or "")
+        while above is not None and above["depth"] >= DEEPEST_THREAD:
+            above = above["above"]
+        depth = 0 if above is None else above["depth"] + 1
+        known[one["id"]] = {**one, "answers": [], "above": above, "depth": depth}
+        (top if above is None else above["answers"]).append(known[one["id"]])
+    return top
+
+
+def timeline(one: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Asked, sent back, revised, decided, used: each with who and when."""
+    steps = [
+        _step(
+            revision["created_at"],
+            revision["author_agent_id"] or revision["author_user_id"],
+            "requested it"
+            if revision["number"] == 1
+            else f"submitted revision {revision['number']}",
+        )
+        for revision in one["revisions"]
+    ]
+    steps += [
+        _step(event["at"], event["by"].partition(":")[2], _HAPPENED[event["action"]], event["why"])
+        for event in happened
+        if event["action"] in _HAPPENED
+    ]
+    if one["decided_at"]:
+        steps.append(
+            _step(
+                one["decided_at"],
+                one["decided_by_user_id"] or one["decided_by_agent_id"],
+                _DECIDED.get(one["status"], one["status"].replace("_", " ")),
+                one["decision_note"],
+            )
+        )
+    return sorted(steps, key=lambda step: str(step["at"]))
+
+
+def _step(at: str, who: str | None, what: str, note: str | None = None) -> dict[str, Any]:
+    return {"at": at, "who": who, "what": what, "note": note or ""}

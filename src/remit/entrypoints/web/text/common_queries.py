@@ -1,0 +1,67 @@
+"""Small questions that many pages have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from remit.entrypoints.web.site import Visit
+from remit.model.organisation.grant import ACTIONS
+from remit.services.knowledge import files
+from remit.services.screens import agent_page, name_lookup
+from remit.services.work import outcomes
+
+MOST_OFFERED: Final = 200
+
+
+class Names(dict[str, str]):
+    """Names by id; the end of the id for whoever is not known any more."""
+
+    def __missing__(self, one: str) -> str:
+        return f"…{one[-8:]}" if one else "nobody"
+
+
+def names(visit: Visit, ids: Iterable[str | None]) -> Names:
+    wanted = {one for one in ids if one}
+    if not wanted or visit.company is None:
+        return Names()
+    found = Names()
+    for company in visit.companies:
+        left = wanted - found.keys()
+        if left:
+            more = visit.ask(name_lookup.names, company=company["id"], ids=sorted(left))
+            found.update(more)
+    return found
+
+
+def grantable(visit: Visit, company: str) -> list[tuple[str, str]]:
+    """Resources that permissions can name, for a field that is typed: (value, words)."""
+    newest = visit.ask(files.browse, company=company, limit=MOST_OFFERED)
+    staff = visit.ask(agent_page.roster, company=company, limit=MOST_OFFERED)
+    return [
+        *((f"kb_file:{one['id']}", f"File: {one['description']}") for one in newest),
+        *((f"message:agent:{one['name']}", f"Mail to {one['name']}") for one in staff),
+        *((action, f"Action: {action}") for action in sorted(ACTIONS)),
+    ]
+
+
+def open_outcomes(visit: Visit, company: str, agent: str) -> list[tuple[str, str]]:
+    """Open outcomes of an agent, for the same."""
+    found = visit.ask(
+        outcomes.listing, company=company, owner=agent, status="open", limit=MOST_OFFERED
+    )
+    return [(one["id"], one["title"]) for one in found]
+
+
+def called(visit: Visit, company: str, approvals: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The names of what approvals ask to use, for those that may be known."""
+    named = {
+        resource
+        for one in approvals
+        if one["type"] == "capability_use"
+        and isinstance(resource := one["payload"].get("resource"), str)
+    }
+    if not named:
+        return {}
+    found = visit.ask(agent_page.resources, company=company, named=named)
+    return {resource: about["name"] for resource, about in found.items()}

@@ -1,0 +1,111 @@
+"""Runs in words: what each was for, and what one did as a tree of turns and calls."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from remit.clock import SECOND, from_iso
+from remit.entrypoints.web.site import Visit
+from remit.services.screens import run_page
+
+
+def reasons(visit: Visit, runs: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """Occasion of each run."""
+    found = visit.ask(
+        run_page.occasions, company=visit.company_id, runs=[one["id"] for one in runs]
+    )
+    return defaultdict(str, found)
+
+
+@dataclass
+class Step:
+    """Something in a turn: a call with what came of it, or what was said."""
+
+    entry: Mapping[str, Any]
+    result: Mapping[str, Any] | None = None
+    #: How long a call took, as far as the log tells.
+    seconds: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.denied or bool(self.result and self.result.get("failed"))
+
+    @property
+    def denied(self) -> bool:
+        return "denied" in (self.entry["kind"], (self.result or self.entry)["kind"])
+
+    @property
+    def line(self) -> str:
+        """Its text in one line."""
+        return " ".join(str(self.entry["text"]).split())[:200]
+
+
+@dataclass
+class Turn:
+    """One turn of the model: what happened in it, and what it took."""
+
+    number: int
+    steps: list[Step] = field(default_factory=list)
+    at: str | None = None
+    seconds: float | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float | None = None
+    cost_estimated: bool = False
+
+    @property
+    def calls(self) -> int:
+        return sum(step.entry["kind"] in ("call", "denied") for step in self.steps)
+
+    @property
+    def failed(self) -> bool:
+        return any(step.failed for step in self.steps)
+
+
+def turns(entries: Iterable[Mapping[str, Any]]) -> list[Turn]:
+    """The entries of a run, turn by turn; what it has taken so far becomes what each took."""
+    found = [Turn(1)]
+    spent: dict[str, float] = {}
+    open_: dict[str, Step] = {}
+    for entry in entries:
+        turn = found[-1]
+        if entry["kind"] == "turn":
+            turn.at = entry["at"]
+            turn.seconds = entry.get("seconds")
+            for name in ("tokens_in", "tokens_out", "cost_usd"):
+                now = entry.get(name) or 0
+                setattr(turn, name, max(0, now - spent.get(name, 0)))
+                spent[name] = now
+            turn.cost_estimated = bool(entry.get("cost_estimated"))
+            found.append(Turn(turn.number + 1))
+        elif entry["kind"] in ("result", "denied"):
+            step = open_.pop(entry.get("call") or "", None) or _unanswered(found, entry)
+            if step is None:
+                turn.steps.append(Step(entry))
+            else:
+                step.result, step.seconds = entry, _between(step.entry["at"], entry["at"])
+        elif entry["kind"] != "end":
+            step = Step(entry)
+            turn.steps.append(step)
+            if entry["kind"] == "call" and entry.get("call"):
+                open_[entry["call"]] = step
+    if not found[-1].steps and len(found) > 1:
+        found.pop()
+    return [turn for turn in found if turn.steps or turn.at]
+
+
+def _unanswered(turns: Sequence[Turn], entry: Mapping[str, Any]) -> Step | None:
+    """Where an answer does not say which call it is of: the last of that tool without one."""
+    for turn in turns[:-3:-1]:
+        for step in reversed(turn.steps):
+            called = step.entry["kind"] == "call" and step.result is None
+            if called and entry.get("tool") in (None, step.entry["tool"]):
+                return step
+    return None
+
+
+def _between(began: str | None, ended: str | None) -> float | None:
+    if not began or not ended:
+        return None
+    return max(0.0, (from_iso(ended) - from_iso(began)) / SECOND)

@@ -1,0 +1,383 @@
+"""Settings as the fields of a form, made from the same declarations as everything else.
+
+An adapter or a channel has a model, a verb has typed parameters; either becomes `Setting`s, which
+one template draws. What a person types is text; what is meant is a document. A model inside of a
+model is fields of its own; only what no model describes is written as JSON.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from remit.adapters import registry
+from remit.entrypoints.web.forms import Form
+from remit.errors import BadInput
+from remit.services.fields import Field
+from remit.services.verbs import Verb
+
+#: Before the key of a setting in the names of the form's fields.
+PREFIX: Final = "c-"
+_ROOT: Final = "adapterConfig"
+#: Longer texts get room for several lines.
+_ONE_LINE: Final = 300
+#: What is chosen among the company's secrets, whatever declares it.
+_SECRETS: Final = frozenset({"secretRef", "secret"})
+#: And what parameters are names of.
+_NAMED: Final = {"secret": "secret", "repo": "repo"}
+#: Words for keys that say too little by themselves; a model may give its fields titles of its own.
+_LABELS: Final = {
+    "env": "Environment variables",
+    "cwd": "Working folder",
+    "timeoutSeconds": "Time limit (seconds)",
+    "silenceSeconds": "Silence limit (seconds)",
+    "memoryMb": "Memory limit (MiB)",
+    "secretRef": "Key or signature (secret)",
+    "baseUrl": "API address",
+    "url": "Address",
+    "ref": "Branch or tag",
+    "maxRetries": "Retries",
+    "to": "Send to",
+    "at": "Once, at",
+    "cron": "Repeated, as cron",
+    "body": "Text",
+    "hours": "Link is good for (hours)",
+}
+#: What people set first.
+_LEADING: Final = frozenset({"model", "secretRef", "provider", "url"})
+_NULL: Final = re.compile(r"\bnull: ")
+_SHELL: Final = re.compile(r", which its \w+ registers with `remit secret set`")
+_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_SPELLED: Final = {"url": "URL", "id": "ID", "mcp": "MCP", "llm": "LLM", "mb": "(MiB)"}
+_SPELLED_LAST: Final = {"seconds": "(seconds)", "usd": "(USD)"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    #: As the document has it; with a dot inside of another.
+    key: str
+    #: text, area, number, yes_no, choice, lines, pairs or json.
+    kind: str
+    required: bool
+    description: str
+    #: What it is when nothing is typed, in words.
+    default: str
+    options: tuple[Any, ...] = ()
+    label: str = ""
+    #: The kind of thing that it names, which a picker offers.
+    picks: str = ""
+    prefix: str = PREFIX
+
+    @property
+    def name(self) -> str:
+        return f"{self.prefix}{self.key}"
+
+    @property
+    def leads(self) -> bool:
+        """Whether it can be left out, and yet is what most people want to set."""
+        return self.key in _LEADING
+
+
+# ── from a model ────────────────────────────────────────────────────────────────────────────────
+
+
+def settings(adapter_type: str) -> list[Setting]:
+    """Settings of an adapter; first those that have to be set."""
+    return of_model(registry.get(adapter_type).Config)
+
+
+def of_model(
+    model: type[BaseModel],
+    *,
+    labels: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
+    without: Iterable[str] = (),
+) -> list[Setting]:
+    """`labels` and `words` are for a model that says less than people need."""
+    schema = model.model_json_schema(by_alias=True)
+    titles = {one.alias or name: one.title for name, one in model.model_fields.items()}
+    left_out = set(without)
+    found = [
+        replace(one, description=(words or {}).get(one.key, one.description))
+        for one in _of_schema(schema, schema.get("$defs", {}), {**titles, **(labels or {})})
+        if one.key not in left_out
+    ]
+    return sorted(found, key=_rank)
+
+
+def _rank(one: Setting) -> tuple[bool, bool]:
+    return not one.required, not one.leads
+
+
+def _of_schema(
+    schema: Mapping[str, Any],
+    definitions: Mapping[str, Any],
+    titles: Mapping[str, str | None],
+    above: Setting | None = None,
+) -> Iterable[Setting]:
+    required = set(schema.get("required", ())) if above is None else set()
+    for key, raw in schema.get("properties", {}).items():
+        plain = _plain(raw, definitions)
+        kind, options = _kind(plain, definitions)
+        default = raw.get("default")
+        label = titles.get(key) or humanised(key)
+        one = Setting(
+            key if above is None else f"{above.key}.{key}",
+            kind,
+            key in required,
+            _SHELL.sub("", _NULL.sub("Empty: ", raw.get("description", ""))),
+            "" if key in required or default in (None, [], {}) else _shown(default),
+            options,
+            label if above is None else f"{above.label}: {label[:1].lower()}{label[1:]}",
+            "secret" if key in _SECRETS else "",
+        )
+        if plain.get("properties") and above is None:
+            yield from _of_schema(plain, definitions, {}, one)
+        else:
+            yield one
+
+
+def humanised(key: str) -> str:
+    """A key as a label: `maxBudgetUsd` is "Max budget (USD)"."""
+    if key in _LABELS:
+        return _LABELS[key]
+    words = [word.lower() for word in _WORDS.findall(key.replace("_", " "))]
+    if len(words) > 1:
+        words[-1] = _SPELLED_LAST.get(words[-1], words[-1])
+    text = " ".join(_SPELLED.get(word, word) for word in words)
+    return text[:1].upper() + text[1:]
+
+
+def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Type of a value when it is not null."""
+    if "$ref" in schema:
+        return _plain(definitions.get(schema["$ref"].rpartition("/")[2], {}), definitions)
+    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    return _plain(choices[0], definitions) if len(choices) == 1 else schema
+
+
+def _kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
+    if "enum" in schema:
+        return "choice", tuple(schema["enum"])
+    if "const" in schema:
+        return "choice", (schema["const"],)
+    match schema.get("type"):
+        case "string":
+            return "text", ()
+        case "integer" | "number":
+            return "number", ()
+        case "boolean":
+            return "yes_no", ()
+        case "array" if _plain(schema.get("items", {}), definitions).get("type") == "string":
+            return "lines", ()
+        case "object" if not schema.get("properties") and _of_text(schema, definitions):
+            return "pairs", ()
+        case _:
+            return "json", ()
+
+
+def _of_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
+    inside = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
+    values = [one for one in inside if isinstance(one, Mapping)]
+    return bool(values) and all(_plain(one, definitions).get("type") == "string" for one in values)
+
+
+# ── from a verb ─────────────────────────────────────────────────────────────────────────────────
+
+
+def of_verb(
+    verb: Verb[..., Any],
+    *,
+    without: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
+    needed: Iterable[str] = (),
+) -> list[Setting]:
+    """What a call of a verb is given, all but what the page knows; first what has to be.
+
+    A parameter that the verb can do without and a page cannot is `needed`.
+    """
+    left_out, must = {"company", *without}, set(needed)
+    found = [
+        _of_field(one, (labels or {}).get(one.name), one.required or one.name in must)
+        for one in verb.fields.values()
+        if one.name not in left_out and not one.name.startswith("new_")
+    ]
+    return sorted(found, key=_rank)
+
+
+def _of_field(one: Field, label: str | None, required: bool) -> Setting:
+    kind, options = "text", one.words
+    if one.entries is not None:
+        kind = "lines"
+    elif options:
+        kind = "choice"
+    elif one.kind in (bool, int, float, dict):
+        kind = {bool: "yes_no", dict: "json"}.get(one.kind, "number")
+    elif one.text is not None and not one.text.one_line and one.text.longest > _ONE_LINE:
+        kind = "area"
+    picks = one.reference.kind if one.reference is not None else ""
+    default = "" if one.required or one.default in (None, "", False) else _shown(one.default)
+    text = "" if one.help is None else one.help.text
+    return Setting(
+        one.name,
+        kind,
+        required,
+        f"{text.rstrip('.')}." if text else "",
+        default,
+        options,
+        label or humanised(one.name),
+        picks or _NAMED.get(one.name, ""),
+    )
+
+
+# ── what was typed, and what is there ───────────────────────────────────────────────────────────
+
+
+def read(of: str | Sequence[Setting], form: Form) -> dict[str, Any]:
+    """The document that was typed; what was left empty is not in it."""
+    found: dict[str, Any] = {}
+    for setting in _known(of):
+        text = form.text(setting.name)
+        if not text:
+            continue
+        *above, key = setting.key.split(".")
+        place = found
+        for name in above:
+            place = place.setdefault(name, {})
+        place[key] = _value(setting, text)
+    return found
+
+
+def read_call(of: Sequence[Setting], form: Form) -> dict[str, Any]:
+    """The same for a verb, which cannot be called without what it must have."""
+    given = read(of, form)
+    for setting in of:
+        if setting.required and setting.key not in given:
+            raise wrong(setting.key, "is missing")
+    return given
+
+
+def _known(of: str | Sequence[Setting]) -> Sequence[Setting]:
+    return settings(of) if isinstance(of, str) else of
+
+
+def _value(setting: Setting, text: str) -> Any:
+    match setting.kind:
+        case "number":
+            try:
+                return int(text) if text.lstrip("-").isdecimal() else float(text)
+            except ValueError:
+                raise wrong(setting.key, "must be a number") from None
+        case "yes_no":
+            return text == "true"
+        case "choice":
+            return next((one for one in setting.options if str(one) == text), text)
+        case "lines":
+            return [line for line in text.split("\n") if line.strip()]
+        case "pairs":
+            return dict(_pair(setting, line) for line in text.split("\n") if line.strip())
+        case "json":
+            try:
+                return json.loads(text)
+            except (ValueError, RecursionError):
+                raise wrong(setting.key, "is not JSON") from None
+        case _:
+            return text
+
+
+def _pair(setting: Setting, line: str) -> tuple[str, str]:
+    name, equals, value = line.partition("=")
+    if not equals:
+        raise wrong(setting.key, "has a line without =; write NAME=VALUE")
+    return name.strip(), value
+
+
+def written(of: str | Sequence[Setting], config: Mapping[str, Any]) -> dict[str, str] | None:
+    """A document as what would have been typed; None when fields cannot say it."""
+    found: dict[str, str] = {}
+    known = {setting.key: setting for setting in _known(of)}
+    for key, value in _flat(config, known).items():
+        if value is None:
+            continue
+        setting = known.get(key)
+        text = None if setting is None else _text(setting, value)
+        if setting is None or text is None:
+            return None
+        found[setting.name] = text
+    return found
+
+
+def _flat(config: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
+    """What is inside of another by its whole key; what is empty there cannot be said in fields."""
+    inner = {key.partition(".")[0] for key in known if "." in key}
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in inner and isinstance(value, Mapping) and value:
+            found |= {f"{key}.{name}": one for name, one in value.items()}
+        else:
+            found[key] = value
+    return found
+
+
+def _text(setting: Setting, value: Any) -> str | None:
+    match setting.kind:
+        case "lines":
+            if isinstance(value, list) and value and all(_is_line(one) for one in value):
+                return "\n".join(value)
+            return None
+        case "pairs":
+            if not isinstance(value, Mapping) or not all(map(_is_line, value.values())):
+                return None
+            return "\n".join(f"{name}={one}" for name, one in value.items())
+        case "json":
+            return json.dumps(value, indent=2, ensure_ascii=False)
+        case "yes_no":
+            return _shown(value) if isinstance(value, bool) else None
+        case _:
+            return None if isinstance(value, dict | list | bool) else str(value)
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and "\n" not in value and bool(value.strip())
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def wrong(key: str, what: str) -> BadInput:
+    path = f"{_ROOT}.{key}"
+    return BadInput(
+        f"{humanised(key.rpartition('.')[2])}: {what}.",
+        "Correct the field.",
+        details={"path": path, "problems": {path: what}},
+    )
+
+
+def problems(details: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with which setting, by its key, and by the key of what it is inside of."""
+    found: dict[str, str] = {}
+    for path, what in (details.get("problems") or {}).items():
+        inner = str(path).removeprefix(_ROOT).lstrip(".")
+        key = inner.partition(".")[0].partition("[")[0]
+        rest = inner[len(key) :].lstrip(".")
+        alone = f"{str(what)[:1].upper()}{str(what)[1:]}."
+        found.setdefault(key, f"{rest}: {what}." if rest else alone)
+        found.setdefault(inner, alone)
+    return found
+
+
+def number_or_none(text: str, name: str) -> float | None:
+    """An amount that somebody typed; None for no limit."""
+    if text.strip().lower() in ("none", "no limit"):
+        return None
+    try:
+        found = float(text.strip().lstrip("$").replace(",", ""))
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e10:
+        raise wrong(name, "must be a number, 0 or more, or none")
+    return found

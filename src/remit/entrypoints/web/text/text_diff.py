@@ -1,0 +1,86 @@
+"""Difference of two texts, line by line, in a time that does not depend on malice."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final, NamedTuple
+
+#: Unchanged lines that are shown around a change.
+CONTEXT: Final = 3
+#: What is compared of each text once what both begin and end with is set aside.
+MOST_LINES: Final = 1_500
+MOST_SHOWN: Final = 1_000
+LONGEST_LINE: Final = 2_000
+
+
+class Comparison(NamedTuple):
+    #: `same`, `added`, `removed` or `gap`, and the line (of a gap: how many lines it stands for).
+    lines: list[tuple[str, str]]
+    #: Whether there was more than is shown.
+    cut_off: bool
+    added: int
+    removed: int
+
+
+def compare(before: str, after: str) -> Comparison:
+    """The lines that differ, with a few around them."""
+    old, new = _lines(before), _lines(after)
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
+    cut_off = max(len(middle_old), len(middle_new)) > MOST_LINES
+    changed = _changed(middle_old[:MOST_LINES], middle_new[:MOST_LINES])
+    tail = [] if cut_off else [("same", line) for line in old[len(old) - end :]]
+    whole = [*(("same", line) for line in old[:start]), *changed, *tail]
+    shown = _folded(whole)
+    return Comparison(
+        [(kind, line[:LONGEST_LINE]) for kind, line in shown[:MOST_SHOWN]],
+        cut_off or len(shown) > MOST_SHOWN,
+        sum(kind == "added" for kind, _ in changed),
+        sum(kind == "removed" for kind, _ in changed),
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
+
+
+def _changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if kind == "equal":
+            found += [("same", line) for line in old[a:b]]
+        else:
+            found += [("removed", line) for line in old[a:b]]
+            found += [("added", line) for line in new[c:d]]
+    return found
+
+
+def _folded(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Long stretches without a change become one line that says how long they were."""
+    near = [False] * len(lines)
+    last = -CONTEXT - 1
+    for at, (kind, _) in enumerate(lines):
+        last = at if kind != "same" else last
+        near[at] = at - last <= CONTEXT
+    following = len(lines) + CONTEXT + 1
+    for at in range(len(lines) - 1, -1, -1):
+        following = at if lines[at][0] != "same" else following
+        near[at] = near[at] or following - at <= CONTEXT
+    found: list[tuple[str, str]] = []
+    hidden = 0
+    for line, is_near in zip(lines, near, strict=True):
+        if is_near:
+            if hidden:
+                found.append(("gap", str(hidden)))
+            hidden = 0
+            found.append(line)
+        else:
+            hidden += 1
+    if hidden:
+        found.append(("gap", str(hidden)))
+    return found

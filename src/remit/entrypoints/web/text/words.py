@@ -1,0 +1,343 @@
+"""How values read on a page."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from remit.clock import SECOND, from_iso
+from remit.model.connections.diff import visible
+from remit.model.execution import transcript
+from remit.model.messaging.mail import MARKS, Mark
+from remit.model.text import plural
+
+#: What a status is called where a person reads it.
+STATUS: Final = {
+    "pending_approval": "awaits approval",
+    "revision_requested": "sent back",
+    "error": "stopped",
+}
+#: The five states that a page tells apart, by colour and by shape; all else is quiet.
+STATE: Final = {
+    **dict.fromkeys(("running", "work"), "work"),
+    **dict.fromkeys(
+        ("completed", "approved", "accepted", "good", "done", "passed", "merged"), "good"
+    ),
+    **dict.fromkeys(
+        [
+            "pending",
+            "pending_approval",
+            "revision_requested",
+            "paused",
+            "ask",
+            "warn",
+            "approval",
+            "question",
+            "submitted",
+            "waiting",
+            "blocked",
+            "unread",
+            "returned",
+        ],
+        "wait",
+    ),
+    **dict.fromkeys(
+        [
+            "error",
+            "failed",
+            "lost",
+            "rejected",
+            "dead_letter",
+            "deny",
+            "refused",
+            "failed_run",
+            "budget",
+            "budget_stop",
+            "bad",
+            "stopped",
+            "halted",
+            "overdue",
+        ],
+        "bad",
+    ),
+}
+MONTHS: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
+_LONGEST_DIFF: Final = 4000
+_LONGEST_TEXT: Final = 256 * 1024
+#: Setting this much takes a good part of a second when somebody means it badly.
+_LONGEST_MARKDOWN: Final = 48 * 1024
+
+#: What knowledge refers to each other by; the page of a file leads on to that of an outcome.
+_REFERENCE: Final = re.compile(
+    r"kb://([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+)
+_HEADING: Final = re.compile(r"h([1-6])")
+#: A page and its parts have titles of their own; headings in a text begin below these.
+_ABOVE: Final = 2
+
+
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
+
+
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
+
+
+def without_commands(text: str) -> str:
+    """A sentence without the commands in it: a page has buttons."""
+    if "`remit " not in text:
+        return text
+    kept = [one for one in _SENTENCE_END.split(text) if "`remit " not in one]
+    return " ".join(kept) or text
+
+
+def with_readable_times(sentence: str) -> str:
+    """A sentence with times as a person reads them."""
+    return _TIME.sub(r"\1 \2 UTC", sentence)
+
+
+def sentence(text: str) -> Markup:
+    """A sentence whose times are relative to now, where there are scripts."""
+    text, made, at = without_commands(text), Markup(""), 0
+    for match in _TIME.finditer(text):
+        before = text[at : match.start()].removesuffix("at ")
+        made += Markup("{}{}").format(before, time(match[0]))
+        at = match.end()
+    return made + text[at:]
+
+
+def _fit_in(state: StateCore) -> None:
+    """Headings below those of the page, without leaving one out; references as links."""
+    last = _ABOVE
+    for token in state.tokens:
+        heading = _HEADING.fullmatch(token.tag)
+        if heading and token.nesting == 1:
+            last = min(int(heading[1]) + _ABOVE, last + 1, 6)
+        if heading:
+            token.tag = f"h{last}"
+        if token.children:
+            token.children = [new for old in token.children for new in _linked(old)]
+
+
+def _linked(token: Token) -> list[Token]:
+    if token.type == "link_open":
+        found = _REFERENCE.fullmatch(str(token.attrGet("href")))
+        if found:
+            token.attrSet("href", f"/files/{found[1]}")
+    if token.type != "text" or "kb://" not in token.content:
+        return [token]
+    made: list[Token] = []
+    at = 0
+    for match in _REFERENCE.finditer(token.content):
+        made.append(Token("text", "", 0, content=token.content[at : match.start()]))
+        made.append(Token("link_open", "a", 1, attrs={"href": f"/files/{match[1]}"}))
+        made.append(Token("text", "", 0, content=f"kb://…{match[1][-8:]}"))
+        made.append(Token("link_close", "a", -1))
+        at = match.end()
+    return [*made, Token("text", "", 0, content=token.content[at:])]
+
+
+# No HTML of somebody else, no pictures from elsewhere: text, links, lists, tables, code.
+_markdown = (
+    MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
+)
+_markdown.core.ruler.push("fit_in", _fit_in)
+
+
+@lru_cache(maxsize=64)
+def markdown(text: str | None) -> Markup:
+    """Somebody's text, as HTML that holds nothing but text.
+
+    Pages look again and again at the same texts. What is very long is not set, only shown.
+    """
+    whole = (text or "")[:_LONGEST_TEXT]
+    end = len(whole)
+    if end > _LONGEST_MARKDOWN:
+        end = whole.rfind("\n", 0, _LONGEST_MARKDOWN) + 1 or _LONGEST_MARKDOWN
+    rendered = _markdown.render(whole[:end])
+    # Links lead away from here: who follows one does not take the page along.
+    safe = rendered.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=')
+    rest = Markup("<pre>{}</pre>").format(whole[end:]) if end < len(whole) else Markup("")
+    return Markup(safe) + rest  # noqa: S704  # the renderer escapes
+
+
+def status(value: str) -> str:
+    return STATUS.get(value, value.replace("_", " "))
+
+
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+
+
+def time(value: str | None) -> Markup:
+    """Readable as it is; a script makes it local and relative."""
+    if not value:
+        return Markup("")
+    plain = value[:16].replace("T", " ")
+    if _MOMENT.fullmatch(value):  # what a page has hundreds of is not taken apart by `format`
+        drawn = f'<relative-time datetime="{value[:19]}Z">{plain} UTC</relative-time>'
+        return Markup(drawn)  # noqa: S704  # digits
+    return Markup('<relative-time datetime="{}">{} UTC</relative-time>').format(value, plain)
+
+
+def short(value: str | None) -> str:
+    """As much of an id as tells it from others."""
+    return (value or "")[-8:]
+
+
+def state(value: str) -> str:
+    """The class of a state: how it looks, whatever it is called."""
+    return f"is-{STATE.get(value, 'idle')}"
+
+
+def dollars(value: float | None) -> str:
+    """All money reads like this: two places, and what is less than a cent says so."""
+    if value is None:
+        return ""
+    return "<$0.01" if 0 < value < 0.01 else f"${value:,.2f}"
+
+
+def rounded(value: float) -> str:
+    """Money beside the grid of a chart."""
+    if 0 < value < 0.1:
+        return f"${value:.3f}"
+    return f"${value:,.2f}".removesuffix(".00") if value < 100 else f"${value:,.0f}"
+
+
+def money(cents: int | None) -> str:
+    return dollars(None if cents is None else cents / 100)
+
+
+def micros(value: int | None) -> str:
+    """Millionths of a dollar."""
+    return dollars(None if value is None else value / 1_000_000)
+
+
+def lasting(seconds: float) -> str:
+    """How long, to two units."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d"
+
+
+def took(run: Mapping[str, Any]) -> str:
+    """How long something with a beginning and an end lasted."""
+    if not run.get("started_at") or not run.get("completed_at"):
+        return ""
+    return lasting((from_iso(run["completed_at"]) - from_iso(run["started_at"])) / SECOND)
+
+
+def count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def size(value: int | None) -> str:
+    if value is None:
+        return ""
+    amount = float(value)
+    for unit in ("bytes", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def pretty(value: Any) -> str:
+    """A document as somebody would write it."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    except RecursionError:
+        return "(nested too deep to be shown)"
+
+
+def diff(before: Any, after: Any) -> list[tuple[str, str]]:
+    """Lines with what became of them: same, added, removed."""
+    old, new = _lines(before), _lines(after)
+    if len(old) + len(new) > _LONGEST_DIFF:
+        # Finding what stayed takes time that grows with the square.
+        removed = [("removed", line) for line in old[:_LONGEST_DIFF]]
+        added = [("added", line) for line in new[:_LONGEST_DIFF]]
+        left = len(old) + len(new) - len(removed) - len(added)
+        return removed + added + ([("same", f"… and {left:,} more lines")] if left else [])
+    found: list[tuple[str, str]] = []
+    for what, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if what == "equal":
+            found += [("same", line) for line in old[i:j]]
+            continue
+        found += [("removed", line) for line in old[i:j]]
+        found += [("added", line) for line in new[k:m]]
+    return found
+
+
+def _lines(value: Any) -> list[str]:
+    text = value if isinstance(value, str) else pretty(value)
+    return text.splitlines()
+
+
+def mark(word: str) -> str:
+    """Why Remit sent something, in a sentence."""
+    said = MARKS[Mark(word)]
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def label(key: str) -> str:
+    """Label of the key of a setting: `sessionPolicy` is “Session policy”."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", key).lower()
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def standing(outcome: Mapping[str, Any]) -> str:
+    """Where an outcome stands, in a few words."""
+    if outcome["status"] != "open":
+        return status(outcome["status"]).capitalize()
+    if outcome["perpetual"]:
+        return "Ongoing"
+    if outcome.get("waiting"):
+        return "Waiting"
+    why = str(outcome.get("why_not_actionable") or "")
+    if blocked := re.search(r"waits for (\d+) open", why):
+        return f"Blocked by {plural(int(blocked[1]), 'outcome')}"
+    if outcome.get("deferred_until") and why:
+        return f"Deferred until {outcome['deferred_until'][:10]}"
+    return why.capitalize() or "Ready"
+
+
+FILTERS: Final = {
+    "standing": standing,
+    "readable": with_readable_times,
+    "label": label,
+    "markdown": markdown,
+    "status": status,
+    "state": state,
+    "time": time,
+    "sentence": sentence,
+    "short": short,
+    "money": money,
+    "micros": micros,
+    "count": count,
+    "size": size,
+    "dollars": dollars,
+    "took": took,
+    "lasting": lasting,
+    "denials": transcript.denials,
+    "pretty": pretty,
+    "diff": diff,
+    "mark": mark,
+    "shown": visible,
+}

@@ -1,0 +1,1 @@
+"""Forges: GitHub, GitLab, Gitea and Forgejo behind one interface, through their APIs."""

@@ -1,0 +1,275 @@
+"""Requests to the API of a forge: bounded, to that host alone, and patient when asked to be.
+
+Answers are somebody else's: each is limited in size and time, and what is taken from it is looked
+at for what it is. The token goes into a header of these requests and nowhere else; a forge that
+repeats it in an error does not get it into one of ours.
+"""
+
+import asyncio
+import os
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+
+from remit.adapters import guarded_http
+from remit.adapters.guarded_http import Answer
+
+SECONDS = 30.0
+LARGEST = 8 << 20
+#: Of a log, from its end.
+TAIL = 64 << 10
+MOST_PAGES = 10
+#: Fewer requests than this are left for others who use the same token.
+_SPARE = 100
+_LONGEST_SAID = 200
+_NEXT = re.compile(r'rel="?next"?')
+
+
+class ForgeFailed(Exception):
+    """Why a forge did not do it, in words for people; without the token."""
+
+    def __init__(self, sentence: str, *, status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Api:
+    def __init__(
+        self,
+        base: str,
+        headers: Mapping[str, str],
+        token: str,
+        *,
+        tags: Mapping[str, str] | None = None,
+        private: bool = False,
+    ) -> None:
+        """`tags` are from `kept` of the last time; `private` lets logs lie in private networks."""
+        self._base = base
+        self._headers = {"User-Agent": "Remit", "Accept": "application/json", **headers}
+        self._token = token
+        self._tags = tags or {}
+        self._private = private
+        self.kept: dict[str, str] = {}
+        #: So many seconds the forge wants to be left alone.
+        self.pause = 0.0
+
+    async def get(self, path: str, **query: Any) -> Any:
+        return self._json(await self._ask("GET", path, query), path)
+
+    async def fresh(self, path: str, **query: Any) -> Any | None:
+        """None when it is as it was the last time."""
+        place = _place(path, query)
+        answer = await self._ask("GET", path, query, tag=self._tags.get(place))
+        self._keep(place, answer)
+        return None if answer.status == 304 else self._json(answer, path)
+
+    async def pages(self, path: str, *, known: bool = False, **query: Any) -> list[Any]:
+        """All entries of a list, as far as it is read; nothing if it is `known` and as it was."""
+        found: list[Any] = []
+        for page in range(1, MOST_PAGES + 1):
+            place = _place(path, asked := {**query, "page": page})
+            tag = self._tags.get(place) if known and page == 1 else None
+            answer = await self._ask("GET", path, asked, tag=tag)
+            if known and page == 1:
+                self._keep(place, answer)
+            if answer.status == 304:
+                break
+            found += many(self._json(answer, path))
+            # Where the next page is, we know ourselves.
+            if not _NEXT.search(answer.headers.get("link", "")):
+                break
+        return found
+
+    async def send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
+        answer = await self._ask(method, path, {}, content=orjson.dumps(body))
+        return self._json(answer, path) if answer.body.strip() else None
+
+    async def tail(self, path: str) -> str:
+        """The end of a text. One redirect is followed, without the token: logs lie elsewhere."""
+        answer = await self._ask("GET", path, {}, tail=True)
+        if answer.status in (301, 302, 303, 307, 308):
+            there = answer.headers.get("location", "")
+            parts, ours = urlsplit(there), urlsplit(self._base)
+            private = self._private or parts.hostname == ours.hostname
+            if parts.scheme != "https" and not (private and parts.scheme == ours.scheme):
+                raise ForgeFailed("the log is nowhere that is asked")
+            answer = await self._call("GET", there, {}, private=private, tail=True)
+            if answer.status != 200:
+                raise ForgeFailed(f"the log was answered with {answer.status}")
+        return answer.body.decode(errors="replace")
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object],
+        *,
+        content: bytes = b"",
+        tag: str | None = None,
+        tail: bool = False,
+    ) -> Answer:
+        headers = dict(self._headers)
+        if content:
+            headers["Content-Type"] = "application/json"
+        if tag is not None:
+            headers["If-None-Match"] = tag
+        answer = await self._call(
+            method, self._base + _place(path, query), headers, content=content, tail=tail
+        )
+        self._mind_limits(answer)
+        status = answer.status
+        if 200 <= status < 300 or (status == 304 and tag is not None) or (tail and status < 400):
+            return answer
+        if 300 <= status < 400:
+            raise ForgeFailed("the forge sends us elsewhere, where we do not go", status=status)
+        raise self._refused(answer)
+
+    async def _call(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        content: bytes = b"",
+        private: bool = True,
+        tail: bool = False,
+    ) -> Answer:
+        try:
+            # Also for those who answer a byte at a time.
+            async with asyncio.timeout(2 * SECONDS):
+                return await guarded_http.request(
+                    method,
+                    url,
+                    content=content,
+                    headers=headers,
+                    seconds=SECONDS,
+                    largest=TAIL if tail else LARGEST,
+                    private=private,
+                    trusts=_trusted(
+                        os.environ.get("GIT_SSL_CAINFO") or os.environ.get("SSL_CERT_FILE")
+                    ),
+                    tail=tail,
+                )
+        except TimeoutError:
+            raise ForgeFailed("the forge takes too long to answer") from None
+        except OSError as error:
+            raise ForgeFailed(self._without_token(f"the forge cannot be asked ({error})")) from None
+
+    def _json(self, answer: Answer, path: str) -> Any:
+        try:
+            return orjson.loads(answer.body)
+        except orjson.JSONDecodeError:
+            raise ForgeFailed(f"the forge does not answer in JSON at {path[:100]}") from None
+
+    def _keep(self, place: str, answer: Answer) -> None:
+        tag = answer.headers.get("etag")
+        if answer.status == 304:
+            self.kept[place] = self._tags[place]
+        elif tag and len(tag) < 200 and not _NEXT.search(answer.headers.get("link", "")):
+            self.kept[place] = tag
+
+    def _mind_limits(self, answer: Answer) -> None:
+        left = _number(answer, "x-ratelimit-remaining", "ratelimit-remaining")
+        again = _number(answer, "x-ratelimit-reset", "ratelimit-reset")
+        asked = _number(answer, "retry-after")
+        limit = _number(answer, "x-ratelimit-limit", "ratelimit-limit") or 0
+        if asked is not None:
+            self.pause = max(self.pause, min(asked, 3600))
+        elif left is not None and again is not None and left < min(_SPARE, limit // 10 or 1):
+            try:
+                now = parsedate_to_datetime(answer.headers.get("date", "")).timestamp()
+            except (TypeError, ValueError):
+                return
+            self.pause = max(self.pause, min(max(again - now, 1.0), 3600.0))
+
+    def _refused(self, answer: Answer) -> ForgeFailed:
+        status = answer.status
+        if status == 429 or (status == 403 and self.pause):
+            return ForgeFailed(
+                "the forge wants fewer requests", status=status, retry_after=self.pause or 60.0
+            )
+        try:
+            said = orjson.loads(answer.body)
+        except orjson.JSONDecodeError:
+            said = {}
+        parts = []
+        if isinstance(said, dict):
+            parts = [said.get(key) for key in ("message", "error", "errors")]
+        words = "; ".join(str(part) for part in parts if part)
+        line = " ".join(self._without_token(words).split())[:_LONGEST_SAID]
+        shown = "".join(char for char in line if char.isprintable())
+        return ForgeFailed(
+            f"the forge answered {status}" + (f": {shown}" if shown else ""), status=status
+        )
+
+    def _without_token(self, text: str) -> str:
+        return text.replace(self._token, "[removed]") if self._token else text
+
+
+@lru_cache(maxsize=4)
+def _trusted(authorities: str | None) -> ssl.SSLContext:
+    """The API is trusted by what git is told to trust."""
+    return ssl.create_default_context(cafile=authorities)
+
+
+def _place(path: str, query: Mapping[str, object]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _number(answer: Answer, *names: str) -> int | None:
+    for name in names:
+        text = answer.headers.get(name, "")
+        if text.isascii() and text.isdigit() and len(text) < 16:
+            return int(text)
+    return None
+
+
+# ── what is taken from answers ──────────────────────────────────────────────────────────────────
+
+
+def many(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise ForgeFailed("the forge answered with something else than a list")
+    return value
+
+
+def at(value: Any, *path: str) -> Any:
+    """What lies there; None where nothing does."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text(value: Any, *path: str, most: int = 200) -> str:
+    """A text, cut; nothing where there is none."""
+    found = at(value, *path)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise ForgeFailed(f"the forge has no text as {path[-1]}")
+    return found[:most]
+
+
+def number(value: Any, *path: str) -> int:
+    found = at(value, *path)
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 1 << 53:
+        raise ForgeFailed(f"the forge has no number as {path[-1]}")
+    return found
+
+
+def maybe_number(value: Any, *path: str) -> int | None:
+    return None if at(value, *path) is None else number(value, *path)
+
+
+def link(value: Any, *path: str) -> str:
+    """An address for people to follow, or nothing."""
+    found = text(value, *path, most=2000)
+    return found if found.startswith(("https://", "http://")) and found.isprintable() else ""

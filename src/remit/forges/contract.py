@@ -1,0 +1,75 @@
+"""The contract of a forge, whichever it is.
+
+    probe          who we are for it: one request
+    find, open, update, close     the one request for a change
+    look           what is known of a request by now, as far as it changed
+    log            the end of a check's log
+    merge          take in exactly this head
+    comments, comment             what is said about a request or an issue
+    may_push       whether somebody works on the repository
+    issues, labelled_by           issues with a label, and who set it
+
+Nothing is remembered between calls but what `Api.tags` has.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from remit.forges.api import Api
+from remit.forges.gitea import Gitea
+from remit.forges.github import GitHub
+from remit.forges.gitlab import GitLab
+from remit.model.connections.change import MergeMethod
+from remit.model.connections.forge import (
+    ForgeCheck,
+    ForgeKind,
+    Issue,
+    Person,
+    Request,
+    Said,
+    host_and_path,
+    usual_api,
+)
+from remit.model.connections.repo import Repo
+
+
+class Forge(Protocol):
+    async def probe(self) -> str: ...
+    async def find(self, branch: str) -> Sequence[Request]: ...
+    async def open(self, branch: str, target: str, title: str, body: str) -> Request: ...
+    async def update(self, number: int, target: str, title: str, body: str) -> Request: ...
+    async def close(self, number: int) -> None: ...
+    async def request(self, number: int) -> Request | None: ...
+    async def said(self, number: int) -> Sequence[Said]: ...
+    async def checks(self, head: str) -> Sequence[ForgeCheck] | None: ...
+    async def log(self, check: ForgeCheck) -> str: ...
+    async def merge(
+        self, number: int, head: str, method: MergeMethod, title: str, body: str
+    ) -> None: ...
+    async def comments(self, number: int, *, issue: bool) -> Sequence[Said]: ...
+    async def comment(self, number: int, body: str, *, issue: bool) -> str: ...
+    async def may_push(self, person: Person) -> bool: ...
+    async def issues(self, label: str) -> Sequence[Issue]: ...
+    async def labelled_by(self, number: int, label: str) -> str | None: ...
+
+
+_KINDS: dict[ForgeKind, type[GitHub] | type[GitLab]] = {
+    ForgeKind.GITHUB: GitHub,
+    ForgeKind.GITLAB: GitLab,
+    ForgeKind.GITEA: Gitea,
+}
+
+
+def forge_of(
+    repo: Repo, token: str, tags: Mapping[str, str] | None = None, *, private: bool = False
+) -> tuple[Forge, Api]:
+    """The forge around a repository, opened with a token."""
+    kind = ForgeKind(repo.forge or ForgeKind.NONE)
+    made = _KINDS[kind]
+    base = repo.api or usual_api(kind, repo.url)
+    _, project = host_and_path(repo.url)
+    # A forge that lies below a folder of its host has its repositories there.
+    below = urlsplit(base).path.partition("/api/")[0].strip("/")
+    api = Api(base, made.headers(token), token, tags=tags, private=private)
+    return made(api, project.removeprefix(f"{below}/") if below else project), api

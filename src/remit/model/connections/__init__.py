@@ -1,0 +1,1 @@
+"""Secrets, MCP servers, repositories, folders and changes."""

@@ -1,0 +1,175 @@
+"""Changes: what an agent proposes to a repository, until somebody takes it in or declines it."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.clock import Micros
+from remit.errors import BadInput
+from remit.ids import (
+    AgentId,
+    ChangeCommentId,
+    ChangeId,
+    CompanyId,
+    FileId,
+    OutcomeId,
+    RepoId,
+    RunId,
+    UserId,
+)
+from remit.model.connections.repo import repo_ref
+from remit.model.leased import Queued
+
+LONGEST_TITLE = 200
+LONGEST_DESCRIPTION = 20_000
+LONGEST_COMMENT = 20_000
+LONGEST_PATH = 1000
+LONGEST_BRANCH = 100
+#: What Remit pushes is below this, and nothing else.
+REMOTE_FOLDER = "remit"
+
+
+#: CLOSED: declined, or given up.
+ChangeStatus = StrEnum("ChangeStatus", "OPEN MERGED CLOSED")
+
+
+#: RETURNED: its author is to change something first.
+ChangeDecision = StrEnum("ChangeDecision", "APPROVED RETURNED")
+
+
+#: How commits come into the branch. MERGE: by a commit that has both as its parents. SQUASH: as one
+#: commit. FAST_FORWARD: as they are, if nothing else came in since.
+MergeMethod = StrEnum("MergeMethod", {"MERGE": "merge", "SQUASH": "squash", "FAST_FORWARD": "ff"})
+
+
+#: The version of a file: as it was, or as it is proposed.
+Side = StrEnum("Side", "OLD NEW")
+
+
+#: Work at the remote for a change. PUBLISH: push it to its branch.
+Errand = StrEnum("Errand", "PUBLISH MERGE")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    id: ChangeId
+    company_id: CompanyId
+    repo_id: RepoId
+    #: Its author, and the run that proposed it last.
+    agent_id: AgentId
+    run_id: RunId | None
+    outcome_id: OutcomeId | None
+    #: As the author calls it, and where it is pushed to.
+    branch: str
+    remote_branch: str
+    #: The branch that it goes into.
+    target: str
+    title: str
+    description: str
+    #: Where it leaves that branch, and what is proposed: what a decision is about.
+    base_commit: str
+    head_commit: str
+    #: JSON list of the files that it touches.
+    paths: str
+    #: The objects between these two, as a bundle of git.
+    bundle_id: FileId
+    #: Goes up with every new head.
+    revision: int
+    status: ChangeStatus
+    version: int
+    created_at: Micros
+    updated_at: Micros
+    #: What the remote has.
+    published_commit: str | None = None
+    #: Whether it can be taken in as it is; None when nobody knows.
+    conflicts: bool | None = None
+    decision: ChangeDecision | None = None
+    decision_note: str | None = None
+    #: What was decided about.
+    decided_head: str | None = None
+    decided_base: str | None = None
+    decided_by_agent: AgentId | None = None
+    decided_by_user: UserId | None = None
+    decided_at: Micros | None = None
+    #: The commit by which it came into the branch.
+    merged_commit: str | None = None
+    ended_at: Micros | None = None
+    ended_why: str | None = None
+    #: The request at the forge, and as JSON what the forge said about it last.
+    request_number: int | None = None
+    request_url: str | None = None
+    request_seen: str | None = None
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        return tuple(json.loads(self.paths))
+
+    @property
+    def ref(self) -> str:
+        """Where our copies of the repository have it."""
+        return f"refs/{self.remote_branch}"
+
+    @property
+    def decided_by(self) -> str | None:
+        """The address of who decided last."""
+        if self.decided_by_agent is not None:
+            return f"agent:{self.decided_by_agent}"
+        return f"user:{self.decided_by_user}" if self.decided_by_user is not None else None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the last decision is about what is proposed now."""
+        return self.decision is not None and (self.decided_head, self.decided_base) == (
+            self.head_commit,
+            self.base_commit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeComment:
+    id: ChangeCommentId
+    company_id: CompanyId
+    change_id: ChangeId
+    #: What it was said about: the proposal as it was then, perhaps a line of a file.
+    head_commit: str
+    path: str | None
+    line: int | None
+    side: Side | None
+    body: str
+    agent_id: AgentId | None
+    user_id: UserId | None
+    created_at: Micros
+    #: What the forge calls it, if it was said there or told there.
+    outside_id: str | None = None
+    #: Who said it there, and whether they are heard: others are from outside.
+    outside_author: str | None = None
+    heard: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeErrand(Queued):
+    """Waits in line to be done at the remote."""
+
+    repo_id: RepoId
+    change_id: ChangeId
+    kind: Errand
+    #: JSON: what this kind needs besides the change.
+    details: str
+
+
+def branch_name(text: object) -> str:
+    """A branch as its author calls it; it becomes part of the name of one of the remote's."""
+    branch = repo_ref(text)
+    bare = branch.removeprefix("refs/heads/")
+    if len(bare) > LONGEST_BRANCH or bare.startswith("refs/") or bare == "HEAD":
+        raise BadInput(
+            f"branch must be a name of at most {LONGEST_BRANCH} characters.",
+            "Call it after what it does, such as fix-login.",
+        )
+    return bare
+
+
+def remote_branch(agent: str, branch: str) -> str:
+    """Where a branch of an agent is pushed to."""
+    own = f"{REMOTE_FOLDER}/{agent}/"
+    return branch if branch.startswith(own) else own + branch

@@ -1,0 +1,103 @@
+"""Who a commit of an agent is by: the agent is its author, and a person answers for it.
+
+What the agent's own commit claims counts for nothing: its author, its committer, its signature and
+every trailer that names somebody are replaced by what the company says.
+"""
+
+import re
+from dataclasses import dataclass
+
+from remit.errors import BadInput
+
+MOST_CO_AUTHORS = 5
+LONGEST_NAMES = 500
+_NOT_IN_NAME = re.compile(r"[<>\x00-\x1f\x7f]")
+_SOMEBODY = re.compile(r"([^<>,;\x00-\x1f\x7f]{1,80}) <([^\s<>,;@]{1,64}@[^\s<>,;@]{1,190})>")
+#: Trailers that say who stands for a commit: only Remit writes them. git takes blanks before the
+#: colon, and a forge may take some before the name.
+_STANDS_FOR = re.compile(
+    r"(?im)^[^\S\n]*(?:[a-z][a-z0-9-]*[-\u2010-\u2015]by|on-behalf-of|accountable|remit-[a-z-]+)"
+    r"[^\S\n]*[:=\uff1a].*\n?"
+)
+#: What begins a line to some programs, and to others does not.
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    author: str
+    committer: str
+    trailers: tuple[str, ...] = ()
+    #: The secret with the key that it is signed with.
+    signing: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        agent: str,
+        company: str,
+        person: str | None,
+        *,
+        committer: str | None = None,
+        co_authors: str | None = None,
+        signing: str | None = None,
+    ) -> "CommitIdentity":
+        domain = f"{_slug(company)}.invalid"
+        author = f"{_plain(agent)} <{_slug(agent)}@{domain}>"
+        trailers = [f"Co-authored-by: {one}" for one in (co_authors or "").split(", ") if one]
+        if person is not None:
+            trailers.append(f"Accountable: {_plain(person)}")
+        return cls(author, committer or f"Remit <remit@{domain}>", tuple(trailers), signing)
+
+    @property
+    def name(self) -> str:
+        return named(self.author)[0]
+
+    @property
+    def email(self) -> str:
+        return named(self.author)[1]
+
+    def message(self, text: str, *more: str) -> str:
+        """The agent's message, with the names of those who stand for it; and no others."""
+        lines = _CONTROL.sub("", _LINE_ENDS.sub("\n", text))
+        body = _STANDS_FOR.sub("", lines).strip()
+        return f"{body or 'Change'}\n\n" + "".join(f"{one}\n" for one in (*more, *self.trailers))
+
+
+def named(who: str) -> tuple[str, str]:
+    """The name and the address of somebody, as git takes them."""
+    name, _, address = who.rpartition(" <")
+    return name, address.rstrip(">")
+
+
+def somebody(text: str, field: str) -> str | None:
+    """One person or program as `Name <address>`; an empty text is nobody."""
+    found = some_people(text, field)
+    if found is not None and ", " in found:
+        raise BadInput(f"{field}: must be one name.", "Write it like Acme <bot@acme.example>.")
+    return found
+
+
+def some_people(text: str, field: str) -> str | None:
+    """Some of them, separated by commas."""
+    given = [" ".join(one.split()) for one in re.split(r"[,;\n]", text) if one.strip()]
+    if len(given) > MOST_CO_AUTHORS or not all(map(_is_somebody, given)):
+        raise BadInput(
+            f"{field}: must be at most {MOST_CO_AUTHORS} names with addresses.",
+            "Write it like Acme <bot@acme.example>, with commas between several.",
+        )
+    return ", ".join(given) or None
+
+
+def _is_somebody(text: str) -> bool:
+    # git leaves these out at both ends of a name, and a name of nothing else is none.
+    return (found := _SOMEBODY.fullmatch(text)) is not None and _plain(found[1]) == found[1]
+
+
+def _plain(name: str) -> str:
+    return _NOT_IN_NAME.sub(" ", name).strip(" .,:;\"'\\") or "agent"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "agent"

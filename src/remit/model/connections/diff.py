@@ -1,0 +1,247 @@
+"""Diffs of changes: read from the output of git, bounded, and safe to show.
+
+Whatever an author put into a file or its name comes out as text that stays where it is shown: what
+would move a cursor, turn the direction of writing or hide something is shown by its number.
+"""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+#: What is shown of one change at most; whoever wants the rest takes the commits themselves.
+MOST_FILES = 500
+MOST_LINES = 6000
+MOST_LINES_OF_FILE = 2000
+LONGEST_LINE = 500
+#: Lines that are compared word by word.
+_MOST_PAIRS = 400
+_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_WORD = re.compile(r"\w+|\s+|.")
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+#: How alike two lines are whose words are compared.
+_ALIKE = 0.4
+_STATUS = {"A": "added", "D": "removed", "R": "renamed", "C": "copied", "T": "retyped"}
+_MODES = {"100644": "a file", "100755": "a program", "120000": "a link", "160000": "a submodule"}
+#: From, to; of the characters of a line.
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Line:
+    #: A blank, `+` or `-`.
+    kind: str
+    text: str
+    #: Its number in the file as it was, and as it is proposed.
+    old: int | None
+    new: int | None
+    #: What is different from the line that it takes the place of.
+    words: tuple[Span, ...] = ()
+
+    @property
+    def pieces(self) -> list[tuple[bool, str]]:
+        """The line in pieces, each with whether it differs."""
+        found, at = [], 0
+        for start, end in self.words:
+            found += [(False, self.text[at:start]), (True, self.text[start:end])]
+            at = end
+        return [one for one in (*found, (False, self.text[at:])) if one[1]]
+
+
+@dataclass(frozen=True)
+class Hunk:
+    heading: str
+    lines: tuple[Line, ...]
+
+    @property
+    def rows(self) -> list[tuple[Line | None, Line | None]]:
+        """Side by side: the file as it was, and as it is proposed."""
+        found: list[tuple[Line | None, Line | None]] = []
+        for block in _blocks(self.lines):
+            if block[0].kind == " ":
+                found += [(one, one) for one in block]
+                continue
+            old = [one for one in block if one.kind == "-"]
+            new = [one for one in block if one.kind == "+"]
+            found += zip_longest(old, new)
+        return found
+
+
+@dataclass
+class FileDiff:
+    path: str
+    old_path: str
+    status: str
+    #: What it is now that it was not before: a program, a link.
+    note: str = ""
+    added: int | None = None
+    removed: int | None = None
+    hunks: list[Hunk] = field(default_factory=list)
+    #: Whether there is more of it than is shown.
+    cut: bool = False
+
+
+@dataclass
+class Diff:
+    base: str
+    head: str
+    files: list[FileDiff]
+    #: Of all files, whether shown or not.
+    count: int
+    added: int
+    removed: int
+    cut: bool = False
+
+
+def visible(text: str, longest: int = LONGEST_LINE) -> str:
+    """A text as it can be shown anywhere: nothing in it does something or cannot be seen."""
+    shown = text[:longest]
+    if not shown.isprintable():
+        shown = "".join(_shown(char) for char in shown)
+    return shown + ("…" if len(text) > longest else "")
+
+
+def _shown(char: str) -> str:
+    if char == "\t":
+        return "    "
+    hidden = unicodedata.category(char) in _HIDDEN
+    return f"⟨U+{ord(char):04X}⟩" if hidden else char
+
+
+def files_of(printed: bytes) -> list[FileDiff]:
+    """Files in the output of `git diff --raw --numstat -z --no-abbrev`."""
+    fields = printed.decode(errors="replace").split("\0")
+    found: dict[str, FileDiff] = {}
+    at = 0
+    while at < len(fields) and fields[at].startswith(":"):
+        old_mode, new_mode, _, _, status = fields[at][1:].split(" ")
+        renamed = status[0] in "RC"
+        old, new = fields[at + 1], fields[at + 2] if renamed else fields[at + 1]
+        note = _note(old_mode, new_mode)
+        word = _STATUS.get(status[0], "changed")
+        found[new] = FileDiff(visible(new), visible(old), word, note, 0, 0)
+        at += 3 if renamed else 2
+    while at < len(fields) and fields[at]:
+        added, removed, name = fields[at].split("\t", 2)
+        if not name:
+            name, at = fields[at + 2], at + 2
+        if name in found:
+            found[name].added = None if added == "-" else int(added)
+            found[name].removed = None if removed == "-" else int(removed)
+        at += 1
+    return list(found.values())
+
+
+def _note(old: str, new: str) -> str:
+    if old == new or (old == "000000" and new == "100644") or new == "000000":
+        return ""
+    return f"now {_MODES.get(new, new)}"
+
+
+def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: bool) -> Diff:
+    """Put the hunks of a patch to its files, which come in the same order."""
+    shown = list(files[:MOST_FILES])
+    diff = Diff(
+        base,
+        head,
+        shown,
+        len(files),
+        sum(one.added or 0 for one in files),
+        sum(one.removed or 0 for one in files),
+        cut or len(shown) < len(files),
+    )
+    at, left = -1, MOST_LINES
+    lines = iter(patch.decode(errors="replace").split("\n"))
+    for line in lines:
+        if line.startswith("diff --git "):
+            at += 1
+            continue
+        begun = _HEAD.match(line)
+        if begun is None or not 0 <= at < len(shown):
+            continue
+        file = shown[at]
+        hunk = _hunk(begun, lines)
+        room = min(left, MOST_LINES_OF_FILE - sum(len(one.lines) for one in file.hunks))
+        if len(hunk.lines) > room:
+            hunk = Hunk(hunk.heading, hunk.lines[: max(room, 0)])
+            file.cut = diff.cut = True
+        left -= len(hunk.lines)
+        if hunk.lines:
+            file.hunks.append(hunk)
+    if cut and 0 <= at < len(shown):
+        shown[at].cut = True
+    _compare(diff)
+    return diff
+
+
+def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
+    """As many lines as its head says, so that nothing in a file passes for a head."""
+    old, new = int(begun[1]), int(begun[3])
+    old_left, new_left = int(begun[2] or 1), int(begun[4] or 1)
+    found = []
+    while old_left > 0 or new_left > 0:
+        line = next(lines, None)
+        if line is None:
+            break
+        kind, text = line[:1] or " ", visible(line[1:].removesuffix("\r"))
+        if kind == "\\":
+            continue
+        here = Line(kind, text, None if kind == "+" else old, None if kind == "-" else new)
+        found.append(here)
+        if kind != "+":
+            old, old_left = old + 1, old_left - 1
+        if kind != "-":
+            new, new_left = new + 1, new_left - 1
+    return Hunk(visible(begun[5], 120), tuple(found))
+
+
+def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Lines that stay, and lines that take the place of others, by turns."""
+    block: list[Line] = []
+    for line in lines:
+        fits = block and (block[-1].kind == " ") == (line.kind == " ")
+        if block and (not fits or (block[-1].kind == "+" and line.kind == "-")):
+            yield block
+            block = []
+        block.append(line)
+    if block:
+        yield block
+
+
+def _compare(diff: Diff) -> None:
+    """Find the words that differ, where one line takes the place of another."""
+    left = _MOST_PAIRS
+    for file in diff.files:
+        for number, hunk in enumerate(file.hunks):
+            lines: list[Line] = []
+            for block in _blocks(hunk.lines):
+                old = [one for one in block if one.kind == "-"]
+                new = [one for one in block if one.kind == "+"]
+                if old and new and left > 0 and len(old) == len(new):
+                    left -= len(old)
+                    pairs = [_words(*pair) for pair in zip(old, new, strict=True)]
+                    block = [pair[0] for pair in pairs] + [pair[1] for pair in pairs]
+                lines += block
+            file.hunks[number] = Hunk(hunk.heading, tuple(lines))
+
+
+def _words(old: Line, new: Line) -> tuple[Line, Line]:
+    first, second = _WORD.findall(old.text), _WORD.findall(new.text)
+    match = difflib.SequenceMatcher(None, first, second, autojunk=False)
+    if match.ratio() < _ALIKE:
+        return old, new
+    spans: tuple[list[Span], list[Span]] = ([], [])
+    for kind, *ends in match.get_opcodes():
+        if kind != "equal":
+            for side, words in enumerate((first, second)):
+                start, end = ends[2 * side : 2 * side + 2]
+                begin = sum(len(word) for word in words[:start])
+                length = sum(len(word) for word in words[start:end])
+                if length:
+                    spans[side].append((begin, begin + length))
+    return (
+        Line(old.kind, old.text, old.old, old.new, tuple(spans[0])),
+        Line(new.kind, new.text, new.old, new.new, tuple(spans[1])),
+    )

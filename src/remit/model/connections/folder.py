@@ -1,0 +1,136 @@
+"""Folders of a worker's machine that runs are shown: one to work in, and tool chains to read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from remit.clock import Micros
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId, FolderId, RepoId
+from remit.model.text import clean_line
+
+LONGEST_PATH = 1000
+MOST_PROGRAMS = 20
+MOST_VARIABLES = 20
+LEAST_MEGABYTES = 10
+MOST_MEGABYTES = 1 << 20
+#: Of a lasting folder, unless the board says otherwise.
+DEFAULT_MEGABYTES = 4096
+
+#: What is the system's own, with all that is in it; a run is shown what it needs of that anyway.
+_OF_THE_SYSTEM = tuple(
+    PurePosixPath(one) for one in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run")
+)
+#: Files in memory, which are like any others.
+_MEMORY = PurePosixPath("/dev/shm")  # noqa: S108
+#: Whatever has one of these on its way, or right in it, is somebody's keys.
+KEYS = frozenset(
+    {
+        *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"),
+        *(".claude", ".codex", ".gemini", ".remit", ".netrc", ".git-credentials", ".vault-token"),
+    }
+)
+_VARIABLE = re.compile(r"([A-Z_a-z][A-Z_a-z0-9]{0,99})=([^\0\n\r]{0,1000})")
+#: What steers who holds a run, or says whose it is.
+_NOT_SET = re.compile(
+    r"(?i)REMIT_.*|LD_.*|DYLD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|BASH_.*|ENV|IFS|PS4|SHELLOPTS"
+    r"|PATH|HOME|TMPDIR|GIT_.*|.*_PROXY|SSL_CERT_.*|NODE_OPTIONS|PYTHONSTARTUP|PYTHONPATH|PERL5.*"
+)
+
+
+#: WORK: the one folder that an agent's runs work in, kept from run to run. TOOLS: read only, for
+#: tool chains and caches.
+FolderKind = StrEnum("FolderKind", "WORK TOOLS")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    id: FolderId
+    company_id: CompanyId
+    created_at: Micros
+    kind: FolderKind
+    #: None: every agent of the company.
+    agent_id: AgentId | None
+    #: A folder of the machine; None for a copy of a repository that Remit keeps.
+    path: str | None
+    repo_id: RepoId | None = None
+    #: JSON: folders in it that hold programs.
+    programs: str = "[]"
+    #: JSON: variables that are set for programs.
+    variables: str = "{}"
+    most_megabytes: int | None = None
+    removed_at: Micros | None = None
+
+    @property
+    def search(self) -> list[str]:
+        """What it adds to PATH."""
+        assert self.path is not None
+        return [str(PurePosixPath(self.path, one)) for one in json.loads(self.programs)]
+
+
+def folder_path(text: object) -> str:
+    """A folder by its whole name, that nothing secret lies in as far as names tell."""
+    path = clean_line(text, "path", longest=LONGEST_PATH)
+    steps = path.split("/")[1:]
+    if not path.startswith("/") or any(step in ("", ".", "..") for step in steps) or ":" in path:
+        raise BadInput(
+            f"{path[:100]!r} is not the whole name of a folder.",
+            "Give it from the root, such as /opt/go, without '..', ':' or a slash at the end.",
+        )
+    named = PurePosixPath(path)
+    in_system = any(named == one or one in named.parents for one in _OF_THE_SYSTEM)
+    if (in_system and _MEMORY not in named.parents) or len(steps) < 2:
+        raise BadInput(
+            f"{path} is the system's own, or far too much.", "Name the one folder that is needed."
+        )
+    if keys := KEYS.intersection(steps):
+        raise _keys(path, keys)
+    return path
+
+
+def refuse_keys(path: str, names: Iterable[str]) -> None:
+    """Whether what is right in a folder shows that it holds keys."""
+    if keys := KEYS.intersection(names):
+        raise _keys(path, keys)
+
+
+def _keys(path: str, keys: Iterable[str]) -> BadInput:
+    return BadInput(
+        f"{path} has {min(keys)}, where keys are kept.",
+        "Keep what runs are shown apart from it.",
+        code="holds_keys",
+    )
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether one of two folders is the other, or lies in it."""
+    first, second = PurePosixPath(one), PurePosixPath(other)
+    return first == second or first in second.parents or second in first.parents
+
+
+def program_folders(given: Sequence[str]) -> str:
+    for one in given:
+        steps = one.split("/")
+        if any(step in ("", "..") for step in steps) or ":" in one:
+            raise BadInput(
+                f"{one[:60]!r} is not a folder in the folder.", "Give it like bin, or . for itself."
+            )
+    return json.dumps(list(given))
+
+
+def set_variables(given: Sequence[str]) -> str:
+    """`NAME=VALUE` each; none that steers who holds the run."""
+    found = {}
+    for one in given:
+        parts = _VARIABLE.fullmatch(one)
+        if parts is None:
+            raise BadInput(f"{one[:60]!r} is not NAME=VALUE.", "Give it like GOROOT=/opt/go.")
+        if _NOT_SET.fullmatch(parts[1]):
+            raise BadInput(f"{parts[1]} is set by Remit alone.", "Leave it out.")
+        found[parts[1]] = parts[2]
+    return json.dumps(found)

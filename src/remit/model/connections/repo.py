@@ -1,0 +1,168 @@
+"""Repositories that a company lends to its agents: names, addresses and references."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from remit.clock import Micros
+from remit.errors import BadInput
+from remit.ids import CompanyId, RepoId
+from remit.model.text import clean_line
+
+LONGEST_URL = 2000
+LONGEST_REF = 200
+LONGEST_USER = 200
+
+#: As in `repo:<name>`; it is also the name of a folder, and starts with no dot or dash.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")
+_LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+#: `git@host:path`; not a folder, not `transport::address`.
+_SCP = re.compile(r"(?:([^@/:]+)@)?([^@/:]+):(?!/?/?:)([^-:].*)")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+#: What git lets no reference have, and whatever its command line would take for something else.
+_NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|[./]$|^[-./]|^@$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoSpec:
+    """A repository as somebody describes it."""
+
+    name: str
+    url: str
+    #: The branch, tag or commit to clone when none is asked for; None means the remote's own.
+    ref: str | None = None
+    username: str | None = None
+    #: The name of the secret that opens it.
+    secret: str | None = None
+    #: What kind of forge is around it, and where that is asked; None for branches alone.
+    forge: str | None = None
+    api: str | None = None
+    #: The names of the secrets that open the API, if `secret` does not, and that sign webhooks.
+    api_secret: str | None = None
+    hook: str | None = None
+    #: JSON list: who is heard from the forge besides those who may push there.
+    people: str = "[]"
+    #: Issues become outcomes by this label, if one of these people set it.
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repo(RepoSpec):
+    id: RepoId
+    company_id: CompanyId
+    version: int
+    created_at: Micros
+    updated_at: Micros
+    removed_at: Micros | None = None
+    #: JSON: what is run on each proposal; see `check.read`.
+    checks: str | None = None
+
+    @property
+    def forge_secret(self) -> str | None:
+        return self.api_secret or self.secret
+
+
+def repo_name(text: object) -> str:
+    if not isinstance(text, str) or not _NAME.fullmatch(text):
+        raise BadInput(
+            "name must be letters, digits, dots, dashes and underscores, at most 64.",
+            "Choose a name such as 'website'.",
+        )
+    return text
+
+
+def repo_url(text: object) -> str:
+    """An address that git can fetch from and that runs nothing and holds no password."""
+    url = clean_line(text, "url", longest=LONGEST_URL)
+    if " " in url or "\\" in url:
+        raise _bad_url(url)
+    if url.startswith("/"):
+        return url
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        return _checked_scp(url)
+    if scheme == "file":
+        if not rest.startswith("/"):
+            raise _bad_url(url)
+        return url
+    if scheme not in ("https", "ssh"):
+        raise BadInput(
+            f"Repositories are not fetched by {scheme[:20]!r}.",
+            "Use https://, ssh:// or a folder of this machine.",
+        )
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  raises when it is none
+    except ValueError:
+        raise _bad_url(url) from None
+    if parts.password is not None or (scheme == "https" and "@" in parts.netloc):
+        raise BadInput(
+            "The url holds a name or a password.",
+            "Give the name with username, and keep the password as a secret.",
+        )
+    host = parts.netloc.rpartition("@")[2]
+    bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    if not _HOST.fullmatch(bare) or (parts.username and not _LOGIN.fullmatch(parts.username)):
+        raise _bad_url(url)
+    if parts.query or parts.fragment or not parts.path.strip("/"):
+        raise _bad_url(url)
+    return url
+
+
+def _checked_scp(url: str) -> str:
+    found = _SCP.fullmatch(url)
+    if found is None:
+        raise _bad_url(url)
+    login, host, _ = found.groups()
+    if not _HOST.fullmatch(host) or (login is not None and not _LOGIN.fullmatch(login)):
+        raise _bad_url(url)
+    return url
+
+
+def is_https(url: str) -> bool:
+    return url.startswith("https://")
+
+
+def is_local(url: str) -> bool:
+    return url.startswith(("/", "file://"))
+
+
+def site(url: str) -> str:
+    """Of an https address: what a password is for, and nothing else."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def repo_ref(text: object) -> str:
+    """A branch, a tag or a commit, in the form in which git knows them."""
+    if (
+        not isinstance(text, str)
+        or not 0 < len(text) <= LONGEST_REF
+        or not text.isprintable()
+        or _NOT_IN_REF.search(text)
+    ):
+        raise BadInput(
+            "ref must be the name of a branch or tag, or a commit.",
+            "Give it like main, v1.2 or a hash; leave it out for the usual branch.",
+        )
+    return text
+
+
+def is_commit(ref: str) -> bool:
+    return _COMMIT.fullmatch(ref) is not None
+
+
+def user_name(text: object) -> str:
+    """User name that goes with the secret, at the remote."""
+    name = clean_line(text, "username", longest=LONGEST_USER)
+    if " " in name:
+        raise BadInput("username has a blank.", "Give the name as the remote knows it.")
+    return name
+
+
+def _bad_url(url: str) -> BadInput:
+    return BadInput(
+        f"{url[:100]!r} is not an address of a repository.",
+        "Use https://host/path, ssh://user@host/path, user@host:path or /a/folder.",
+    )

@@ -1,0 +1,1 @@
+"""Runs, background jobs, faults, accounts, limits and budgets."""

@@ -1,0 +1,256 @@
+"""Accounts and set-ups: several agents depend on one, and one fault closes it for all of them.
+
+An *account* is what a provider's limit applies to: a company's use of one adapter, at one address,
+with one credential. A *set-up* is an adapter as it is installed on one worker. Both are open until
+a run finds that they are not; then nobody who depends on them is started, until they work again.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NewType
+from urllib.parse import urlsplit
+
+from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
+from remit.ids import CompanyId, RunId
+from remit.model.execution.fault import Fault, Holds
+
+AccountId = NewType("AccountId", str)
+
+#: A time that a provider names is believed for so long at most.
+LONGEST_BELIEVED: Micros = DAY
+#: What is closed is tried again after these pauses, then at the last of them.
+PROBES: tuple[Micros, ...] = (
+    5 * SECOND,
+    15 * SECOND,
+    45 * SECOND,
+    2 * MINUTE,
+    5 * MINUTE,
+    15 * MINUTE,
+)
+#: After it opened, one agent is started, within the next second two, then four, and so on.
+RAMP_STEP: Micros = SECOND
+#: After this all can be started.
+RAMP: Micros = 10 * RAMP_STEP
+#: The same trouble that is back so soon is not told of again.
+TOLD_AGAIN_AFTER: Micros = HOUR
+#: What is over sooner than this is not worth a letter.
+WORTH_TELLING: Micros = MINUTE
+_LONGEST_CAUSE = 500
+_LONGEST_NAME = 200
+
+
+#: CLOSED: until a time that the provider named. FAILING: nobody knows until when.
+AccountState = StrEnum("AccountState", "OPEN CLOSED FAILING")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account or a set-up, by its `kind`."""
+
+    id: AccountId
+    company_id: CompanyId
+    kind: Holds
+    name: str
+    adapter_type: str
+    #: Where the model is reached, or which program is run; empty for the adapter's own choice.
+    endpoint: str
+    #: Of an account: `secret:NAME`, `own:…` for a key in the configuration, or `worker`.
+    credential: str
+    #: Of a set-up: where it is.
+    worker: str | None
+    created_at: Micros
+    state: AccountState = AccountState.OPEN
+    fault: str | None = None
+    cause: str | None = None
+    #: Since when it is not open, and until when as its provider says.
+    since: Micros | None = None
+    until: Micros | None = None
+    #: When it is tried next, and by which run.
+    probe_at: Micros | None = None
+    probe_run_id: RunId | None = None
+    #: How often in a row it was found not to work.
+    failures: int = 0
+    #: When it opened last, and how many were started since while that counted.
+    opened_at: Micros | None = None
+    started: int = 0
+    #: When a run of it last ended well.
+    answered_at: Micros | None = None
+    #: When the board was last told, and of which fault.
+    told_at: Micros | None = None
+    told_fault: str | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self.state is not AccountState.OPEN
+
+
+def account_for(
+    company: CompanyId, adapter_type: str, config: Mapping[str, Any], now: Micros
+) -> Account:
+    """The account that an agent with this configuration uses."""
+    variables = _texts(config.get("env"))
+    address = next(
+        (value for name, value in sorted(variables.items()) if name.endswith("_BASE_URL")), ""
+    )
+    endpoint = _text(config, "baseUrl") or address or _text(config, "url")
+    endpoint = endpoint or _text(config, "provider")
+    if not endpoint and adapter_type == "process":
+        endpoint = _command(config)
+    keys = [value for name, value in sorted(variables.items()) if name.endswith(("_KEY", "_TOKEN"))]
+    credential = "worker"
+    shown = ""
+    if secret := _text(config, "secretRef"):
+        credential, shown = f"secret:{secret}", f":{secret}"
+    elif keys:
+        credential = f"own:{_digest(company, *keys)[:8]}"
+        shown = f":{credential.replace(':', '-')}"
+    where = f"@{_short(endpoint)}" if endpoint else ""
+    return _new(
+        company,
+        Holds.ACCOUNT,
+        f"{adapter_type}{shown}{where}",
+        adapter_type,
+        endpoint,
+        credential,
+        None,
+        now,
+    )
+
+
+def setup_for(
+    company: CompanyId, adapter_type: str, config: Mapping[str, Any], worker: str, now: Micros
+) -> Account:
+    """The set-up with which a worker runs an agent with this configuration."""
+    program = _command(config)
+    name = f"setup:{adapter_type}{':' if program else ''}{program}@{worker}"
+    return _new(company, Holds.SETUP, name, adapter_type, program, "", worker, now)
+
+
+def _new(
+    company: CompanyId,
+    kind: Holds,
+    name: str,
+    adapter_type: str,
+    endpoint: str,
+    credential: str,
+    worker: str | None,
+    now: Micros,
+) -> Account:
+    digest = _digest(company, kind.value, adapter_type, endpoint, credential, worker or "")
+    return Account(
+        id=AccountId(digest[:32]),
+        company_id=company,
+        kind=kind,
+        name="".join(name.split())[:_LONGEST_NAME],
+        adapter_type=adapter_type,
+        endpoint=endpoint,
+        credential=credential,
+        worker=worker,
+        created_at=now,
+    )
+
+
+def closed(
+    account: Account, fault: Fault, until: Micros | None, cause: str, now: Micros, *, probed: bool
+) -> Account:
+    """The account after a run found that it does not work; `probed` if that run was to find out."""
+    if until is not None:
+        until = min(until, now + LONGEST_BELIEVED) if until > now else None
+    if account.is_held and not probed:
+        # It was under way when the account closed; what it knows of the end is worth having.
+        if until is None or until <= (account.probe_at or 0):
+            return account
+        return replace(
+            account,
+            state=AccountState.CLOSED,
+            fault=fault.value,
+            cause=cause[:_LONGEST_CAUSE],
+            until=until,
+            probe_at=until,
+        )
+    lasted = account.opened_at is None or now - account.opened_at > HOUR
+    before = 0 if not account.is_held and lasted else account.failures
+    return replace(
+        account,
+        state=AccountState.FAILING if until is None else AccountState.CLOSED,
+        fault=fault.value,
+        cause=cause[:_LONGEST_CAUSE],
+        since=account.since if account.is_held else now,
+        until=until,
+        probe_at=until if until is not None else now + PROBES[min(before, len(PROBES) - 1)],
+        probe_run_id=None,
+        failures=before + 1,
+    )
+
+
+#: What is known of an account that works.
+_UNTROUBLED: dict[str, Any] = dict.fromkeys(
+    ("fault", "cause", "since", "until", "probe_at", "probe_run_id")
+)
+
+
+def opened(account: Account, now: Micros, *, proved: bool = True) -> Account:
+    """The account after it worked again; unless `proved`, what failed before is not forgotten."""
+    now_on: dict[str, Any] = {"state": AccountState.OPEN, "opened_at": now, "started": 0}
+    if proved:
+        now_on |= {"failures": 0, "answered_at": now}
+    return replace(account, **_UNTROUBLED, **now_on)
+
+
+def ramping(account: Account, now: Micros) -> bool:
+    """Whether it opened just now, so that not everybody is started at once."""
+    return account.opened_at is not None and 0 <= now - account.opened_at < RAMP
+
+
+def may_start(account: Account, now: Micros) -> bool:
+    """Whether one more may be started on an open account."""
+    if not ramping(account, now):
+        return True
+    assert account.opened_at is not None
+    seconds: int = (now - account.opened_at) // RAMP_STEP
+    return account.started < 1 << seconds
+
+
+def is_worth_telling(account: Account, now: Micros) -> bool:
+    """Whether the board is told that it is closed: once for each trouble that lasts."""
+    if account.told_at is not None and account.since is not None:
+        if account.told_at >= account.since:
+            return False
+        again = now - account.told_at < TOLD_AGAIN_AFTER
+        if again and account.told_fault == account.fault:
+            return False
+    lasts = account.until is not None and account.until - now >= WORTH_TELLING
+    a_person_helps = account.fault in (Fault.AUTH, Fault.BILLING, Fault.SETUP)
+    return lasts or a_person_helps or account.failures > 1
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _text(config: Mapping[str, Any], name: str) -> str:
+    value = config.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _command(config: Mapping[str, Any]) -> str:
+    """The program that is run; with arguments it is another one."""
+    program, given = _text(config, "command"), config.get("args")
+    return f"{program}#{_digest(json.dumps(given))[:6]}" if program and given else program
+
+
+def _texts(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(name): one for name, one in value.items() if isinstance(one, str)}
+
+
+def _short(endpoint: str) -> str:
+    """An address as people know it: without the scheme, and without a key in its query."""
+    if "://" not in endpoint:
+        return endpoint
+    parts = urlsplit(endpoint)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

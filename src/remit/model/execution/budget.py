@@ -1,0 +1,119 @@
+"""Budgets: what agents may spend, in money and in tokens.
+
+Money is counted in millionths of a dollar, tokens as the model reads and writes them.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId, OutcomeId
+
+CENT = 10_000
+DOLLAR = 100 * CENT
+
+
+Kind = StrEnum("Kind", "MONEY TOKENS")
+
+
+class Limited(Protocol):
+    """Holder of monthly budgets: an agent, or its place in the tree."""
+
+    @property
+    def budget_monthly_cents(self) -> int | None: ...
+    @property
+    def budget_monthly_tokens(self) -> int | None: ...
+
+
+class Taken(Protocol):
+    """Tokens and cost that somebody took from a model, such as an adapter reports."""
+
+    @property
+    def tokens_in(self) -> int: ...
+    @property
+    def tokens_out(self) -> int: ...
+    @property
+    def cost_micros(self) -> int: ...
+
+
+def amount_of(taken: Taken, kind: Kind) -> int:
+    if kind is Kind.MONEY:
+        return max(taken.cost_micros, 0)
+    return max(taken.tokens_in, 0) + max(taken.tokens_out, 0)
+
+
+def limit_of(agent: Limited, kind: Kind) -> int | None:
+    """The agent's own monthly budget, if it has one."""
+    if kind is Kind.TOKENS:
+        return agent.budget_monthly_tokens
+    cents = agent.budget_monthly_cents
+    return None if cents is None else cents * CENT
+
+
+def shown(kind: Kind, amount: int) -> str:
+    """An amount in words."""
+    if kind is Kind.TOKENS:
+        return f"{amount:,} tokens"
+    whole = abs(amount) // CENT * CENT
+    precise = f"{amount / DOLLAR:,.2f}" if whole == abs(amount) else f"{amount / DOLLAR:,.6f}"
+    return f"${precise}"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A monthly budget, and what became of it."""
+
+    agent_id: AgentId
+    kind: Kind
+    amount: int
+    #: For the nearest accounts below it.
+    reserved: int
+    month: Micros
+    charged: int
+    #: For outcomes, out of this account: what of it can be spent in this month.
+    set_aside: int
+
+    def charged_in(self, month: Micros) -> int:
+        return self.charged if self.month == month else 0
+
+    def left(self, month: Micros) -> int:
+        return self.amount - self.reserved - self.set_aside - self.charged_in(month)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Set aside for an outcome that was handed over; what is unspent returns when it closes."""
+
+    id: str
+    company_id: CompanyId
+    kind: Kind
+    agent_id: AgentId
+    giver_id: AgentId
+    account_id: AgentId | None
+    outcome_id: OutcomeId
+    amount: int
+    spent: int
+    month: Micros
+    spent_before: int
+    created_at: Micros
+    closed_at: Micros | None
+
+    @property
+    def left(self) -> int:
+        return max(self.amount - self.spent, 0)
+
+    def before(self, month: Micros) -> int:
+        """Spending before this month."""
+        return self.spent_before if self.month == month else self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An agent that is not started, and whose budget is used up."""
+
+    agent_id: AgentId
+    company_id: CompanyId
+    holder_id: AgentId
+    kind: Kind
+    since: Micros

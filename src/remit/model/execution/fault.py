@@ -1,0 +1,135 @@
+"""Faults of runs, in one vocabulary for every adapter, and what each leads to.
+
+    fault        whose it is        what follows
+    message      the letter         an attempt of it is counted; three are enough
+    agent        the agent          it waits, longer each time; its boss is told once per cause
+    turns        the agent          the same
+    repetition   the agent          the same
+    lost         the agent          the same
+    context      nobody             the next run goes on from what was written down
+    setup        the worker         everybody with that adapter there is held until it works again
+    auth         the account        everybody who uses the account is held; one run at a time tries
+    rate         the account        the same, until the time that the provider named
+    overload     the account        the same
+    billing      the account        the same
+    network      the account        the same
+    stopped      nobody             what was due stays due
+
+`CONSEQUENCES` is this table. What is not recognised is the agent's.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fault(StrEnum):
+    """Cause of a run that did not end well."""
+
+    #: The letter breaks whoever reads it.
+    MESSAGE = "message"
+    #: The agent itself: whatever is not recognised as something else.
+    AGENT = "agent"
+    #: The run took all the turns of a model that one run may take.
+    TURNS = "turns"
+    #: The model made the same call again and again.
+    REPETITION = "repetition"
+    #: The conversation had no room left.
+    CONTEXT = "context"
+    #: The program, or how it is called, on this worker.
+    SETUP = "setup"
+    #: The provider did not accept the credential.
+    AUTH = "auth"
+    #: The provider said that too much was asked of it, and perhaps until when.
+    RATE = "rate"
+    #: The provider is in trouble.
+    OVERLOAD = "overload"
+    #: The provider wants to be paid first.
+    BILLING = "billing"
+    #: The provider could not be reached, or an answer was cut off in the middle.
+    NETWORK = "network"
+    #: Somebody stopped it.
+    STOPPED = "stopped"
+    #: Its worker died, or was not heard of any more.
+    LOST = "lost"
+
+
+#: What a fault closes for everybody who depends on it.
+Holds = StrEnum("Holds", "ACCOUNT SETUP")
+
+
+#: Who hears of a fault by mail. BOSS: once per cause, and once after five failures in a row.
+#: BOARD: once when something is closed, however many depend on it.
+Tells = StrEnum("Tells", "NOBODY BOSS BOARD")
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """Consequences of a fault."""
+
+    #: Whether it is an attempt of the letters that the run had taken up.
+    counts: bool = False
+    #: Whether its agent waits before it is started again.
+    backs_off: bool = False
+    #: Whether letters that it befalls again and again are handed over one at a time.
+    isolates: bool = False
+    holds: Holds | None = None
+    #: Whether letters that return say that a run may have handled them.
+    begun: bool = True
+    tells: Tells = Tells.NOBODY
+
+
+_OF_THE_AGENT = Consequence(backs_off=True, isolates=True, tells=Tells.BOSS)
+_OF_THE_ACCOUNT = Consequence(holds=Holds.ACCOUNT, tells=Tells.BOARD)
+
+CONSEQUENCES: dict[Fault, Consequence] = {
+    Fault.MESSAGE: Consequence(counts=True, tells=Tells.BOSS),
+    Fault.AGENT: _OF_THE_AGENT,
+    # Work that takes many turns is no sign of a bad letter.
+    Fault.TURNS: Consequence(backs_off=True, tells=Tells.BOSS),
+    Fault.REPETITION: _OF_THE_AGENT,
+    Fault.LOST: _OF_THE_AGENT,
+    Fault.CONTEXT: Consequence(backs_off=True, tells=Tells.BOSS),
+    Fault.SETUP: Consequence(holds=Holds.SETUP, begun=False, tells=Tells.BOARD),
+    Fault.AUTH: _OF_THE_ACCOUNT,
+    Fault.RATE: _OF_THE_ACCOUNT,
+    Fault.OVERLOAD: _OF_THE_ACCOUNT,
+    Fault.BILLING: _OF_THE_ACCOUNT,
+    Fault.NETWORK: _OF_THE_ACCOUNT,
+    Fault.STOPPED: Consequence(),
+}
+
+#: A run that got something done and ended like this is followed by another at once.
+CUT_SHORT = frozenset({Fault.TURNS, Fault.CONTEXT})
+#: Of these a single run is no proof: while others are answered, it is the run's own.
+NEEDS_PROOF = frozenset({Fault.OVERLOAD, Fault.NETWORK})
+
+#: The one word with which an adapter says how a run ended, where it does not name the fault.
+_BY_REASON: dict[str, Fault] = {
+    "stopped": Fault.STOPPED,
+    "lost": Fault.LOST,
+    "max_turns": Fault.TURNS,
+    "repetition": Fault.REPETITION,
+    "context_full": Fault.CONTEXT,
+    "unsupported": Fault.SETUP,
+    "no_adapter": Fault.SETUP,
+    "bad_configuration": Fault.SETUP,
+    "program": Fault.SETUP,
+    "no_sandbox": Fault.SETUP,
+    "auth": Fault.AUTH,
+    "rate_limited": Fault.RATE,
+    "overloaded": Fault.OVERLOAD,
+    "billing": Fault.BILLING,
+    "unreachable": Fault.NETWORK,
+    "connection": Fault.NETWORK,
+    "cut_off": Fault.NETWORK,
+}
+#: Reasons that a person has to mend: no run of the agent can end in another way until then.
+UNMENDABLE = frozenset({"no_adapter", "bad_configuration"})
+
+
+def fault_of(named: str | None, reason: str | None) -> Fault:
+    """The fault of a run that did not end well; what is not recognised is the agent's."""
+    try:
+        return Fault(named or "")
+    except ValueError:
+        return _BY_REASON.get(reason or "", Fault.AGENT)

@@ -1,0 +1,51 @@
+"""Background jobs: one program, one text, one answer by mail."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId, JobId, MessageId
+from remit.model.leased import Leased
+
+#: A job whose workers vanished this often is given up: it may be what makes them vanish.
+MOST_ATTEMPTS = 3
+#: What one agent may have under way and in line; more is refused, not put off.
+MOST_UNFINISHED = 100
+#: Of the text that is run; what is longer is attached as a file.
+LARGEST_TEXT = 1 << 20
+#: Of the answer, in characters.
+LONGEST_ANSWER = 1 << 20
+#: What stands before the reason when a job did not work.
+FAILED = "Background job failed: "
+
+
+JobStatus = StrEnum("JobStatus", "QUEUED RUNNING COMPLETED FAILED CANCELLED")
+
+
+UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Leased):
+    id: JobId
+    company_id: CompanyId
+    #: Who asked for it, and with what.
+    agent_id: AgentId
+    message_id: MessageId
+    status: JobStatus
+    adapter_type: str
+    #: JSON text: the sender's configuration when it asked.
+    adapter_config: str
+    due_at: Micros
+    created_at: Micros
+    attempts: int = 0
+    #: The closed account or set-up that it waits for or, while it runs, finds out about.
+    held_by: str | None = None
+    started_at: Micros | None = None
+    ended_at: Micros | None = None
+    error: str | None = None
+    answer_id: MessageId | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost_micros: int = 0

@@ -1,0 +1,181 @@
+"""Limits: how much a run, an agent and a company may take before somebody looks at it.
+
+They hold without any setting. Turns and identical calls end a run; the others keep runs from
+being started until the hour or the day allows it, or until somebody raises the limit.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from remit.clock import HOUR, Micros
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId
+from remit.model.execution.budget import CENT, Kind, shown
+from remit.model.execution.fault import Fault
+
+
+class Limit(StrEnum):
+    TURNS_PER_RUN = "turns_per_run"
+    IDENTICAL_CALLS = "identical_calls"
+    AGENT_RUNS_PER_HOUR = "agent_runs_per_hour"
+    AGENT_TOKENS_PER_DAY = "agent_tokens_per_day"
+    COMPANY_RUNS_PER_HOUR = "company_runs_per_hour"
+    COMPANY_CENTS_PER_DAY = "company_cents_per_day"
+
+    @property
+    def spelled(self) -> str:
+        """As people write it: in commands, in files and over HTTP."""
+        first, *rest = self.value.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+
+#: What holds where nobody said otherwise.
+DEFAULTS: Final[Mapping[Limit, int]] = {
+    Limit.TURNS_PER_RUN: 100,
+    Limit.IDENTICAL_CALLS: 10,
+    Limit.AGENT_RUNS_PER_HOUR: 60,
+    Limit.AGENT_TOKENS_PER_DAY: 20_000_000,
+    Limit.COMPANY_RUNS_PER_HOUR: 300,
+    Limit.COMPANY_CENTS_PER_DAY: 50_00,
+}
+#: What each is, in words.
+WORDS: Final[Mapping[Limit, str]] = {
+    Limit.TURNS_PER_RUN: "turns of the model in one run",
+    Limit.IDENTICAL_CALLS: "identical calls in a row in one run",
+    Limit.AGENT_RUNS_PER_HOUR: "runs of one agent within an hour",
+    Limit.AGENT_TOKENS_PER_DAY: "tokens of one agent in a day (UTC)",
+    Limit.COMPANY_RUNS_PER_HOUR: "runs of the company within an hour",
+    Limit.COMPANY_CENTS_PER_DAY: "cents that the company spends in a day (UTC)",
+}
+#: How a run ended that a limit ended, and whose fault that was.
+MAX_TURNS: Final = "max_turns"
+REPETITION: Final = "repetition"
+RUNAWAY: Final[Mapping[str, Fault]] = {MAX_TURNS: Fault.TURNS, REPETITION: Fault.REPETITION}
+_ENDED_BY: Final[Mapping[str, Limit]] = {
+    MAX_TURNS: Limit.TURNS_PER_RUN,
+    REPETITION: Limit.IDENTICAL_CALLS,
+}
+LARGEST: Final = 10**15
+_OFF: Final = ("none", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a company; None where there is none."""
+
+    turns_per_run: int | None = DEFAULTS[Limit.TURNS_PER_RUN]
+    identical_calls: int | None = DEFAULTS[Limit.IDENTICAL_CALLS]
+    agent_runs_per_hour: int | None = DEFAULTS[Limit.AGENT_RUNS_PER_HOUR]
+    agent_tokens_per_day: int | None = DEFAULTS[Limit.AGENT_TOKENS_PER_DAY]
+    company_runs_per_hour: int | None = DEFAULTS[Limit.COMPANY_RUNS_PER_HOUR]
+    company_cents_per_day: int | None = DEFAULTS[Limit.COMPANY_CENTS_PER_DAY]
+
+    def of(self, limit: Limit) -> int | None:
+        found: int | None = getattr(self, limit.value)
+        return found
+
+    @property
+    def money_per_day(self) -> int | None:
+        """In millionths of a dollar."""
+        return None if self.company_cents_per_day is None else self.company_cents_per_day * CENT
+
+    def view(self) -> dict[str, int | None]:
+        return {limit.value: self.of(limit) for limit in Limit}
+
+
+def stored(text: str) -> Limits:
+    """The limits of a company as its row has them: JSON with those that somebody set."""
+    return Limits(**json.loads(text))
+
+
+def changed(text: str, given: object) -> str:
+    """The same row with these limits set; a number, or 0, None or "none" for no limit."""
+    if not isinstance(given, Mapping):
+        raise BadInput("limits: must be an object.", f"Name one of {_known()}.")
+    kept: dict[str, int | None] = json.loads(text)
+    for name, value in given.items():
+        limit = _named(name)
+        kept[limit.value] = _number(limit, value)
+    return json.dumps(kept, sort_keys=True)
+
+
+def is_as_before(text: str, given: object) -> bool:
+    """Whether setting these limits would change nothing."""
+    return stored(changed(text, given)) == stored(text)
+
+
+def _named(name: object) -> Limit:
+    for limit in Limit:
+        if name in (limit.value, limit.spelled):
+            return limit
+    raise BadInput(f"limits: {str(name)[:60]!r} is not known.", f"Known are {_known()}.")
+
+
+def _number(limit: Limit, value: object) -> int | None:
+    text = value.strip().lower() if isinstance(value, str) else None
+    if value is None or text in _OFF:
+        return None
+    if text is not None and text.isascii() and text.isdigit() and len(text) < 20:
+        value = int(text)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+        raise BadInput(
+            f"limits.{limit.spelled}: must be a whole number that is not below 0.",
+            "0 or none means no limit.",
+        )
+    return value or None
+
+
+def _known() -> str:
+    return ", ".join(limit.spelled for limit in Limit)
+
+
+def amount_shown(limit: Limit, amount: int | None) -> str:
+    """How much it allows, in words."""
+    if amount is None:
+        return "no limit"
+    if limit is Limit.COMPANY_CENTS_PER_DAY:
+        return shown(Kind.MONEY, amount * CENT)
+    return f"{amount:,}"
+
+
+def raised(amount: int) -> int:
+    """The next higher limit, for somebody who does not say how far."""
+    return min(2 * amount, LARGEST)
+
+
+def command_that_sets(limit: Limit, amount: int) -> str:
+    return f"remit company set --limit {limit.spelled}={amount}"
+
+
+def command_that_raises(limit: Limit, amount: int) -> str:
+    return command_that_sets(limit, raised(amount))
+
+
+def ended_by(exit_reason: str | None) -> Limit | None:
+    """The limit that ended a run."""
+    return _ENDED_BY.get(exit_reason or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A limit that keeps somebody from being started."""
+
+    id: str
+    company_id: CompanyId
+    #: None where it is the company's own.
+    agent_id: AgentId | None
+    name: Limit
+    #: When it was reached first, of the times that belong together.
+    since: Micros
+    #: Until when nobody is started.
+    until: Micros
+
+    @property
+    def told_until(self) -> Micros:
+        """Reaching it again before then is nothing new. Within an hour single runs become possible
+        again and again."""
+        hourly = self.name in (Limit.AGENT_RUNS_PER_HOUR, Limit.COMPANY_RUNS_PER_HOUR)
+        return max(self.until, self.since + HOUR) if hourly else self.until

@@ -1,0 +1,1 @@
+"""Mail, questions, schedules, notices, channels and chats."""

@@ -1,0 +1,1 @@
+"""Companies, people, agents, their permissions and grants, halts and approvals."""

@@ -1,0 +1,63 @@
+"""Agents: durable members of a company, each with one place in its tree."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId, FileId, UserId
+from remit.model.organisation.agent_spec import AgentRole, AgentSpec
+from remit.model.organisation.permission import PermissionLevel
+
+#: The adapter of a seat that a person holds.
+HUMAN = "human"
+
+#: A chain of bosses longer than this is refused; readers give up at it as well.
+DEEPEST_TREE = 32
+
+
+AgentStatus = StrEnum("AgentStatus", "PENDING_APPROVAL IDLE RUNNING PAUSED ERROR TERMINATED")
+
+
+#: What each status may become. Nothing leaves `terminated`.
+TRANSITIONS: dict[AgentStatus, frozenset[AgentStatus]] = {
+    AgentStatus.PENDING_APPROVAL: frozenset({AgentStatus.IDLE, AgentStatus.TERMINATED}),
+    AgentStatus.IDLE: frozenset(
+        {AgentStatus.RUNNING, AgentStatus.PAUSED, AgentStatus.ERROR, AgentStatus.TERMINATED}
+    ),
+    AgentStatus.RUNNING: frozenset(
+        {AgentStatus.IDLE, AgentStatus.PAUSED, AgentStatus.ERROR, AgentStatus.TERMINATED}
+    ),
+    AgentStatus.PAUSED: frozenset({AgentStatus.IDLE, AgentStatus.TERMINATED}),
+    AgentStatus.ERROR: frozenset({AgentStatus.IDLE, AgentStatus.PAUSED, AgentStatus.TERMINATED}),
+    AgentStatus.TERMINATED: frozenset(),
+}
+
+#: Statuses in which an agent's credentials open doors.
+OPERATIONAL = frozenset(
+    {AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.PAUSED, AgentStatus.ERROR}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent(AgentSpec):
+    #: Equal to the id of its mandate.
+    id: AgentId
+    company_id: CompanyId
+    status: AgentStatus
+    #: Exactly one of the two is set; a root agent's boss is a user.
+    boss_id: AgentId | None
+    boss_user_id: UserId | None
+    #: The person in the seat, when the adapter is `human`.
+    seat_user_id: UserId | None
+    permission_level: PermissionLevel
+    #: Number of the configuration it has now.
+    config_revision: int
+    state_file_id: FileId
+    log_file_id: FileId
+    created_at: Micros
+    updated_at: Micros
+
+    @property
+    def is_ceo(self) -> bool:
+        """The role alone gives nothing: only below a person it is what it says."""
+        return self.role is AgentRole.CEO and self.boss_id is None

@@ -1,0 +1,276 @@
+"""The description of an agent, declared once.
+
+A field says what it holds, its limits and its words. Rows, views, configurations and their
+comparison, request bodies, tool arguments, options of the command line, `apply` and exports follow
+from that. So a new field is declared here, gets a column in the table of agents, and a migration.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Annotated, Any, Final, get_type_hints
+
+from remit.errors import BadInput
+from remit.ids import looks_like_id
+from remit.model.organisation.permission import permissions
+from remit.model.text import LONGEST_NAME, clean_line, clean_name, clean_text, one_of
+
+#: Names that addresses need for themselves.
+RESERVED_NAMES = frozenset({"background", "board", "human", "system"})
+LARGEST_DOCUMENT = 64 * 1024
+LARGEST_BUDGET = 10**12
+
+
+AgentRole = StrEnum(
+    "AgentRole", "CEO CTO CMO CFO SECURITY ENGINEER DESIGNER PM QA DEVOPS RESEARCHER GENERAL"
+)
+
+
+#: The kind of value in a field; it decides how every surface takes and shows it. DOCUMENT: a JSON
+#: object, stored as text. AMOUNT: a whole number, or None for no limit.
+Holds = StrEnum("Holds", "NAME ROLE LINE TEXT ADAPTER DOCUMENT AMOUNT PERMISSIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Declaration of a field."""
+
+    holds: Holds
+    longest: int = 0
+    #: In every view of the agent, not only in that of its configuration.
+    listed: bool = False
+    #: Where it is listed: only for those who may read configurations.
+    private: bool = False
+    #: Also in the short description, of a helper for one outcome or a layer in between.
+    short: bool = False
+    #: Came after the first release: configurations in older exports lack it.
+    later: bool = False
+    #: A shorter name that tools take as well.
+    also: str = ""
+    #: For agents that read the arguments of a tool.
+    hint: str = ""
+    #: Of a form, in which it is a line or an area to write in: its label and a remark.
+    label: str = ""
+    remark: str = ""
+    #: Of the command line: the option that sets it, what it takes, and its help.
+    option: str = ""
+    metavar: str | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """An agent's description in its stored form: checked, and documents as JSON text."""
+
+    name: Annotated[str, Part(Holds.NAME, LONGEST_NAME, listed=True, short=True)]
+    role: Annotated[
+        AgentRole,
+        Part(Holds.ROLE, 20, listed=True, short=True, option="--role", help="Such as engineer."),
+    ]
+    title: Annotated[
+        str,
+        Part(
+            Holds.LINE,
+            100,
+            listed=True,
+            short=True,
+            label="Title",
+            option="--title",
+            help="What it is called.",
+        ),
+    ]
+    #: What it can do, in words.
+    capabilities: Annotated[
+        str,
+        Part(
+            Holds.TEXT,
+            10_000,
+            listed=True,
+            hint="What it can do, in prose",
+            label="Capabilities",
+            remark="What it can do, in words. Others read it when they look for somebody.",
+            option="--capabilities",
+            metavar="TEXT",
+            help="What it can do, in words.",
+        ),
+    ]
+    #: What the agent is told about itself, besides its role.
+    prompt: Annotated[
+        str,
+        Part(
+            Holds.TEXT,
+            50_000,
+            short=True,
+            label="Instructions",
+            remark="Markdown. It comes on top of what every agent is told.",
+            option="--prompt",
+            metavar="TEXT|@FILE",
+            help="What it is told about itself.",
+        ),
+    ]
+    adapter_type: Annotated[
+        str,
+        Part(
+            Holds.ADAPTER,
+            listed=True,
+            short=True,
+            also="adapter",
+            hint="Yours, by default; see adapter_docs",
+            option="--adapter",
+            help="What runs it, or human for a person's seat; as its boss, or else the first "
+            "that can be used, if left out.",
+        ),
+    ]
+    #: As the adapter's own model reads it.
+    adapter_config: Annotated[
+        str,
+        Part(
+            Holds.DOCUMENT,
+            short=True,
+            also="config",
+            option="--config",
+            metavar="JSON|@FILE",
+            help="Settings of the adapter.",
+        ),
+    ]
+    #: How it is run, whatever runs it.
+    runtime_config: Annotated[str, Part(Holds.DOCUMENT)]
+    budget_monthly_cents: Annotated[
+        int | None,
+        Part(Holds.AMOUNT, listed=True, private=True, option="--budget", help="Cents a month."),
+    ]
+    budget_monthly_tokens: Annotated[
+        int | None,
+        Part(
+            Holds.AMOUNT,
+            listed=True,
+            private=True,
+            later=True,
+            option="--tokens",
+            help="Tokens a month.",
+        ),
+    ]
+    #: What others keep here; Remit does not read it.
+    metadata: Annotated[str, Part(Holds.DOCUMENT)]
+    #: See `permission.py`. Given with a hire, and changed by a verb of its own.
+    permissions: Annotated[str, Part(Holds.PERMISSIONS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A declared field with its names: `name` inside, `key` outside."""
+
+    name: str
+    key: str
+    part: Part
+
+    @property
+    def holds(self) -> Holds:
+        return self.part.holds
+
+    @property
+    def empty(self) -> Any:
+        """What null stands for, as it is written outside."""
+        return _EMPTY.get(self.holds)
+
+    @property
+    def default(self) -> Any:
+        """What a new agent has of which nothing is said; a role cannot be taken away later."""
+        return AgentRole.GENERAL.value if self.holds is Holds.ROLE else self.empty
+
+    @property
+    def rows(self) -> int:
+        """How much of it a form shows."""
+        return 6 if self.part.longest > 10_000 else 2
+
+    def checked(self, value: object) -> Any:
+        """A value from outside in its stored form; BadInput for what cannot be one."""
+        if value is None:
+            value = self.empty
+        return _CHECKS[self.holds](value, self)
+
+    def shown(self, stored: Any) -> Any:
+        """A stored value as it is written outside."""
+        if self.holds is Holds.DOCUMENT:
+            return json.loads(stored)
+        return stored.value if isinstance(stored, AgentRole) else stored
+
+
+def agent_name(text: object) -> str:
+    name = clean_name(text)
+    if name.casefold() in RESERVED_NAMES:
+        raise BadInput(f"The name '{name}' is reserved.", "Choose another name.")
+    if looks_like_id(name):
+        raise BadInput(f"The name '{name}' could be taken for an id.", "Choose another name.")
+    return name
+
+
+def document(value: object, key: str) -> str:
+    """A JSON object of somebody else's, bounded."""
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{key}: must be an object.", f"Send {key} as a JSON object.")
+    text = json.dumps(dict(value), ensure_ascii=True)
+    if len(text) > LARGEST_DOCUMENT:
+        raise BadInput(
+            f"{key} is larger than {LARGEST_DOCUMENT // 1024} KiB.", "Keep long texts in files."
+        )
+    return text
+
+
+def amount(value: object, key: str) -> int | None:
+    """Whole cents, or whole tokens; nothing means no limit."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_BUDGET:
+        what = "cents" if key.endswith("Cents") else "tokens"
+        raise BadInput(f"{key}: must be a whole number of {what}, 0 or more.", "Send an integer.")
+    return value
+
+
+def _role(value: object) -> AgentRole:
+    return one_of(AgentRole, value, "role")
+
+
+_EMPTY: Final[Mapping[Holds, Any]] = {Holds.LINE: "", Holds.TEXT: "", Holds.DOCUMENT: {}}
+_CHECKS: Final[Mapping[Holds, Callable[[Any, Field], Any]]] = {
+    Holds.NAME: lambda value, _: agent_name(value),
+    Holds.ROLE: lambda value, _: _role(value),
+    Holds.LINE: lambda value, it: clean_line(value, it.key, longest=it.part.longest, empty_ok=True),
+    Holds.TEXT: lambda value, it: clean_text(value, it.key, longest=it.part.longest, empty_ok=True),
+    # Which adapters there are is for the services to know.
+    Holds.ADAPTER: lambda value, _: value,
+    Holds.DOCUMENT: lambda value, it: document(value, it.key),
+    Holds.AMOUNT: lambda value, it: amount(value, it.key),
+    Holds.PERMISSIONS: lambda value, _: permissions(value),
+}
+
+
+def _camel(name: str) -> str:
+    first, *more = name.split("_")
+    return first + "".join(word.capitalize() for word in more)
+
+
+def _declared() -> dict[str, Field]:
+    hints = get_type_hints(AgentSpec, include_extras=True)
+    return {
+        one.name: Field(one.name, _camel(one.name), hints[one.name].__metadata__[0])
+        for one in fields(AgentSpec)
+    }
+
+
+#: Every field by its name, in the order of configurations.
+FIELDS: Final[Mapping[str, Field]] = _declared()
+#: What a configuration consists of; permissions are changed apart from it.
+CONFIGURED: Final = tuple(one for one in FIELDS.values() if one.holds is not Holds.PERMISSIONS)
+FORM: Final = tuple(one for one in CONFIGURED if one.part.label)
+LISTED: Final = tuple(one for one in CONFIGURED if one.part.listed)
+SHORT: Final = tuple(one for one in CONFIGURED if one.part.short)
+DOCUMENTS: Final = tuple(one for one in CONFIGURED if one.holds is Holds.DOCUMENT)
+#: Where somebody may have written down a secret.
+PROSE: Final = tuple(one for one in CONFIGURED if one.holds is Holds.TEXT)
+
+
+def values(spec: AgentSpec) -> dict[str, Any]:
+    """The fields of a description, or of the agent that has it, in their stored form."""
+    return {name: getattr(spec, name) for name in FIELDS}

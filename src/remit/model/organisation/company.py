@@ -1,0 +1,69 @@
+"""A company: the boundary that everything belongs to."""
+
+from dataclasses import dataclass
+
+from remit.clock import HOUR, Micros
+from remit.errors import BadInput
+from remit.ids import CompanyId
+from remit.model.messaging.mail import Messaging
+from remit.model.text import clean_line
+
+DEFAULT_REVIEW_HOURS = "1, 4, 24"
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    id: CompanyId
+    name: str
+    created_at: Micros
+    messaging: Messaging = Messaging.CHAIN
+    #: A hire waits for a person.
+    require_board_approval_for_new_agents: bool = True
+    #: A change of configuration that an agent proposes waits for a person.
+    require_approval_for_config_changes: bool = True
+    #: What agents that agents create are run by, unless told otherwise.
+    chat_llm_provider: str | None = None
+    chat_llm_model: str | None = None
+    #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
+    review_hours: str = DEFAULT_REVIEW_HOURS
+    #: JSON text: what the permission levels bundle, where the board changed it.
+    permission_policy: str = "{}"
+    #: JSON text: the limits that somebody set; see `model/execution/limit.py`.
+    limits: str = "{}"
+    #: Who commits for its agents, and stands beside them: `Name <address>`; None: Remit, nobody.
+    commit_committer: str | None = None
+    commit_co_authors: str | None = None
+    #: The secret with the key that commits are signed with.
+    commit_signing: str | None = None
+
+
+LONGEST_NAME = 100
+#: Of the name of a model, or of who serves it.
+LONGEST_MODEL = 100
+MOST_REVIEWS = 6
+LONGEST_REVIEW = 720
+
+
+def review_hours(text: object) -> str:
+    """Whole hours, separated by commas or blanks; an empty text is the default."""
+    words = clean_line(text, "reviewHours", longest=100, empty_ok=True).replace(",", " ").split()
+    valid = all(
+        word.isascii() and word.isdecimal() and len(word) <= 3 and 1 <= int(word) <= LONGEST_REVIEW
+        for word in words
+    )
+    if not valid or len(words) > MOST_REVIEWS:
+        raise BadInput(
+            f"reviewHours: must be at most {MOST_REVIEWS} numbers of hours from 1 to "
+            f"{LONGEST_REVIEW}.",
+            f"Write something like {DEFAULT_REVIEW_HOURS}.",
+        )
+    return ", ".join(str(int(word)) for word in words) or DEFAULT_REVIEW_HOURS
+
+
+def reviews(company: Company) -> tuple[Micros, ...]:
+    """The pauses before what does not move is looked at again."""
+    return tuple(int(word) * HOUR for word in company.review_hours.split(", "))
+
+
+def company_name(text: object) -> str:
+    return clean_line(text, "name", longest=LONGEST_NAME)

@@ -1,0 +1,75 @@
+"""Decisions of authority: yes or no, why, and on what they rest."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from remit.errors import Refused
+
+Effect = StrEnum("Effect", "ALLOW DENY ASK")
+
+
+#: Why a call is refused that is allowed to others: whoever reads what became of calls tells these
+#: from mistakes.
+REFUSALS = frozenset(
+    {
+        *("refused", "stopped", "rejected", "no_full_access", "no_capability", "denied_by_grant"),
+        *("agent_inactive", "agents_only", "board_decides", "board_only", "people_decide"),
+        *("delegated_away", "not_delegated", "own_mandate", "skip_level", "read_only"),
+        *("yours_to_judge", "kept_by_remit", "may_not_hire", "no_configurations", "not_ceo"),
+        *("not_a_member", "not_asked", "not_below_you", "not_bound", "not_concerned"),
+        *("not_in_reach", "not_operator", "not_your_grant", "not_your_log", "not_your_report"),
+        "not_yours",
+        *("observer", "outside_scope", "own_permissions", "own_request", "not_held"),
+        *("paused_by_person", "stopped_by_person", "stopped_from_above", "outlives_source"),
+        *("altered", "outside_limits", "executed_by_forge", "own_change", "not_author"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    effect: Effect
+    #: Stable; programs may branch on it.
+    reason: str
+    sentence: str
+    #: `grant:<id>` or `rule:<name>`.
+    basis: str
+    #: The caller must not even learn that the thing exists.
+    conceal: bool = False
+
+    @property
+    def allowed(self) -> bool:
+        return self.effect is Effect.ALLOW
+
+    def refusal(self, next_step: str | None = None, **details: Any) -> Refused:
+        """The error that a caller reads; the only one that says no."""
+        facts = {**details, "decision": self.as_dict()}
+        return Refused(self.sentence, next_step, code=self.reason, details=facts)
+
+    def enforce(self, next_step: str | None = None) -> None:
+        """Go on if the answer is yes; otherwise end what was asked for."""
+        if not self.allowed:
+            raise self.refusal(next_step)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "effect": self.effect.value,
+            "reason": self.reason,
+            "sentence": self.sentence,
+            "basis": self.basis,
+        }
+
+
+def allow(reason: str, sentence: str, basis: str | None = None) -> Decision:
+    return Decision(Effect.ALLOW, reason, sentence, basis or f"rule:{reason}")
+
+
+def deny(
+    reason: str, sentence: str, basis: str | None = None, *, conceal: bool = False
+) -> Decision:
+    return Decision(Effect.DENY, reason, sentence, basis or f"rule:{reason}", conceal)
+
+
+#: What Remit does without being asked.
+BY_REMIT = allow("system", "Remit does this by itself.")

@@ -1,0 +1,138 @@
+"""Patterns of paths and branches that narrow a right on a repository.
+
+A pattern is a path whose segments may have a `*`; `**` as its last segment is everything below.
+They are kept this simple so that it can be decided whether one lies within another: what is passed
+on must lie within what is held.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from remit.errors import BadInput
+
+MOST_PATTERNS = 50
+LONGEST_PATTERN = 200
+_ANYTHING_BELOW = "**"
+_NOT_IN_PATTERN = re.compile(r"[\x00-\x1f\x7f\\]|//|^/|/$|^$")
+
+#: What a forge, or a program beside it, executes by itself. In small letters: some file systems do
+#: not tell them apart.
+EXECUTED_BY_FORGES = (
+    *(".github/**", ".gitlab/**", ".gitea/**", ".forgejo/**", ".circleci/**", ".woodpecker/**"),
+    *(".buildkite/**", ".githooks/**", ".husky/**", ".gitlab-ci.yml"),
+    *(".woodpecker.yml", ".woodpecker.yaml", ".travis.yml", ".drone.yml", ".cirrus.yml"),
+    *("azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".gitmodules"),
+    *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".lefthook/**"),
+    *("appveyor.yml", ".appveyor.yml", ".semaphore/**", ".teamcity/**", ".tekton/**"),
+    *(".build.yml", ".builds/**", "bitrise.yml", ".mergify.yml", ".mergify/**"),
+    # Who has to agree to what.
+    *("codeowners", "docs/codeowners"),
+)
+
+
+def patterns(given: Iterable[object], noun: str) -> tuple[str, ...]:
+    """Some patterns, checked."""
+    found = tuple(dict.fromkeys(_pattern(one, noun) for one in given))
+    if len(found) > MOST_PATTERNS:
+        raise BadInput(f"At most {MOST_PATTERNS} {noun}.", "Use patterns such as src/**.")
+    return found
+
+
+def _pattern(text: object, noun: str) -> str:
+    segments = text.split("/") if isinstance(text, str) else []
+    if (
+        not isinstance(text, str)
+        or len(text) > LONGEST_PATTERN
+        or _NOT_IN_PATTERN.search(text)
+        or any(one in (".", "..") for one in segments)
+        or any(_ANYTHING_BELOW in one for one in segments[:-1])
+        or (_ANYTHING_BELOW in segments[-1] and segments[-1] != _ANYTHING_BELOW)
+    ):
+        raise BadInput(
+            f"{str(text)[:60]!r} is not a pattern of {noun}.",
+            "Write a path such as docs/guide.md, docs/*.md or src/**.",
+        )
+    return text
+
+
+def stored(given: Sequence[str] | None) -> str | None:
+    return None if given is None else json.dumps(list(given), ensure_ascii=False)
+
+
+@lru_cache(maxsize=4096)
+def read(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Without a regular expression: several `*` would make one that takes for ever."""
+    segments, wanted = path.split("/"), pattern.split("/")
+    if wanted[-1] == _ANYTHING_BELOW:
+        wanted.pop()
+        if not "/".join(segments[len(wanted) :]):
+            return False
+    elif len(segments) != len(wanted):
+        return False
+    return all(map(_fits, segments, wanted))
+
+
+def _fits(text: str, segment: str) -> bool:
+    first, *parts = segment.split("*")
+    if not parts:
+        return text == first
+    *middle, last = parts
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in middle:
+        at = text.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def is_executed(path: str) -> bool:
+    """Whether a forge would run what is at this path."""
+    return any(matches(path.casefold(), one) for one in EXECUTED_BY_FORGES)
+
+
+def names_executed(pattern: str) -> bool:
+    """Whether a pattern itself says that it is about what a forge runs: it begins literally."""
+    return any(within(pattern.casefold(), one) for one in EXECUTED_BY_FORGES)
+
+
+def within(inner: str, outer: str) -> bool:
+    """Whether everything that `inner` matches is matched by `outer`; no when in doubt."""
+    narrow, wide = inner.split("/"), outer.split("/")
+    for number, segment in enumerate(wide):
+        if segment == _ANYTHING_BELOW:
+            return len(narrow) > number
+        if number >= len(narrow) or narrow[number] == _ANYTHING_BELOW:
+            return False
+        if not _segment_within(narrow[number], segment):
+            return False
+    return len(narrow) == len(wide)
+
+
+def _segment_within(narrow: str, wide: str) -> bool:
+    if narrow == wide or wide == "*":
+        return True
+    return "*" not in narrow and matches(narrow, wide)
+
+
+def apart(one: str, other: str) -> bool:
+    """Whether no path is matched by both; no when in doubt."""
+    left, right = one.split("/"), other.split("/")
+    for a, b in zip(left, right, strict=False):
+        if _ANYTHING_BELOW in (a, b):
+            return False
+        if "*" not in a and "*" not in b and a != b:
+            return True
+        if "*" in a and "*" not in b and not matches(b, a):
+            return True
+        if "*" in b and "*" not in a and not matches(a, b):
+            return True
+    return len(left) != len(right)

@@ -1,0 +1,193 @@
+"""Permissions of an agent beyond its mandate, and the four levels that bundle them.
+
+A level sets the hiring permission and gives action capabilities. Beside that, `boss` is a say: over
+those below it an agent may do most of what a board member may (`remit.authority.boss`). What each
+level bundles is the company's `permission_policy`: shipped as presets, edited by the board.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from remit.errors import BadInput
+from remit.model.organisation.grant import ACTIONS, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE
+from remit.model.text import one_of
+
+CAN_CREATE_AGENTS = "canCreateAgents"
+#: Of another system, whose clients send it.
+CAN_ASSIGN_TASKS = "canAssignTasks"
+
+
+PermissionLevel = StrEnum("PermissionLevel", "RESTRICTED STANDARD PRIVILEGED BOSS")
+
+
+#: Over whom an agent has a say like a board member's. BELOW: whoever works below it. COMPANY:
+#: everybody in the company, except itself and those above it.
+Reach = StrEnum("Reach", "NOBODY BELOW COMPANY")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Rights that a level bundles."""
+
+    #: None leaves it to the default: the CEO may, others may not.
+    can_create_agents: bool | None
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    governs: Reach = Reach.NOBODY
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            CAN_CREATE_AGENTS: self.can_create_agents,
+            "allow": list(self.allowed),
+            "deny": list(self.denied),
+            "governs": self.governs.value,
+        }
+
+
+PRESETS: dict[PermissionLevel, Preset] = {
+    PermissionLevel.RESTRICTED: Preset(
+        can_create_agents=False, denied=(FULL_ACCESS, INSTANCE_CONFIGURE, APPROVAL_DECIDE)
+    ),
+    PermissionLevel.STANDARD: Preset(can_create_agents=None),
+    PermissionLevel.PRIVILEGED: Preset(can_create_agents=True),
+    PermissionLevel.BOSS: Preset(
+        can_create_agents=True, allowed=(APPROVAL_DECIDE, INSTANCE_CONFIGURE), governs=Reach.BELOW
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Permission levels of one company. Levels that nobody edited are as shipped."""
+
+    #: How often it was changed.
+    version: int
+    edited: Mapping[PermissionLevel, Preset]
+
+    def __getitem__(self, level: PermissionLevel) -> Preset:
+        return self.edited.get(level, PRESETS[level])
+
+    def with_level(self, level: PermissionLevel, preset: Preset) -> Policy:
+        others = {known: one for known, one in self.edited.items() if known is not level}
+        changed = {} if preset == PRESETS[level] else {level: preset}
+        return Policy(self.version + 1, {**others, **changed})
+
+    def stored(self) -> str:
+        """As the company keeps it; nothing when it was never changed."""
+        if not self.version:
+            return "{}"
+        levels = {level.value: one.as_dict() for level, one in sorted(self.edited.items())}
+        return json.dumps({"version": self.version, "levels": levels})
+
+
+def policy(stored: str) -> Policy:
+    """Reads what `Policy.stored` wrote."""
+    document: dict[str, Any] = json.loads(stored)
+    levels = {
+        PermissionLevel(name): preset(PermissionLevel(name), PRESETS[PermissionLevel(name)], given)
+        for name, given in document.get("levels", {}).items()
+    }
+    return Policy(document.get("version", 0), levels)
+
+
+def preset(level: PermissionLevel, now: Preset, given: object) -> Preset:
+    """A level with these of its settings replaced."""
+    if not isinstance(given, Mapping):
+        raise BadInput(f"{level.value}: must be an object.", f"Known: {', '.join(LEVEL_SETTINGS)}.")
+    for key in given:
+        if key not in LEVEL_SETTINGS:
+            raise BadInput(
+                f"{level.value}.{str(key)[:40]}: is not known.",
+                f"Known: {', '.join(LEVEL_SETTINGS)}.",
+            )
+    new = now
+    if CAN_CREATE_AGENTS in given:
+        new = replace(new, can_create_agents=_maybe_flag(given[CAN_CREATE_AGENTS]))
+    if "allow" in given:
+        new = replace(new, allowed=_actions(given["allow"], "allow"))
+    if "deny" in given:
+        new = replace(new, denied=_actions(given["deny"], "deny"))
+    if "governs" in given:
+        new = replace(new, governs=one_of(Reach, given["governs"], "governs"))
+    both = sorted(set(new.allowed) & set(new.denied))
+    if both:
+        raise BadInput(
+            f"{both[0]} cannot be allowed and denied at once.", "Name it in one of the two lists."
+        )
+    if new.governs is not Reach.NOBODY and level is not PermissionLevel.BOSS:
+        raise BadInput(
+            f"Agents with the level {level.value} govern nobody.",
+            "Only the level boss has a say over others.",
+        )
+    return new
+
+
+#: What can be said about a level.
+LEVEL_SETTINGS = (CAN_CREATE_AGENTS, "allow", "deny", "governs")
+
+
+def _maybe_flag(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise BadInput(
+        f"{CAN_CREATE_AGENTS}: must be true, false or null.", "Null: the CEO may, others may not."
+    )
+
+
+def _actions(value: object, field: str) -> tuple[str, ...]:
+    known = ", ".join(sorted(ACTIONS))
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise BadInput(f"{field}: must be a list of actions.", f"Actions are {known}.")
+    for one in value:
+        if one not in ACTIONS:
+            raise BadInput(f"{field}: {one[:40]!r} is not an action.", f"Actions are {known}.")
+    return tuple(dict.fromkeys(value))
+
+
+def permission_level(text: object) -> PermissionLevel:
+    return one_of(PermissionLevel, text, "permissionLevel")
+
+
+def refuse_assigning(given: object) -> None:
+    """Other systems have a permission to give work to others. Here that goes with an outcome and a
+    place in the tree; only to say that there is no such permission is right."""
+    if given is not None and given is not False:
+        raise BadInput(
+            f"{CAN_ASSIGN_TASKS}: there is no such permission here.",
+            "Leave it out: who owns an outcome delegates it to those who report to it.",
+        )
+
+
+def permissions(given: object) -> str:
+    """The stored form of permissions: the hiring permission, or nothing."""
+    if given is None:
+        return "{}"
+    if not isinstance(given, dict):
+        raise BadInput("permissions must be an object.", f"Send {{{CAN_CREATE_AGENTS!r}: true}}.")
+    refuse_assigning(given.get(CAN_ASSIGN_TASKS))
+    for key in given:
+        if key not in (CAN_CREATE_AGENTS, CAN_ASSIGN_TASKS):
+            raise BadInput(
+                f"permissions.{str(key)[:40]}: is not known.", f"Known is {CAN_CREATE_AGENTS}."
+            )
+    value = given.get(CAN_CREATE_AGENTS)
+    if value is None:
+        return "{}"
+    if not isinstance(value, bool):
+        raise BadInput(
+            f"permissions.{CAN_CREATE_AGENTS}: must be true or false.", "Send a boolean."
+        )
+    return json.dumps({CAN_CREATE_AGENTS: value})
+
+
+def can_create_agents(stored: str) -> bool | None:
+    """What was said about hiring; None when nothing was."""
+    if stored == "{}":
+        return None
+    value: Any = json.loads(stored).get(CAN_CREATE_AGENTS)
+    return value if isinstance(value, bool) else None

@@ -1,0 +1,1 @@
+"""Outcomes, waits, wishes and files."""

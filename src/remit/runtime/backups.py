@@ -1,0 +1,129 @@
+"""Backups on this machine: made, listed, taken along and deleted by operators.
+
+They lie in one folder of the home, under names that we make; what somebody asks for is looked for
+among those, so no name leads anywhere else.
+"""
+
+import asyncio
+import contextlib
+import os
+import stat
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from remit import threads
+from remit.clock import Clock, to_iso
+from remit.errors import Conflict, NotFound, RemitError
+from remit.services.command import Answer, Gate
+from remit.services.identity import Caller
+from remit.services.people import instance
+from remit.settings import Settings
+from remit.store.blob_store.blobs import BlobStore
+
+#: Whoever keeps more moves them elsewhere, where they are safer anyway.
+MOST: Final = 20
+_PREFIX: Final = "remit-"
+_SUFFIX: Final = ".backup"
+#: So long somebody waits for one before they are told that it goes on.
+PATIENCE_SECONDS: Final = 20.0
+
+
+class Backups:
+    """The copies that this machine keeps; one is written at a time."""
+
+    def __init__(self, gate: Gate, clock: Clock, settings: Settings, blobs: BlobStore) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._settings = settings
+        self._blobs = blobs
+        self.folder = settings.home / "backups"
+        self._writing: tuple[str, asyncio.Task[Answer]] | None = None
+        #: What became of the last one, for whoever stopped waiting.
+        self.problem: str | None = None
+
+    async def make(self, caller: Caller) -> Answer:
+        """Write one; answers when it is there, or after a while that it is being written."""
+        name = f"{_PREFIX}{to_iso(self._clock.now())[:19].replace(':', '')}Z{_SUFFIX}"
+        await self._gate(caller, instance.may_operate, what="backups")
+        if self._writing is not None and not self._writing[1].done():
+            raise Conflict("A backup is being written already.", "Wait until it is there.")
+        if len(await self._found()) >= MOST:
+            raise Conflict(
+                f"{MOST} backups are here already.", "Move or delete older ones, then try again."
+            )
+        begun = await self._gate(caller, instance.begin_backup, new_name=name)
+        if begun["name"] != name:  # the same request was answered before
+            return {"name": begun["name"], "writing": False}
+        task = asyncio.create_task(self._write(name))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._writing = (name, task)
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
+        return await task if done else {"name": name, "writing": True}
+
+    async def _write(self, name: str) -> Answer:
+        from remit.store.backups import backup
+
+        self.problem = None
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        url, target = self._settings.database_url, self.folder / name
+        try:
+            found = await threads.alone(backup.create, url, lambda: self._blobs, target)
+        except RemitError as error:
+            self.problem = f"{error.sentence} {error.step}"
+            raise
+        await threads.alone(target.chmod, 0o600)
+        return {"name": name, "writing": False, **asdict(found)}
+
+    async def listing(self, caller: Caller) -> list[Answer]:
+        """Newest first; also the one that is being written."""
+        await self._gate(caller, instance.may_operate, what="backups")
+        return await self.shown()
+
+    async def shown(self) -> list[Answer]:
+        """The same, for who was found to be an operator."""
+        found = await self._found()
+        if self._writing is not None and not self._writing[1].done():
+            found.insert(0, {"name": self._writing[0], "bytes": None, "created_at": None})
+        return found
+
+    async def count(self) -> int:
+        """The number of backups; for pages that only show it to operators."""
+        return len(await self._found())
+
+    async def _found(self) -> list[Answer]:
+        return await threads.alone(_listed, self.folder)
+
+    async def take(self, caller: Caller, name: str) -> Path:
+        """The path of a backup, for an operator; that it was taken is recorded."""
+        path = await self._named(caller, name)
+        await self._gate(caller, instance.take_backup, name=path.name)
+        return path
+
+    async def remove(self, caller: Caller, name: str) -> Answer:
+        path = await self._named(caller, name)
+        answer = await self._gate(caller, instance.remove_backup, name=path.name)
+        with contextlib.suppress(FileNotFoundError):
+            await threads.alone(os.unlink, path)
+        return answer
+
+    async def _named(self, caller: Caller, name: str) -> Path:
+        await self._gate(caller, instance.may_operate, what="backups")
+        for one in await self._found():
+            if one["name"] == name:
+                return self.folder / str(one["name"])
+        raise NotFound("There is no such backup here.", "See the list of backups.")
+
+
+def _listed(folder: Path) -> list[Answer]:
+    found: list[Answer] = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    made = to_iso(status.st_mtime_ns // 1000)
+                    found.append({"name": entry.name, "bytes": status.st_size, "created_at": made})
+    return sorted(found, key=lambda one: str(one["name"]), reverse=True)

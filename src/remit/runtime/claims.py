@@ -1,0 +1,82 @@
+"""The loop of work that is claimed: a look, a claim with a lease, a task, and what came of it."""
+
+import asyncio
+import logging
+from abc import abstractmethod
+from typing import Any, Protocol, TypeVar
+
+from remit.clock import Micros
+from remit.errors import Conflict
+from remit.runtime.loop import Loop
+from remit.services.command import Gate
+from remit.services.queues import Held
+from remit.services.verbs import Verb
+
+W = TypeVar("W")
+log = logging.getLogger(__name__)
+
+
+class Verbs(Protocol):
+    """The verbs of what is claimed; a module of the services is the implementation."""
+
+    next_due: Verb[..., Any]
+    claim: Verb[..., Any]
+
+
+class Claims(Loop[W]):
+    """Works on what it has claimed; `tick` does what can be done now, `start` goes on doing so."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        verbs: Verbs,
+        noun: str,
+        title: str,
+        *,
+        shortest: float,
+        name: str,
+        lease: Micros,
+    ) -> None:
+        """`noun` is what the verbs call what is claimed."""
+        super().__init__(gate, title, shortest=shortest)
+        self._noun = noun
+        self._name = name
+        self._lease = lease
+        self._claiming = verbs
+
+    @abstractmethod
+    async def _dispatch(self) -> int:
+        """Claim what can be claimed now; answers how many that were."""
+
+    @abstractmethod
+    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+        """Do what was claimed, and say what came of it."""
+
+    async def tick(self) -> int:
+        """Do what can be done now, and wait for it; answers how many tasks that were."""
+        begun = await self._dispatch()
+        await asyncio.gather(*self._tasks.values())
+        return begun
+
+    async def _look(self) -> Micros | None:
+        await self._dispatch()
+        due: Micros | None = await self._do(self._claiming.next_due)
+        return due
+
+    async def _claim(self, item: str, about: W) -> bool:
+        asked = {self._noun: item, "worker": self._name, "lease": self._lease}
+        claimed = await self._do(self._claiming.claim, **asked)
+        if claimed is not None:
+            held = (item, claimed["epoch"])
+            self._begin(held, about, self._work(held, claimed))
+        return claimed is not None
+
+    async def _say(self, verb: Verb[..., Any], held: Held, **more: Any) -> None:
+        """Write down what came of it; without that, its lease ends and it is claimed again."""
+        item, epoch = held
+        try:
+            await self._do(verb, **{self._noun: item}, epoch=epoch, **more)
+        except Conflict:
+            pass  # it is over, or somebody took over
+        except Exception:
+            log.exception("what became of the %s %s could not be kept", self._noun, item)

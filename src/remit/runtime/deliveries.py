@@ -1,0 +1,103 @@
+"""Carries messages outside, a few at once: the loop under channels and under notices.
+
+Each is claimed with a lease that is longer than any attempt, so nobody has to renew it. What a
+process that was killed had claimed is taken over when its lease is over, or at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from remit.channels.contract import Undelivered
+from remit.clock import SECOND, Micros
+from remit.runtime import claims
+from remit.runtime.claims import Claims
+from remit.runtime.deadlines import uninterrupted
+from remit.services.command import Gate
+from remit.services.queues import BACKOFF, DELIVERY_LEASE, MAY_HAVE_IT, Held
+from remit.services.verbs import Verb
+
+log = logging.getLogger(__name__)
+
+
+class Verbs(claims.Verbs, Protocol):
+    expired: Verb[..., Any]
+    under_way: Verb[..., Any]
+    take_over: Verb[..., Any]
+    delivered: Verb[..., Any]
+    failed: Verb[..., Any]
+
+
+class Deliveries(Claims[object]):
+    """Delivers."""
+
+    #: Of one sender, so that a slow receiver keeps no others waiting.
+    at_once_each: int | None = None
+
+    def __init__(
+        self,
+        gate: Gate,
+        verbs: Verbs,
+        noun: str,
+        *,
+        at_once: int,
+        shortest: float,
+        name: str = "local",
+        lease: Micros = DELIVERY_LEASE,
+        backoff: tuple[Micros, ...] = BACKOFF,
+    ) -> None:
+        title = f"the loop of {noun}s"
+        super().__init__(gate, verbs, noun, title, shortest=shortest, name=name, lease=lease)
+        self._verbs = verbs
+        self._at_once = at_once
+        self._backoff = backoff
+
+    @abstractmethod
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        """The deliveries that can go out now, each with its sender."""
+
+    @abstractmethod
+    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        """Hand it to the outside; raises `Undelivered`. Answers what is kept of it."""
+
+    async def _interrupted(self, held: Held) -> None:
+        """The attempt is cut off because the process is stopped."""
+
+    async def recover(self) -> None:
+        """Take over everything that is under way: there is no other process."""
+        await self._take_over(alone=True)
+
+    async def _take_over(self, *, alone: bool = False) -> None:
+        """Have tried again what was claimed and not ended before the lease was over."""
+        found = self._verbs.under_way if alone else self._verbs.expired
+        for held in await self._do(found):
+            if held not in self._tasks:  # by us, and only the clock says that it takes long
+                await self._say(self._verbs.take_over, held, alone=alone)
+
+    async def _dispatch(self) -> int:
+        await self._take_over()
+        begun = 0
+        for item, sender in await self._ready() if self.busy < self._at_once else ():
+            of_sender = [*self._held.values()].count(sender)
+            if self.busy < self._at_once and of_sender < (self.at_once_each or self._at_once):
+                begun += await uninterrupted(self._claim(item, sender))
+        return begun
+
+    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+        try:
+            kept = await self._attempt(claimed)
+        except asyncio.CancelledError:
+            await uninterrupted(self._interrupted(held))
+            raise
+        except Undelivered as error:
+            why = f"{error.sentence}; {MAY_HAVE_IT}" if error.unsure else error.sentence
+            more = {"why": why, "for_good": error.for_good, "backoff": self._backoff}
+            if error.retry_after is not None:
+                more["retry_after"] = round(error.retry_after * SECOND)
+            await uninterrupted(self._say(self._verbs.failed, held, **more))
+        else:
+            await uninterrupted(self._say(self._verbs.delivered, held, **kept))

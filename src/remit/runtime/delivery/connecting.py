@@ -1,0 +1,66 @@
+"""Connections for channels: the settings and secret of a binding, and its server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from remit.adapters.contract import Check
+from remit.channels import registry
+from remit.channels.contract import Channel, Connection
+from remit.errors import RemitError
+from remit.services.chat.commands import COMMANDS
+
+PROBE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Connector:
+    """Makes connections of bindings; shared by all that speak with the outside."""
+
+    #: Looks up a company's secret by name.
+    secret: Callable[[str, str], Awaitable[str]]
+    #: Whether channels may call addresses in private networks.
+    private: bool = False
+    #: Servers in place of the public ones, by kind of channel.
+    servers: Mapping[str, str] = field(default_factory=dict)
+
+    def channel(self, claimed: Mapping[str, Any]) -> Channel:
+        return registry.get(claimed["adapter_type"])
+
+    async def options(self, claimed: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a `Connection`, for what a queue handed out. Raises `RemitError`."""
+        kind = claimed["adapter_type"]
+        return {
+            "binding": claimed["binding"],
+            "config": registry.installed.read(kind, claimed["adapter_config"]),
+            "key": await self._key(claimed),
+            "private": self.private,
+            "server": self.servers.get(kind),
+            "commands": [(name, one.help) for name, one in COMMANDS.items()],
+        }
+
+    async def connection(self, claimed: Mapping[str, Any]) -> Connection:
+        return Connection(**await self.options(claimed))
+
+    async def probe(self, claimed: Mapping[str, Any]) -> Check:
+        """Ask the outside whether it knows us."""
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await self.channel(claimed).probe(await self.connection(claimed))
+        except RemitError as error:
+            return Check(False, error.sentence, error.step)
+        except TimeoutError:
+            return Check(False, "It does not answer.", "Try again, or look at its settings.")
+        except Exception as error:
+            # A plugin's own; its text may hold what it was given.
+            return Check(False, f"The channel failed ({type(error).__name__}).", "")
+
+    async def _key(self, claimed: Mapping[str, Any]) -> bytes:
+        """A secret of the company, or what is kept of the binding's token."""
+        name = registry.secret_of(claimed["adapter_config"])
+        if name is None:
+            return str(claimed["adapter_token"]).encode()
+        return (await self.secret(claimed["company_id"], name)).encode()

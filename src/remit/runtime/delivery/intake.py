@@ -1,0 +1,140 @@
+"""Deals with what came from chats: fetches its files, then has it handled as who sent it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from remit.channels.contract import Undelivered
+from remit.clock import SECOND
+from remit.errors import Conflict, RemitError, Unavailable
+from remit.ids import Ids
+from remit.model.work.attachment import LARGEST_INCOMING, MOST_INCOMING, refusal
+from remit.runtime.deadlines import uninterrupted
+from remit.runtime.deliveries import Deliveries
+from remit.runtime.delivery.connecting import Connector
+from remit.services.chat import handling, intake
+from remit.services.command import Gate
+from remit.services.identity import as_linked
+from remit.services.queues import Held
+from remit.store.blob_store.blobs import BlobStore
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 8
+SHORTEST_SLEEP = 0.02
+FETCH_SECONDS = 45.0
+#: Until there is room again in the agent's inbox.
+FULL_SECONDS = 5.0
+
+
+class IntakeLoop(Deliveries):
+    """Deals with incoming messages: those of one place in order, different places and people who
+    are known side by side."""
+
+    def __init__(self, gate: Gate, ids: Ids, connector: Connector, **more: Any) -> None:
+        more = {"lease": intake.LEASE, "backoff": intake.BACKOFF, **more}
+        verbs: Any = intake  # what ends it is `handling`, in the transaction that deals with it
+        super().__init__(gate, verbs, "intake", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+        self._connector = connector
+        self._ids = ids
+
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        return await self._do(intake.ready)
+
+    async def _interrupted(self, held: Held) -> None:
+        await self._say(intake.put_back, held)
+
+    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+        try:
+            await self._attempt(claimed | {"held": held})
+        except asyncio.CancelledError:
+            await uninterrupted(self._interrupted(held))
+            raise
+        except Conflict as error:
+            if error.reason != "lost":
+                await self._fail(held, Undelivered(error.sentence))
+        except Undelivered as error:
+            await self._fail(held, error)
+        except Exception as error:
+            log.exception("something that came could not be dealt with")
+            await self._fail(held, Undelivered(f"it failed ({type(error).__name__})"))
+
+    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        """Handle it and keep that it is handled, in one transaction."""
+        item, epoch = claimed["held"]
+        account = claimed["account"]
+        about = {"intake_id": item, "epoch": epoch}
+        try:
+            files = await self._files(claimed)
+            if account is None:
+                await self._do(handling.handle_outside, **about, files=files)
+            else:
+                who = as_linked(account.id, claimed["company_id"])
+                await self._gate(who, handling.handle, **about, files=files)
+        except Unavailable as error:
+            if error.reason != "inbox_full":
+                raise Undelivered(error.sentence) from error
+            raise Undelivered(error.sentence, retry_after=FULL_SECONDS) from error
+        except Conflict as error:
+            if error.reason == "lost":
+                raise
+            await self._refuse(about, error)
+        except RemitError as error:
+            await self._refuse(about, error)
+        return {}
+
+    async def _refuse(self, about: dict[str, Any], error: RemitError) -> None:
+        sentence = f"{error.sentence} {error.next_step}".strip()
+        await self._do(handling.refused, **about, sentence=sentence)
+
+    async def _fail(self, held: Held, error: Undelivered) -> None:
+        more: dict[str, Any] = {"why": error.sentence, "backoff": self._backoff}
+        if error.retry_after is not None:
+            more["retry_after"] = round(error.retry_after * SECOND)
+        await self._say(intake.failed, held, **more)
+
+    async def _files(self, claimed: dict[str, Any]) -> list[dict[str, Any]]:
+        """Each file stored, or why it was left out."""
+        found = []
+        for number, one in enumerate(claimed["document"]["files"]):
+            why = refusal(one["name"], one["media_type"], one["size"])
+            if number >= MOST_INCOMING:
+                why = f"a message carries {MOST_INCOMING} files at most"
+            found.append(
+                {"name": one["name"], "why": why} if why else await self._fetch(claimed, one)
+            )
+        return found
+
+    async def _fetch(self, claimed: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
+        connection = await self._connector.connection(claimed)
+        channel = self._connector.channel(claimed)
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                content = await channel.fetch(connection, file["reference"], LARGEST_INCOMING)
+        except TimeoutError:
+            raise Undelivered("a file took too long to come") from None
+        except Undelivered as error:
+            if not error.for_good:
+                raise
+            return {"name": file["name"], "why": error.sentence}
+        why = refusal(file["name"], file["media_type"], len(content), content)
+        if why:
+            return {"name": file["name"], "why": why}
+        stored = await asyncio.to_thread(_store, self._gate.blobs, self._ids.new(), content)
+        return {"name": file["name"], **stored}
+
+
+def _store(blobs: BlobStore, file: str, content: bytes) -> dict[str, Any]:
+    with blobs.receive(LARGEST_INCOMING + 1) as spool:
+        spool.write(content)
+        kept = blobs.put(file, spool)
+    return {
+        "id": file,
+        "sha256": kept.sha256,
+        "size": kept.size,
+        "is_text": kept.is_text,
+        "links": kept.links,
+    }

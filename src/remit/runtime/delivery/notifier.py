@@ -1,0 +1,168 @@
+"""Tells people outside what needs them: by a command on this machine, or a signed webhook.
+
+When something happened in a company, it is looked at whether somebody there needs to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from remit.channels import webhook
+from remit.channels.contract import Undelivered
+from remit.clock import Micros
+from remit.errors import RemitError, Unavailable
+from remit.ids import CompanyId
+from remit.model.messaging.notice import Way
+from remit.runtime.child_process import end_child, start_child
+from remit.runtime.deadlines import uninterrupted
+from remit.runtime.deliveries import Deliveries
+from remit.runtime.delivery import notify_commands
+from remit.services.command import Gate
+from remit.services.connections import notice_planning, notices
+
+log = logging.getLogger(__name__)
+
+#: A command that takes longer is ended.
+COMMAND_SECONDS = 30.0
+AT_ONCE = 4
+#: What nobody announces, such as that a letter has waited for long, is found after this.
+LONGEST_SLEEP = 30.0
+#: Much happens that needs nobody; it is looked at together.
+SHORTEST_SLEEP = 0.5
+LONGEST_TEXT = 500
+_LARGEST_OUTPUT = 16 * 1024
+#: What a command has of the instance's own environment: nothing that Remit or a model needs.
+_PASSED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"),
+)
+
+
+class Notifier(Deliveries):
+    def __init__(self, gate: Gate, commands: Path, *, private: bool = False, **more: Any) -> None:
+        """`commands` is the file that names a command for each user who has one."""
+        super().__init__(gate, notices, "notice", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+        self._longest = LONGEST_SLEEP
+        self._file = commands
+        self._private = private
+        #: The companies in which something happened; None is for all.
+        self._grown: set[CompanyId] | None = None
+        self._warned = ""
+        self._every(LONGEST_SLEEP, self._look_everywhere)
+
+    def command_of(self, user: str) -> str | None:
+        """The command by which a user is told; raises `Unavailable` if the file is not to be
+        believed."""
+        return notify_commands.read(self._file).get(user)
+
+    async def tick(self) -> int:
+        """Look everywhere, and tell what is new; answers how many attempts were made."""
+        self._grown = None
+        return await super().tick()
+
+    async def _look(self) -> Micros | None:
+        while await super().tick():
+            pass
+        return await self._do(notices.next_due)
+
+    async def _look_everywhere(self) -> None:
+        self._grown = None
+        self._woken.set()
+
+    def _changed(self, company: CompanyId) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._note, company)
+
+    def _note(self, company: CompanyId) -> None:
+        if self._grown is not None:
+            self._grown.add(company)
+        self._woken.set()
+
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        commands = [*self._commands()]
+        grown, self._grown = self._grown, set()
+        for company in await self._do(notice_planning.companies, commands=commands):
+            if grown is None or company in grown:
+                await self._do(notice_planning.look, company=company, commands=commands)
+        ready = await self._do(notices.ready, commands=commands)
+        return [(notice, None) for notice in ready]
+
+    def _commands(self) -> dict[str, str]:
+        try:
+            return notify_commands.read(self._file)
+        except Unavailable as error:
+            if self._warned != error.sentence:
+                self._warned = error.sentence
+                log.warning("%s", error.sentence)
+            return {}
+
+    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        if claimed["way"] == Way.WEBHOOK:
+            await self._post(claimed)
+        else:
+            await self._run_command(claimed)
+        return {}
+
+    async def _post(self, claimed: dict[str, Any]) -> None:
+        document = claimed["document"]
+        content = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        await webhook.post(
+            claimed["url"],
+            content.encode("utf-8", "replace"),
+            id_=document["id"],
+            key=claimed["key"].encode(),
+            now=self._gate.clock.now(),
+            private=self._private,
+        )
+
+    async def _run_command(self, claimed: dict[str, Any]) -> None:
+        """Without a shell: what agents wrote is one argument, or on standard input."""
+        command = self._commands().get(claimed["user_id"])
+        if command is None:
+            raise Undelivered("the command is gone", for_good=True)
+        document = claimed["document"]
+        try:
+            words = notify_commands.words(command)
+        except RemitError as error:
+            raise Undelivered(error.sentence) from error
+        text = text_of(document)
+        given = [words[0], *(word.replace(notify_commands.TEXT, text) for word in words[1:])]
+        environment = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        try:
+            both = asyncio.subprocess.STDOUT
+            told = json.dumps(document).encode()
+            process = await start_child(given, environment, stdin=told, stderr=both)
+        except (OSError, ValueError) as error:
+            raise Undelivered(f"the command cannot be started ({error})") from error
+        try:
+            async with asyncio.timeout(COMMAND_SECONDS):
+                said, _ = await process.communicate()
+        except TimeoutError:
+            raise Undelivered(f"the command took longer than {COMMAND_SECONDS:.0f} s") from None
+        finally:
+            await uninterrupted(end_child(process))
+        if process.returncode:
+            last = said[-_LARGEST_OUTPUT:].decode(errors="replace").strip().splitlines()
+            words_ = f": {last[-1].strip()}" if last else ""
+            raise Undelivered(f"the command ended with {process.returncode}{words_}")
+
+
+def text_of(document: dict[str, Any]) -> str:
+    """One line; it begins with a word of ours, so that no program takes it for an option."""
+    who = f" from {document['agent']}" if document["agent"] else ""
+    text = f"{document['kind'].replace('_', ' ')}{who}: {document['title']}"
+    if document["cause"]:
+        text += f" ({document['cause'].rstrip('.')})"
+    if document.get("items"):
+        text += ": " + "; ".join(item["title"] for item in document["items"])
+    if document.get("escalatedFrom"):
+        text += f" [not decided by {document['escalatedFrom']}]"
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(plain.split())[:LONGEST_TEXT]

@@ -1,0 +1,166 @@
+"""Hands what agents say to channels, and what Remit shows there, to the outside, a few at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from remit.channels.contract import Attachment, Button, Channel, Parcel, Undelivered
+from remit.errors import RemitError
+from remit.runtime.deliveries import Deliveries, Verbs
+from remit.runtime.delivery.connecting import Connector
+from remit.services.chat import posts
+from remit.services.command import Gate
+from remit.services.connections import outbox
+from remit.services.queues import Held
+from remit.services.verbs import Verb
+from remit.store.blob_store.blobs import BlobStore
+
+log = logging.getLogger(__name__)
+
+#: More than a channel of ours takes; plugins get no longer.
+ATTEMPT_SECONDS = 45.0
+AT_ONCE = 8
+#: Much happens that is not about channels; it is looked at together.
+SHORTEST_SLEEP = 0.05
+_UNFIT = re.compile(r"[^\w .()+-]+")
+_LONGEST_NAME = 80
+
+
+class ToChannels(Deliveries):
+    """Deliveries through a channel, whoever they are from."""
+
+    at_once_each = 2
+    #: The verb by which a stopped process gives back what it had begun.
+    _put_back: Verb[..., Any]
+
+    def __init__(
+        self, gate: Gate, verbs: Verbs, noun: str, connector: Connector, **more: Any
+    ) -> None:
+        super().__init__(gate, verbs, noun, at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+        self._connector = connector
+
+    @abstractmethod
+    async def _hand_over(
+        self, channel: Channel, parcel: Parcel, claimed: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Give it to the channel; answers what is kept of it."""
+
+    @abstractmethod
+    async def _more(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        """The contents of a parcel besides its text."""
+
+    async def _interrupted(self, held: Held) -> None:
+        await self._say(self._put_back, held)
+
+    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        try:
+            channel = self._connector.channel(claimed)
+            parcel = Parcel(
+                **claimed["parcel"],
+                **await self._connector.options(claimed),
+                **await self._more(claimed),
+                now=self._gate.clock.now(),
+            )
+            async with asyncio.timeout(ATTEMPT_SECONDS):
+                return await self._hand_over(channel, parcel, claimed)
+        except Undelivered:
+            raise
+        except RemitError as error:
+            raise Undelivered(error.sentence) from error
+        except TimeoutError:
+            raise Undelivered("it took too long", unsure=True) from None
+        except Exception as error:
+            # A plugin's own; its text may hold what it was given.
+            kind = claimed["adapter_type"]
+            log.warning("the channel %s failed (%s)", kind, type(error).__name__)
+            raise Undelivered(
+                f"the channel failed ({type(error).__name__})", unsure=True
+            ) from error
+
+
+class Outbox(ToChannels):
+    """Deliveries of messages by agents."""
+
+    _put_back = outbox.put_back
+
+    def __init__(
+        self,
+        gate: Gate,
+        secret: Callable[[str, str], Awaitable[str]] | None = None,
+        *,
+        private: bool = False,
+        connector: Connector | None = None,
+        **more: Any,
+    ) -> None:
+        """`secret` looks up a company's secret by name."""
+        if connector is None:
+            assert secret is not None
+            connector = Connector(secret, private)
+        super().__init__(gate, outbox, "message", connector, **more)
+
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        return await self._do(outbox.ready)
+
+    async def _more(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        return {"files": await asyncio.to_thread(_read, self._gate.blobs, claimed["files"])}
+
+    async def _hand_over(
+        self, channel: Channel, parcel: Parcel, claimed: dict[str, Any]
+    ) -> dict[str, Any]:
+        del claimed
+        return {"outside": await channel.deliver(parcel)}
+
+
+class Posts(ToChannels):
+    """Posts of Remit itself: delivered, edited in place, or taken back."""
+
+    _put_back = posts.put_back
+
+    def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
+        super().__init__(gate, posts, "post", connector, **more)
+
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        return await self._do(posts.ready)
+
+    async def _more(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        rows = [[Button(label, ref) for label, ref in row] for row in claimed["buttons"]]
+        return {"buttons": rows}
+
+    async def _hand_over(
+        self, channel: Channel, parcel: Parcel, claimed: dict[str, Any]
+    ) -> dict[str, Any]:
+        kept, outside = {"version": claimed["version"]}, claimed["outside"]
+        if claimed["gone"]:
+            raise Undelivered(posts.GONE, for_good=True)
+        if claimed["withdrawn"]:
+            if outside is not None:
+                await channel.withdraw(parcel, parcel.conversation, outside)
+        elif outside is not None:
+            await channel.edit(parcel, outside)
+        else:
+            kept["outside"] = await channel.deliver(parcel)
+        return kept
+
+
+def _read(blobs: BlobStore, files: Sequence[dict[str, Any]]) -> list[Attachment]:
+    """The files of a message, as they were when it was sent."""
+    found = []
+    for one in files:
+        with blobs.open(one["id"], one["sha256"]) as stream:
+            content = stream.read(one["size"])
+        found.append(Attachment(*_named(one["description"], one["is_text"]), content))
+    return found
+
+
+def _named(description: str, is_text: bool) -> tuple[str, str]:
+    """A file has a description and no name; what people see outside is made of that."""
+    first = next(iter(description.strip().splitlines()), "") or "file"
+    name = _UNFIT.sub("-", first)[:_LONGEST_NAME].strip(" .-") or "file"
+    if "." not in name:
+        name += ".md" if is_text else ".bin"
+    return name, "text/plain" if is_text else "application/octet-stream"

@@ -1,0 +1,95 @@
+"""Listens to channels: one process for each binding, by a lease; what comes is stored at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import Any
+
+from remit.channels.contract import Unreachable
+from remit.clock import SECOND, Micros
+from remit.errors import Conflict, RemitError
+from remit.runtime.deadlines import uninterrupted
+from remit.runtime.delivery.connecting import Connector
+from remit.runtime.polling import Polling
+from remit.services.chat import intake, receivers
+from remit.services.command import Gate
+from remit.services.queues import Held
+
+log = logging.getLogger(__name__)
+
+#: That all is well is written down this often when nothing comes.
+HEARD_SECONDS = 10.0
+#: A conversation is told this often that somebody works for it.
+STATE_SECONDS = 4.0
+_MOST_STATES = 50
+
+
+class Receivers(Polling):
+    """Holds the receivers of this process."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        connector: Connector,
+        *,
+        name: str = "local",
+        lease: Micros = receivers.LEASE,
+    ) -> None:
+        super().__init__(
+            gate, receivers, "binding", "the loop of receivers", name=name, lease=lease
+        )
+        self._connector = connector
+        self._every(STATE_SECONDS, self._show_states)
+
+    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+        more: dict[str, Any] = {}
+        try:
+            await self._receive(held, claimed)
+            more["problem"] = "the channel stopped listening"
+        except asyncio.CancelledError:
+            await uninterrupted(self._ended(held))
+            raise
+        except Conflict:
+            return  # somebody else listens, or nobody should
+        except Unreachable as error:
+            more["problem"] = error.sentence
+            if error.retry_after is not None:
+                more["retry_after"] = round(error.retry_after * SECOND)
+        except RemitError as error:
+            more["problem"] = error.sentence
+        except Exception as error:
+            # A plugin's own; its text may hold what it was given.
+            kind = claimed["adapter_type"]
+            log.warning("listening to %s failed (%s)", kind, type(error).__name__)
+            more["problem"] = f"the channel failed ({type(error).__name__})"
+        await uninterrupted(self._ended(held, **more))
+
+    async def _receive(self, held: Held, claimed: dict[str, Any]) -> None:
+        binding, epoch = held
+        channel = self._connector.channel(claimed)
+        connection = await self._connector.connection(claimed)
+        clock = asyncio.get_running_loop().time
+        heard = float("-inf")
+        async with aclosing(channel.receive(connection)) as coming:
+            # What was yielded is stored before the channel goes on and tells the outside so.
+            async for said in coming:
+                kept = [one for one in map(intake.kept, said) if one is not None]
+                for begin in range(0, len(kept), intake.MOST_STORED):
+                    some = kept[begin : begin + intake.MOST_STORED]
+                    await self._do(intake.store, binding=binding, epoch=epoch, said=some)
+                    heard = clock()
+                if clock() - heard >= HEARD_SECONDS:
+                    await self._do(receivers.heard, binding=binding, epoch=epoch)
+                    heard = clock()
+
+    async def _show_states(self) -> None:
+        """Nothing depends on it, so whatever goes wrong is left."""
+        for claimed, conversation in await self._do(receivers.worked_for, limit=_MOST_STATES):
+            try:
+                async with asyncio.timeout(STATE_SECONDS):
+                    connection = await self._connector.connection(claimed)
+                    await self._connector.channel(claimed).show_state(connection, conversation)
+            except Exception as error:
+                log.debug("a state was not shown (%s)", type(error).__name__)

@@ -1,0 +1,220 @@
+"""Diagnosis of this installation: what it can do, tried and not guessed, and the next step."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from remit.errors import RemitError
+from remit.extras import how_to_install
+from remit.settings import Settings
+
+OLDEST_PYTHON: Final = (3, 11)
+EXTRAS: Final = {
+    "llm": "pydantic_ai",
+    "postgres": "psycopg",
+    "s3": "obstore",
+    "email": "imapclient",
+    "slack": "slack_sdk",
+    "telegram": "aiogram",
+}
+_ABOUT_THE_REST: Final = "Run only agents that you trust with it."
+
+
+class Finding(NamedTuple):
+    check: str
+    state: str  # ok, warn or fail
+    found: str
+    next_step: str = ""
+
+
+Check = Callable[[Settings], Iterator[Finding]]
+
+
+def look(settings: Settings, checks: tuple[Check, ...] | None = None) -> list[Finding]:
+    """All that is found on this machine; takes seconds, because programs are started."""
+    return [one for check in checks or CHECKS for one in guarded(check, settings)]
+
+
+def guarded(check: Check, settings: Settings) -> Iterator[Finding]:
+    """One check that fails in an unforeseen way is a finding and not the end of the others."""
+    name = check.__name__.strip("_").replace("_", " ")
+    try:
+        yield from check(settings)
+    except RemitError as error:
+        yield Finding(name, "fail", error.sentence, error.step)
+    except Exception as error:
+        yield Finding(name, "fail", f"{type(error).__name__}: {error}", "Report it.")
+
+
+def _python(_: Settings) -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    good = sys.version_info >= OLDEST_PYTHON
+    yield Finding("python", "ok" if good else "fail", version, "" if good else "Use 3.11 or newer.")
+
+
+def _sqlite(_: Settings) -> Iterator[Finding]:
+    from remit.store.engine.sqlite import connect
+
+    connection = connect(Path(":memory:"))
+    try:
+        version = connection.execute("SELECT sqlite_version()").fetchone()[0]
+        options = {row[0] for row in connection.execute("PRAGMA compile_options")}
+    finally:
+        connection.close()
+    if "ENABLE_FTS5" in options:
+        yield Finding("sqlite", "ok", f"{version} with FTS5")
+    else:
+        yield Finding("sqlite", "fail", f"{version} without FTS5", "Use a Python that has it.")
+
+
+def _home(settings: Settings) -> Iterator[Finding]:
+    home = settings.home
+    if not home.exists():
+        yield Finding("home", "warn", f"{home} does not exist", "`remit up` makes it.")
+    elif not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
+        yield Finding("home", "fail", f"{home} cannot be written", "Set another REMIT_HOME.")
+    else:
+        yield _private("home", home.stat(), str(home), 0o700)
+
+
+def _board_token(settings: Settings) -> Iterator[Finding]:
+    file = settings.board_token_file
+    if not file.exists():
+        yield Finding("board token", "warn", f"{file} does not exist", "`remit up` makes it.")
+    else:
+        yield _private("board token", file.stat(), str(file), 0o600)
+
+
+def _private(check: str, status: os.stat_result, place: str, wanted: int) -> Finding:
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        return Finding(
+            check, "fail", f"{place} has mode {mode:o}", f"Run `chmod {wanted:o} {place}`."
+        )
+    return Finding(check, "ok", f"{place} ({mode:o})")
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    from remit.store.engine.migrate import HEAD, is_sqlite, refuse_unknown, sqlite_path
+
+    if is_sqlite(settings.database_url) and not sqlite_path(settings.database_url).exists():
+        yield Finding("database", "warn", "there is none yet", "`remit up` makes it.")
+        return
+    found = _schema(settings)
+    refuse_unknown(found)
+    if found == HEAD:
+        yield Finding("database", "ok", f"reachable, schema {found}")
+    else:
+        state = f"schema {found or 'missing'}, this program has {HEAD}"
+        yield Finding("database", "warn", state, "`remit up` brings it up to date.")
+
+
+def _schema(settings: Settings) -> str | None:
+    """The schema's revision, read without changing anything."""
+    from remit.store.engine import database as databases
+    from remit.store.engine.database import Transaction
+
+    def look(transaction: Transaction) -> str | None:
+        row = transaction.execute("SELECT version_num FROM alembic_version", {}).fetchone()
+        return None if row is None else str(row[0])
+
+    database = databases.open_database(settings.database_url)
+    try:
+        return database.submit_read(look).result(timeout=15)
+    finally:
+        database.close()
+
+
+def _blobs(settings: Settings) -> Iterator[Finding]:
+    from remit.store.blob_store.blobs import open_blobs
+
+    if not settings.home.exists():
+        yield Finding("blobs", "warn", "there are none yet", "`remit up` makes their place.")
+        return
+    yield Finding("blobs", "ok", open_blobs(settings.blob_url, settings.run_folder).check())
+
+
+def forges(settings: Settings) -> Iterator[Finding]:
+    """Whether the token of each forge opens its repository, tried with one request."""
+    from remit.clock import SystemClock
+    from remit.ids import Ids
+    from remit.runtime.repos.forges import Forges
+    from remit.runtime.secrets.values import Vault
+    from remit.services.command import Gate
+    from remit.store.blob_store.blobs import open_blobs
+    from remit.store.engine.database import open_database
+    from remit.store.engine.migrate import HEAD, is_sqlite, sqlite_path
+
+    url = settings.database_url
+    if (is_sqlite(url) and not sqlite_path(url).exists()) or _schema(settings) != HEAD:
+        return
+    clock, database = SystemClock(), open_database(url)
+    try:
+        blobs = open_blobs(settings.blob_url, settings.run_folder)
+        gate = Gate(database, clock, Ids(clock), blobs)
+        asked = Forges(Vault(gate, settings.secrets).value).each(gate)
+        for repo, problem in asyncio.run(asked):
+            said = problem or f"{repo.forge} knows the token"
+            step = "See to the address and the token of the repository." if problem else ""
+            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", said, step)
+    finally:
+        database.close()
+
+
+def sandbox(_: Settings) -> Iterator[Finding]:
+    """The sandbox for programs of runs on this machine, tried and not guessed, and its gaps."""
+    from remit.runtime.sandbox import sandbox_policy
+
+    found = sandbox_policy.look()
+    if not found.usable:
+        yield Finding(
+            "sandbox",
+            "warn",
+            f"{found.reason}; programs of agents are refused, except with full_access",
+            "Install bubblewrap.",
+        )
+        return
+    yield Finding("sandbox", "ok", f"{found.name} holds the programs of runs")
+    for held in found.enforced:
+        yield Finding("sandbox holds", "ok", held)
+    for free in found.not_enforced:
+        yield Finding("sandbox does not hold", "warn", free, _ABOUT_THE_REST)
+
+
+def adapters(_: Settings) -> Iterator[Finding]:
+    """The adapters that a worker with this environment can use."""
+    from remit.adapters import registry
+
+    for type_ in registry.types():
+        found = registry.check(type_)
+        state = "ok" if found.usable else "warn"
+        yield Finding(f"adapter {type_}", state, found.sentence, found.next_step)
+    for name, reason in registry.problems().items():
+        yield Finding(f"adapter plugin {name}", "warn", reason, "Look at the plugin.")
+
+
+def _extras(_: Settings) -> Iterator[Finding]:
+    for extra, module in EXTRAS.items():
+        if find_spec(module) is not None:
+            yield Finding(f"{extra} extra", "ok", f"{module} is installed")
+        else:
+            yield Finding(f"{extra} extra", "warn", "not installed", how_to_install(extra))
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    _python,
+    _sqlite,
+    _home,
+    _board_token,
+    _database,
+    _blobs,
+    forges,
+    sandbox,
+    adapters,
+    _extras,
+)

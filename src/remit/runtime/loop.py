@@ -1,0 +1,188 @@
+"""One loop: rounds that follow a wake or the next due time, and the tasks that they start.
+
+A round that fails is tried again after a pause: a loop that ends quietly is the worst kind. What
+a task works on is held by a lease with an epoch, and both together are its key.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from remit.clock import SECOND, Micros
+from remit.errors import Conflict, RemitError
+from remit.ids import CompanyId
+from remit.runtime.deadlines import within
+from remit.runtime.runs.lease_watch import Silence
+from remit.services.command import Gate
+from remit.services.identity import as_system
+from remit.services.queues import Held
+from remit.services.verbs import Verb
+
+K = TypeVar("K", bound=Hashable)
+W = TypeVar("W")
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+#: How long to trust that nothing new came due: another process, or a clock that jumped.
+LONGEST_SLEEP = 1.0
+#: After a failure, before the next attempt.
+BACKOFF_SECONDS = 1.0
+#: Between two renewals of what is held, unless leases are shorter than three of them.
+RENEW_SECONDS = 3.0
+#: For the loop itself to end when it is stopped, and then for its tasks.
+LOOP_SECONDS = 1.5
+TASKS_SECONDS = 5.0
+
+
+class Loop(ABC, Generic[W]):
+    """Repeats `_look` in the process of an instance; one of a kind in each."""
+
+    def __init__(
+        self, gate: Gate, title: str, *, shortest: float = 0.0, longest: float = LONGEST_SLEEP
+    ) -> None:
+        """Much happens that is not about this; with `shortest` it is looked at together."""
+        self._gate = gate
+        self._title = title
+        self._shortest = shortest
+        self._longest = longest
+        self._works: list[Callable[[], Coroutine[Any, Any, None]]] = [self._round]
+        self._loops: list[asyncio.Task[None]] = []
+        self._woken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        #: While they are held: what the tasks work on, and the tasks.
+        self._held: dict[Held, W] = {}
+        self._tasks: dict[Held, asyncio.Task[None]] = {}
+        #: Also those that only put their things away.
+        self._unended: set[asyncio.Task[None]] = set()
+
+    @abstractmethod
+    async def _look(self) -> Micros | None:
+        """Start what can be started, and answer when the next thing is due."""
+
+    # ── the rounds ──────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._gate.listeners.append(self._changed)
+        self._loops += [asyncio.create_task(self._forever(work)) for work in self._works]
+
+    def wake(self) -> None:
+        """Begin the next round at once; from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def stop(self) -> None:
+        """Once, and in a bounded time: what hangs is left behind, and found by the next start."""
+        if self._stopping:
+            return
+        self._stopping = True
+        if self._changed in self._gate.listeners:
+            self._gate.listeners.remove(self._changed)
+        for loop in self._loops:
+            loop.cancel()
+        await within(
+            LOOP_SECONDS, asyncio.gather(*self._loops, return_exceptions=True), self._title
+        )
+        for held in list(self._tasks):
+            self._cancel(held)
+        await within(
+            TASKS_SECONDS,
+            asyncio.gather(*self._unended, return_exceptions=True),
+            f"a task of {self._title}",
+        )
+
+    def _every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+        """Beside the rounds, do this again and again."""
+
+        async def again() -> None:
+            await work()
+            await asyncio.sleep(seconds)
+
+        self._works.append(again)
+
+    def _changed(self, _: CompanyId) -> None:
+        self.wake()
+
+    async def _forever(self, work: Callable[[], Awaitable[None]]) -> None:
+        while not self._stopping:
+            try:
+                await work()
+            except RemitError as error:
+                log.warning("%s goes on after: %s", self._title, error)
+                await asyncio.sleep(BACKOFF_SECONDS)
+            except Exception:
+                log.exception("%s goes on after an unexpected error", self._title)
+                await asyncio.sleep(BACKOFF_SECONDS)
+
+    async def _round(self) -> None:
+        self._woken.clear()
+        due = await self._look()
+        await asyncio.sleep(self._shortest)
+        left = self._longest if due is None else (due - self._gate.clock.now()) / SECOND
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(max(left, 0.001), self._longest)):
+                await self._woken.wait()
+
+    async def _do(self, verb: Verb[P, T], *args: P.args, **given: P.kwargs) -> T:
+        """Call a verb of Remit itself."""
+        return await self._gate(as_system(), verb, *args, **given)
+
+    # ── the tasks ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def busy(self) -> int:
+        return len(self._tasks)
+
+    def _begin(self, held: Held, what: W, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._held[held], self._tasks[held] = what, task
+        self._unended.add(task)
+        task.add_done_callback(self._unended.discard)
+        task.add_done_callback(lambda _: self._release(held))
+
+    def _release(self, held: Held) -> None:
+        """It is held no more: there is room for another, even while its task puts things away."""
+        if self._tasks.pop(held, None) is not None:
+            del self._held[held]
+            self._woken.set()
+
+    def _cancel(self, held: Held) -> None:
+        """Once: a task needs its time to put things away."""
+        task = self._tasks.get(held)
+        if task is not None and not task.cancelling():
+            task.cancel()
+
+    # ── leases ──────────────────────────────────────────────────────────────────────────────
+
+    def _renew(self, lease: Micros, verb: Verb[..., list[Held]]) -> None:
+        """Go on holding what the tasks work on, and end those whose lease is somebody else's."""
+
+        async def renew() -> None:
+            if held := list(self._tasks):
+                for lost in await self._do(verb, held=held, lease=lease):
+                    self._cancel(lost)
+
+        self._every(min(RENEW_SECONDS, lease / SECOND / 3), renew)
+
+    def _watch(
+        self,
+        lease: Micros,
+        others: Callable[[], Awaitable[Mapping[K, Micros]]],
+        take_over: Callable[[K, Micros], Awaitable[None]],
+    ) -> None:
+        """Take over from other workers whose leases have stayed as they were for too long."""
+        silence: Silence[K] = Silence(lease / SECOND)
+
+        async def watch() -> None:
+            held = await others()
+            for one in silence.of(held, time.monotonic()):
+                with contextlib.suppress(Conflict):  # it was heard of again
+                    await take_over(one, held[one])
+
+        self._every(self._longest, watch)

@@ -1,0 +1,50 @@
+"""Polling: one process holds the lease of each channel that is listened to, of each forge that is
+looked at, and goes on with it for as long as it is there."""
+
+from typing import Any, Protocol
+
+from remit.clock import Micros
+from remit.runtime import claims
+from remit.runtime.claims import Claims
+from remit.runtime.deadlines import uninterrupted
+from remit.services.command import Gate
+from remit.services.queues import Held
+from remit.services.verbs import Verb
+
+SHORTEST_SLEEP = 0.2
+
+
+class Verbs(claims.Verbs, Protocol):
+    ready: Verb[..., Any]
+    renew: Verb[..., Any]
+    ended: Verb[..., Any]
+    free: Verb[..., Any]
+
+
+class Polling(Claims[str]):
+    """Holds the leases of this process."""
+
+    #: How many are looked after together; None for all.
+    at_once: int | None = None
+
+    def __init__(
+        self, gate: Gate, verbs: Verbs, noun: str, title: str, *, name: str, lease: Micros
+    ) -> None:
+        super().__init__(gate, verbs, noun, title, shortest=SHORTEST_SLEEP, name=name, lease=lease)
+        self._verbs = verbs
+        self._renew(lease, verbs.renew)
+
+    async def recover(self) -> None:
+        """Take over everything: there is no other process."""
+        await self._do(self._verbs.free)
+
+    async def _dispatch(self) -> int:
+        begun = 0
+        for item in await self._do(self._verbs.ready):
+            room = self.at_once is None or self.busy < self.at_once
+            if item not in self._held.values() and room:
+                begun += await uninterrupted(self._claim(item, item))
+        return begun
+
+    async def _ended(self, held: Held, **more: Any) -> None:
+        await self._say(self._verbs.ended, held, **more)

@@ -1,0 +1,1 @@
+"""Copies of repositories for runs, through git as a child process."""

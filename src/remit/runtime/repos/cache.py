@@ -1,0 +1,473 @@
+"""The repository cache: agents get a copy in their workspace without asking the remote each time.
+
+One copy per machine is kept (`mirrors.py`) and refreshed when it is a minute old, once for however
+many ask at the same time. What an agent gets is a repository of its own:
+
+- Its objects are copied, not linked. A hard link would be faster by what copying a pack takes, but
+  agents run as the same user as we do: one that makes its file writable and changes it would
+  change our copy, and with it what every other agent gets. Lending our copy (`--shared`) would
+  need a mount for each repository an agent may have, known before the run begins, and ties the
+  agent's repository to ours for ever. Of 20 000 files and 100 MB it takes most of a second, nearly
+  all of it for writing the files, and about what `cp -r` takes; see `benchmarks/repos.py`.
+- It is made where no agent can reach, and then renamed into the workspace. So nothing that an
+  agent does in its workspace meanwhile can lead git anywhere.
+- It knows the address of its remote, and nothing of how we opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from remit import threads
+from remit.clock import MINUTE, SECOND, Clock, Micros, to_iso
+from remit.errors import BadInput, NotFound, RemitError, Unavailable, Unsupported
+from remit.ids import is_id, random_name
+from remit.model.connections import check
+from remit.model.connections.commit_identity import CommitIdentity
+from remit.model.connections.repo import Repo, is_https, is_local, site
+from remit.runtime.repos import git
+from remit.runtime.repos.clones import Contents, Found, copy, resolve, survey
+from remit.runtime.repos.mirrors import Mark, Mirror, discard, words
+from remit.runtime.repos.signing import Signer
+from remit.runtime.runs import held_commands
+from remit.runtime.runs.workspace import destroy_workspace, move_inside
+from remit.runtime.sandbox.mounts import View
+from remit.services.changes import changes
+from remit.services.command import Answer, Gate
+from remit.services.connections import repos
+from remit.services.identity import Caller, as_system
+from remit.services.knowledge.file_contents import Library
+
+#: A copy that is younger is as good as the remote.
+FRESH: Micros = MINUTE
+#: How long somebody waits for news when there is a copy to go on with.
+PATIENCE_SECONDS = 20.0
+#: A remote that just failed is not asked again for each agent that comes.
+_AGAIN_SECONDS = 10.0
+_MOST_FETCHES = 4
+_MOST_CLONES = 4
+_NEWS_SECONDS = 60.0
+_REMOTE_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
+_IN_SANDBOX = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
+
+
+#: A private key, for as long as ssh needs it.
+_KEY = ".key-"
+#: The bytes of something, when they are wanted.
+Opened = Callable[[], AbstractContextManager[BinaryIO]]
+
+
+class SecretOf(Protocol):
+    """A source for the value of a company's secret."""
+
+    async def __call__(self, company: str, name: str) -> str: ...
+
+
+async def _no_problem(repo: Repo) -> str | None:  # noqa: ARG001
+    return None
+
+
+async def no_secrets(company: str, name: str) -> str:  # noqa: ARG001
+    raise Unsupported(
+        f"The secret {name!r} cannot be read: this instance has no secrets.",
+        "Use a repository that needs none.",
+    )
+
+
+class Repos:
+    """The copies on this machine, and what is made of them."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        clock: Clock,
+        home: Path,
+        secret_of: SecretOf = no_secrets,
+    ) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._folder = home / "repos"
+        self._stage = home / "run" / "clones"
+        self.secret_of = secret_of
+        #: Where what was proposed is kept; without it, a clone is what the remote has.
+        self.library: Library | None = None
+        #: Asks the forge around a repository whether it knows us.
+        self.forge_problem: Callable[[Repo], Awaitable[str | None]] = _no_problem
+        self._under_way: dict[Path, asyncio.Task[Mark]] = {}
+        self._failed: dict[Path, tuple[float, RemitError]] = {}
+        self._fetches = asyncio.Semaphore(_MOST_FETCHES)
+        self._clones = asyncio.Semaphore(_MOST_CLONES)
+
+    async def clone(
+        self, caller: Caller, *, name: str, ref: str | None = None, place: str | None = None
+    ) -> Answer:
+        """A copy in the workspace of the calling run, at `place` or at a folder of its name."""
+        granted = await self._gate(caller, repos.use, name=name, ref=ref, place=place)
+        workspace = granted.pop("workspace")
+        mirror = self._mirror(Repo(**granted))
+        repo = mirror.repo
+        mark, problem = await self._refreshed(mirror)
+        about = await self._gate(caller, changes.for_clone, name=name, ref=ref)
+        who = CommitIdentity.of(**about["identity"])
+        own = await self._proposed(mirror, about["change"])
+        found, contents, where = await self._placed(mirror, ref, workspace, place, own=own, who=who)
+        answer: Answer = {
+            "name": repo.name,
+            "path": str(where),
+            "ref": found.name,
+            "commit": found.commit,
+            "fetched_at": to_iso(mark.fetched_at),
+        }
+        if checks := check.read(repo.checks):
+            answer["checks"] = {one.name: one.command for one in checks}
+        if problem is not None:
+            old = max(self._clock.now() - mark.fetched_at, 0) // SECOND
+            answer["note"] = f"This is from {old} seconds ago; the remote fails now: {problem}."
+        return {**answer, **contents.notes()}
+
+    async def lasting(self, repo: Repo, work: Path, who: CommitIdentity | None = None) -> str:
+        """Make the copy that an agent goes on working in, or tell the one that is there what the
+        remote has by now. Answers why there is no news, if there is none."""
+        mirror = self._mirror(repo)
+        _, problem = await self._refreshed(mirror)
+        if not await threads.FILES.run(_is_there, work):
+            await self._placed(mirror, None, str(work.parent), work.name, who=who)
+            return problem or ""
+        # What is in it is the agent's, settings of git among it: git looks at it where it does.
+        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+        fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")
+        async with mirror.in_use():
+            try:
+                ended = await held_commands.run(
+                    ["git", *quiet, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
+                    folder=work,
+                    home=work,
+                    env=_IN_SANDBOX,
+                    seconds=_NEWS_SECONDS,
+                    view=View(read={mirror.path: ()}, network=False),
+                    hidden=[self._folder.parent],
+                )
+            except RemitError as error:
+                return f"origin is as it was: {words(error)}"
+        if ended.code:
+            said = (ended.heard.text.strip().splitlines() or ["no reason"])[-1]
+            return f"origin is as it was: git says {said[:200]!r}"
+        return problem or ""
+
+    @asynccontextmanager
+    async def holding(
+        self,
+        repo: Repo,
+        commit: str,
+        ref: str,
+        bundle: Callable[[], AbstractContextManager[BinaryIO]],
+    ) -> AsyncIterator[Mirror]:
+        """Our copy of a repository with a change in it, taken from its bundle if need be."""
+        mirror = self._mirror(repo)
+        await self._refreshed(mirror)
+        async with mirror.in_use():
+            there = await mirror.has(commit, ref)
+        if not there:
+            self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = self._stage / f"{os.getpid()}-{random_name()}"
+            try:
+                await threads.FILES.run(_write_out, bundle, file)
+                await mirror.take_in(file, commit, ref)
+            except git.GitFailed as error:
+                raise Unavailable(
+                    f"The change is not whole: {error.said}.", "Have its author propose it again."
+                ) from error
+            finally:
+                file.unlink(missing_ok=True)
+        async with mirror.in_use():
+            yield mirror
+
+    async def newest(self, repo: Repo) -> None:
+        """Ask the remote now, however fresh our copy is."""
+        mirror = self._mirror(repo)
+        self._failed.pop(mirror.path, None)
+        await self._shared(mirror, since=self._clock.now())
+
+    async def sync(self, caller: Caller, *, company: str | None, name: str) -> Answer:
+        """Fetch now, look whether all of it is there, and say what is."""
+        synced = await self._gate(caller, repos.sync, company=company, name=name)
+        mirror = self._mirror(Repo(**synced))
+        self._failed.pop(mirror.path, None)
+        try:
+            mark = await self._shared(mirror, since=self._clock.now(), thorough=True)
+        except RemitError as error:
+            raise _unreachable(mirror, error) from error
+        async with mirror.in_use():
+            refs = await mirror.look("for-each-ref", "--format=%(refname)", "refs/heads")
+            head = await mirror.head()
+        return {
+            "name": mirror.repo.name,
+            "url": mirror.repo.url,
+            "fetched_at": to_iso(mark.fetched_at),
+            "branches": len(refs.splitlines()),
+            "head": head,
+        }
+
+    async def try_out(self, caller: Caller, *, company: str | None, **asked: Any) -> Answer:
+        """Ask a remote whether it answers, before its repository is made known."""
+        new = await self._gate(caller, repos.try_out, company=company, asked=asked)
+        mirror = self._mirror(Repo(**new))
+        try:
+            async with self._fetches, self.opened(mirror.repo) as credentials:
+                head = await mirror.ask(credentials)
+        except RemitError as error:
+            raise _unreachable(mirror, error) from error
+        if mirror.repo.forge is not None and (why := await self.forge_problem(mirror.repo)):
+            raise Unavailable(f"Git answers, but not the forge: {why}.", "See to its token.")
+        return {"name": mirror.repo.name, "head": head}
+
+    async def remove(self, caller: Caller, *, company: str | None, name: str) -> Answer:
+        gone = await self._gate(caller, repos.remove, company=company, name=name)
+        await self._discard(gone["company_id"], gone["name"])
+        return {"name": gone["name"], "revoked": gone["revoked"]}
+
+    async def tidy(self) -> None:
+        """Remove what nobody will ask for: copies of what was removed, clones half made, keys of
+        processes that were killed."""
+        for folder in await threads.FILES.run(_folders, self._folder):
+            if is_id(folder.name):
+                names = [path.name.removesuffix(".git") for path in folder.glob("*.git")]
+                there = await self._gate(
+                    as_system(), repos.still_there, company=folder.name, names=names
+                )
+                for name in set(names) - set(there):
+                    await self._discard(folder.name, name)
+        for stage in await threads.FILES.run(_abandoned, self._stage):
+            await threads.FILES.run(destroy_workspace, stage)
+        await threads.FILES.run(_remove_keys, self._folder)
+
+    async def close(self) -> None:
+        for task in self._under_way.values():
+            task.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+
+    # ── for those who propose, and who publish that ─────────────────────────────────────────
+
+    @asynccontextmanager
+    async def fresh(self, repo: Repo) -> AsyncIterator[Mirror]:
+        """The copy of a repository, as new as can be had, for as long as somebody reads it."""
+        mirror = self._mirror(repo)
+        await self._refreshed(mirror)
+        async with mirror.in_use():
+            yield mirror
+
+    async def _proposed(self, mirror: Mirror, change: Mapping[str, Any] | None) -> Found | None:
+        """The proposal of the agent itself under the name that it asks for."""
+        if change is None or self.library is None:
+            return None
+        if await mirror.commit_of(change["ref"]) != change["head"]:
+            bundle = await self.library.content(change["bundle_id"], change["sha256"])
+            await mirror.take(bundle, change["ref"])
+        return Found(change["branch"], change["head"], branch=False, local=change["branch"])
+
+    # ── being up to date ────────────────────────────────────────────────────────────────────
+
+    async def _refreshed(self, mirror: Mirror) -> tuple[Mark, str | None]:
+        """The copy, refreshed if need be; and why it could not be, if it is old."""
+        mark = mirror.mark()
+        if mark is not None and self._clock.now() - mark.fetched_at < FRESH:
+            return mark, None
+        try:
+            if mark is None:
+                return await self._shared(mirror), None
+            # Whoever loses patience leaves it to go on.
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await self._shared(mirror), None
+        except TimeoutError:
+            assert mark is not None
+            return mark, "it does not answer in time"
+        except RemitError as error:
+            if mark is None:
+                raise _unreachable(mirror, error) from error
+            return mark, words(error)
+
+    async def _shared(
+        self, mirror: Mirror, *, since: Micros | None = None, thorough: bool = False
+    ) -> Mark:
+        """One fetch for all who ask at the same time; it goes on if some of them leave."""
+        before = self._failed.get(mirror.path)
+        if before is not None and time.monotonic() - before[0] < _AGAIN_SECONDS:
+            raise before[1]
+        task = self._under_way.get(mirror.path)
+        if task is None:
+            since = self._clock.now() - FRESH if since is None else since
+            task = asyncio.create_task(self._fetch(mirror, since, thorough=thorough))
+            self._under_way[mirror.path] = task
+            task.add_done_callback(lambda done: self._ended(mirror.path, done))
+        return await asyncio.shield(task)
+
+    def _ended(self, path: Path, task: asyncio.Task[Mark]) -> None:
+        self._under_way.pop(path, None)
+        if not task.cancelled() and isinstance(error := task.exception(), RemitError):
+            self._failed[path] = (time.monotonic(), error)
+        else:
+            self._failed.pop(path, None)
+
+    async def _fetch(self, mirror: Mirror, since: Micros, *, thorough: bool) -> Mark:
+        async with self._fetches, self.opened(mirror.repo) as credentials:
+            return await mirror.fetch(credentials, since, thorough=thorough)
+
+    @asynccontextmanager
+    async def opened(self, repo: Repo) -> AsyncIterator[git.Credentials]:
+        """The credentials of the remote, for as long as they are needed."""
+        if repo.secret is None or is_local(repo.url):
+            yield git.NOBODY
+            return
+        value = await self.secret_of(repo.company_id, repo.secret)
+        if is_https(repo.url):
+            if any(char in value for char in "\n\r\0"):
+                raise BadInput(
+                    f"The secret {repo.secret!r} has several lines.",
+                    "Keep the password or token of the remote in it.",
+                )
+            yield git.Credentials(site(repo.url), repo.username or "git", value)
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._folder / f"{_KEY}{os.getpid()}-{random_name()}"
+        try:
+            fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "w") as key:
+                key.write(value.rstrip("\n") + "\n")
+            yield git.Credentials(key_file=file)
+        finally:
+            file.unlink(missing_ok=True)
+
+    async def signer(self, repo: Repo, who: CommitIdentity) -> Signer | None:
+        """The key that commits of a company are signed with; without one nothing is signed."""
+        if who.signing is None:
+            return None
+        return Signer.of(who.signing, await self.secret_of(repo.company_id, who.signing))
+
+    # ── copies for agents ───────────────────────────────────────────────────────────────────
+
+    async def _placed(
+        self,
+        mirror: Mirror,
+        ref: str | None,
+        workspace: str,
+        place: str | None,
+        **given: Any,
+    ) -> tuple[Found, Contents, Path]:
+        """A copy in the workspace. If ours turns out to be broken, it is made again first."""
+        try:
+            return await self._place(mirror, ref, workspace, place, **given)
+        except git.GitFailed:
+            async with self._fetches:
+                sound = await mirror.is_sound()
+        if sound:
+            # Somebody may have replaced it while we looked.
+            try:
+                return await self._place(mirror, ref, workspace, place, **given)
+            except git.GitFailed as error:
+                raise Unavailable(f"It cannot be copied: {error.said}.") from error
+        try:
+            async with self._fetches, self.opened(mirror.repo) as credentials:
+                await mirror.make_again(credentials)
+        except RemitError as error:
+            raise _unreachable(mirror, error) from error
+        return await self._place(mirror, ref, workspace, place, **given)
+
+    async def _place(
+        self,
+        mirror: Mirror,
+        ref: str | None,
+        workspace: str,
+        place: str | None,
+        *,
+        own: Found | None = None,
+        who: CommitIdentity | None = None,
+    ) -> tuple[Found, Contents, Path]:
+        found = own or await self._found(mirror, ref or mirror.repo.ref)
+        stage = self._stage / f"{os.getpid()}-{random_name()}"
+        self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            async with self._clones, mirror.in_use():
+                contents = await survey(mirror, found.commit)
+                await copy(mirror, found, stage, who)
+            where = await threads.FILES.run(
+                move_inside, workspace, place or mirror.repo.name, stage
+            )
+            return found, contents, where
+        finally:
+            await threads.FILES.run(destroy_workspace, stage)
+
+    async def _found(self, mirror: Mirror, ref: str | None) -> Found:
+        """The commit of a reference; something that was pushed just now is fetched first."""
+        for _ in range(2):
+            try:
+                return await resolve(mirror, ref)
+            except NotFound:
+                # A fetch that is under way may have looked before it was pushed.
+                joined = mirror.path in self._under_way
+            with contextlib.suppress(RemitError, TimeoutError):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await self._shared(mirror, since=self._clock.now())
+            if not joined:
+                break
+        return await resolve(mirror, ref)
+
+    def _mirror(self, repo: Repo) -> Mirror:
+        return Mirror(self._folder / repo.company_id, repo, self._clock)
+
+    async def _discard(self, company: str, name: str) -> None:
+        folder = self._folder / company
+        if (folder / f"{name}.git").exists():
+            await discard(folder, name)
+
+
+def _unreachable(mirror: Mirror, error: RemitError) -> RemitError:
+    if not isinstance(error, git.GitFailed):
+        return error
+    return Unavailable(
+        f"{mirror.repo.name} cannot be fetched: {error.said}.",
+        "See to the address and the secret of the repository, then try again.",
+    )
+
+
+def _write_out(opened: Opened, file: Path) -> None:
+    with opened() as stream, file.open("xb") as copy:
+        shutil.copyfileobj(stream, copy, 1 << 20)
+
+
+def _is_there(work: Path) -> bool:
+    """Return whether a copy is there; otherwise make the folder that it goes into."""
+    work.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return work.exists()
+
+
+def _folders(place: Path) -> list[Path]:
+    return [path for path in place.iterdir() if path.is_dir()] if place.is_dir() else []
+
+
+def _abandoned(place: Path) -> list[Path]:
+    """The unfinished copies of processes that are gone."""
+    return [path for path in _folders(place) if not _is_running(path.name.partition("-")[0])]
+
+
+def _remove_keys(place: Path) -> None:
+    for file in place.glob(f"{_KEY}*"):
+        if not _is_running(file.name.removeprefix(_KEY).partition("-")[0]):
+            file.unlink(missing_ok=True)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

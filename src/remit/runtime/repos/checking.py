@@ -1,0 +1,138 @@
+"""Runs checks on what is proposed: a copy of its own, in a sandbox, for so long and so much.
+
+The copy is made where no agent reaches, out of our copy of the repository. What a check protects
+is put in as the base has it before anything of the author runs. There is no secret in it, and no
+network unless the board said so; what it leaves behind goes with it.
+"""
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from remit import threads
+from remit.channels.contract import Undelivered
+from remit.errors import RemitError
+from remit.ids import random_name
+from remit.model.connections import check as model
+from remit.model.connections.change import Change
+from remit.model.connections.check import RepoCheck
+from remit.model.connections.repo import Repo
+from remit.runtime.deliveries import Deliveries
+from remit.runtime.repos import git
+from remit.runtime.repos.cache import Repos
+from remit.runtime.repos.clones import Found, copy, survey
+from remit.runtime.repos.mirrors import CHECK_SECONDS, Mirror
+from remit.runtime.runs import conditions, held_commands
+from remit.runtime.runs.workspace import destroy_workspace
+from remit.runtime.sandbox.mounts import View
+from remit.services.changes import checking
+from remit.services.command import Gate
+from remit.services.connections.folders import Shown
+from remit.services.knowledge.file_contents import Library
+from remit.services.queues import Held
+
+AT_ONCE = 2
+#: Much happens that is not about repositories; it is looked at together.
+SHORTEST_SLEEP = 0.1
+MOST_MEMORY = 4 << 30
+#: Of all that a check may hold, its copy of the repository among it.
+MOST_DISK = 16 << 30
+_ENV = {"CI": "true", "REMIT_CHECK": "true", "LC_ALL": "C.UTF-8"}
+
+
+class Checker(Deliveries):
+    def __init__(self, gate: Gate, repos: Repos, library: Library, home: Path, **more: Any) -> None:
+        more = {"lease": checking.LEASE, **more}
+        super().__init__(gate, checking, "check", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+        self._repos = repos
+        self._library = library
+        self._home = home
+        self._renew(self._lease, checking.renew)
+
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        return await self._do(checking.ready)
+
+    async def _interrupted(self, held: Held) -> None:
+        await self._say(checking.put_back, held)
+
+    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        repo, change = Repo(**claimed["repo"]), Change(**claimed["change"])
+        if repo.removed_at is not None:
+            raise Undelivered("the repository was removed", for_good=True)
+        try:
+            shown = Shown(claimed["tools"])
+            around = await conditions.prepare(self._home, self._repos, shown)
+            async with self._staged() as stage:
+                wanted = model.read_one(claimed["wanted"])
+                await self._laid_out(stage, repo, change, claimed["bundle"], wanted)
+                ended = await held_commands.run(
+                    ["/bin/sh", "-c", wanted.command],
+                    folder=stage / "work",
+                    home=stage / "home",
+                    env=around.environment(_ENV),
+                    seconds=wanted.seconds,
+                    view=View(read=around.read, network=wanted.network),
+                    hidden=[self._home],
+                    memory=MOST_MEMORY,
+                    disk=MOST_DISK,
+                )
+        except git.GitFailed as error:
+            raise Undelivered(error.said) from error
+        except RemitError as error:
+            raise Undelivered(error.sentence) from error
+        why = f"wrote more than {MOST_DISK >> 20} MiB" if ended.too_much else None
+        return {"code": ended.code, "log": ended.heard.text, "cut": ended.heard.cut, "why": why}
+
+    @asynccontextmanager
+    async def _staged(self) -> AsyncIterator[Path]:
+        stage = self._home / "run" / "clones" / f"{os.getpid()}-{random_name()}"
+        try:
+            (stage / "home").mkdir(mode=0o700, parents=True)
+            yield stage
+        finally:
+            await threads.FILES.run(destroy_workspace, stage)
+
+    async def _laid_out(
+        self, stage: Path, repo: Repo, change: Change, bundle: dict[str, str], wanted: RepoCheck
+    ) -> None:
+        async with self._repos.holding(
+            repo,
+            change.head_commit,
+            change.ref,
+            lambda: self._library.blobs.open(bundle["id"], bundle["sha256"]),
+        ) as mirror:
+            await survey(mirror, change.head_commit)
+            work = stage / "work"
+            await copy(mirror, Found(change.branch, change.head_commit, branch=False), work)
+            await protect(mirror, work, change, wanted)
+
+
+async def protect(mirror: Mirror, work: Path, change: Change, wanted: RepoCheck) -> None:
+    """Have what the check protects as the base has it, and nothing beside it."""
+    base = await _paths(mirror, change.base_commit)
+    head = await _paths(mirror, change.head_commit)
+    kept = [path for path in base if wanted.protects(path, base)]
+    added = [path for path in head - base if wanted.protects(path, base)]
+    listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
+    # No file of the author says how those of the base are written: a script with other ends of
+    # lines is another script.
+    plainly = work / ".git" / "info" / "attributes"
+    plainly.parent.mkdir(exist_ok=True)
+    plainly.write_text("* -text !eol -ident !filter !working-tree-encoding\n")
+    for paths, command in (
+        (added, ("rm", "--quiet", "--force", *listed)),
+        (kept, ("checkout", "--quiet", change.base_commit, *listed)),
+    ):
+        if paths:
+            asked = "".join(f"{path}\0" for path in sorted(paths)).encode(errors="surrogateescape")
+            literally = ("--literal-pathspecs", *command)
+            await mirror.look(*literally, at=work, stdin=asked, seconds=CHECK_SECONDS)
+    plainly.unlink()
+
+
+async def _paths(mirror: Mirror, commit: str) -> frozenset[str]:
+    options = ("-r", "-z", "--name-only", "--full-tree", "--end-of-options")
+    said = await mirror.look("ls-tree", *options, commit, seconds=CHECK_SECONDS)
+    return frozenset(said.decode(errors="surrogateescape").split("\0")[:-1])

@@ -1,0 +1,62 @@
+"""The loop of errands at remotes, for what publishes and what merges."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from remit.channels.contract import Undelivered
+from remit.errors import RemitError
+from remit.forges.api import ForgeFailed
+from remit.runtime.deliveries import Deliveries
+from remit.runtime.repos import git
+from remit.runtime.repos.cache import Repos
+from remit.runtime.repos.forges import Forges, undelivered
+from remit.services.changes import errands
+from remit.services.command import Gate
+from remit.services.knowledge.file_contents import Library
+from remit.services.queues import Held
+from remit.services.verbs import Verb
+
+#: Much happens that is not about repositories; it is looked at together.
+SHORTEST_SLEEP = 0.1
+
+
+class Errands(Deliveries):
+    """Does errands, one after the other in a repository."""
+
+    at_once_each = 1
+    at_once: ClassVar[int]
+    #: The errands that can be done now, each with its repository.
+    ready: ClassVar[Verb[..., Any]]
+
+    def __init__(
+        self, gate: Gate, repos: Repos, library: Library, forges: Forges | None = None, **more: Any
+    ) -> None:
+        more = {"lease": errands.LEASE, "backoff": errands.BACKOFF, **more}
+        asked = {"at_once": self.at_once, "shortest": SHORTEST_SLEEP, **more}
+        super().__init__(gate, errands, "errand", **asked)
+        self._repos = repos
+        self._library = library
+        self._forges = forges or Forges(repos.secret_of)
+
+    @abstractmethod
+    async def _errand(self, claimed: dict[str, Any]) -> None:
+        """Do a claimed errand."""
+
+    async def _ready(self) -> Sequence[tuple[str, object]]:
+        found: Sequence[tuple[str, object]] = await self._do(self.ready)
+        return found
+
+    async def _interrupted(self, held: Held) -> None:
+        await self._say(errands.put_back, held)
+
+    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+        try:
+            await self._errand(claimed)
+        except git.GitFailed as error:
+            raise Undelivered(error.said) from error
+        except ForgeFailed as failed:
+            raise undelivered(failed) from failed
+        except RemitError as error:
+            raise Undelivered(error.sentence) from error
+        return {}  # what became of it was written down with it

@@ -1,0 +1,149 @@
+"""Forges as the loops use them: opened with the repository's secret, for one errand or one look."""
+
+import hmac
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from remit.channels.contract import Undelivered
+from remit.errors import BadInput, RemitError, Unauthenticated
+from remit.forges.api import Api, ForgeFailed
+from remit.forges.contract import Forge, forge_of
+from remit.model.connections.change import Change
+from remit.model.connections.forge import ForgeKind, Request, RequestState
+from remit.model.connections.repo import Repo
+from remit.runtime.repos.cache import SecretOf
+from remit.services.changes import watches
+from remit.services.command import Gate
+from remit.services.connections import repos
+from remit.services.identity import as_system
+from remit.services.redaction import text_without_secrets
+
+#: Answers after which trying again does not help, unless somebody mends something first.
+_FINAL = frozenset({400, 405, 409, 410, 422})
+#: Two at once may open it: the second is told that it is there.
+_THERE_ALREADY = frozenset({409, 422})
+
+
+#: GitLab, and many a program that reads along, does what a line says that begins with a slash.
+_ORDERS = re.compile(r"(?m)^((?:[^\S\n]|[>*+-]|\d+[.)])*)/(?=\w)")
+_CALLS = re.compile(r"@(?=[A-Za-z0-9_\[])")
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+log = logging.getLogger(__name__)
+
+
+class Forges:
+    def __init__(self, secret_of: SecretOf, *, private: bool = False) -> None:
+        self._secret_of = secret_of
+        self._private = private
+
+    async def opened(self, repo: Repo, tags: Mapping[str, str] | None = None) -> tuple[Forge, Api]:
+        """The forge of a repository; its token is in the headers of requests, and nowhere else."""
+        token = await self._secret_of(repo.company_id, repo.forge_secret or "")
+        token = token.strip()
+        if not token.isascii() or not token.isprintable() or not token:
+            raise BadInput("The token of the forge is no line of plain text.", "Set it again.")
+        return forge_of(repo, token, tags, private=self._private)
+
+    async def probe(self, repo: Repo) -> str:
+        """Whether the token opens the repository there: one request."""
+        forge, _ = await self.opened(repo)
+        return await forge.probe()
+
+    async def problem(self, repo: Repo) -> str | None:
+        """Why the token does not open it, if it does not."""
+        try:
+            await self.probe(repo)
+        except ForgeFailed as failed:
+            return failed.sentence
+        except RemitError as error:
+            return error.sentence
+        return None
+
+    async def each(self, gate: Gate) -> list[tuple[Repo, str | None]]:
+        """All repositories with a forge, each with its problem."""
+        found = [Repo(**one) for one in await gate(as_system(), repos.forged)]
+        return [(repo, await self.problem(repo)) for repo in found]
+
+    async def rung(self, gate: Gate, repo: str, headers: Mapping[str, str], body: bytes) -> None:
+        """A webhook came: the forge is looked at soon, if it is signed with the secret for that."""
+        found = await gate(as_system(), watches.hook, repo=repo)
+        if found is not None and signature(ForgeKind(found["forge"]), headers):
+            try:
+                secret = (await self._secret_of(found["company"], found["hook"])).strip().encode()
+            except RemitError as error:  # who calls is told nothing of it
+                log.warning("a webhook cannot be checked: %s", error.sentence)
+                secret = b""
+            if is_signed(ForgeKind(found["forge"]), secret, headers, body):
+                await gate(as_system(), watches.ring, repo=repo)
+                return
+        raise Unauthenticated("It is not signed with the secret of a repository here.")
+
+
+def signature(kind: ForgeKind, headers: Mapping[str, str]) -> str:
+    """What a webhook is signed with, as each forge documents it; empty when it is not."""
+    said = {name.lower(): value for name, value in headers.items()}
+    if kind is ForgeKind.GITLAB:
+        return said.get("x-gitlab-token", "")
+    given = said.get("x-hub-signature-256", "").removeprefix("sha256=")
+    if kind is ForgeKind.GITEA and not given:
+        given = said.get("x-forgejo-signature") or said.get("x-gitea-signature", "")
+    return given
+
+
+def is_signed(kind: ForgeKind, secret: bytes, headers: Mapping[str, str], body: bytes) -> bool:
+    """Takes as long for what is nearly right."""
+    wanted = secret
+    if kind is not ForgeKind.GITLAB:
+        wanted = hmac.new(secret, body, "sha256").hexdigest().encode()
+    return bool(secret) and hmac.compare_digest(signature(kind, headers).encode(), wanted)
+
+
+def without_orders(text: str) -> str:
+    """What an agent says, for a forge: the account that we say it with may do more than the agent,
+    so nothing in it is an order to the forge or calls a program that obeys that account."""
+    return _CALLS.sub("@\u200b", _ORDERS.sub(r"\1\\/", _LINE_ENDS.sub("\n", text)))
+
+
+def undelivered(failed: ForgeFailed) -> Undelivered:
+    return Undelivered(
+        failed.sentence, for_good=failed.status in _FINAL, retry_after=failed.retry_after
+    )
+
+
+async def ensure_request(forge: Forge, change: Change, identity: Mapping[str, Any]) -> Request:
+    """The one request for a change: found, brought up to date, or opened."""
+    mark = f"Remit-Change: {change.id}"
+    made_by = f"Proposed by {identity['agent']} of {identity['company']}"
+    if identity.get("person"):
+        made_by += f", for {identity['person']}"
+    said = without_orders(change.description)
+    body = text_without_secrets(f"{said}\n\n---\n{made_by}, with Remit.\n\n{mark}")[0]
+    title = text_without_secrets(change.title)[0]
+    found = await _found(forge, change, mark)
+    if found is None:
+        try:
+            found = await forge.open(change.remote_branch, change.target, title, body)
+        except ForgeFailed as failed:
+            if failed.status not in _THERE_ALREADY:
+                raise
+            found = await _found(forge, change, mark)
+            if found is None:
+                raise
+    elif found.state is RequestState.OPEN:
+        found = await forge.update(found.number, change.target, title, body)
+    if found.branch != change.remote_branch:
+        raise Undelivered("the forge answers with a request for another branch", for_good=True)
+    if found.state is RequestState.OPEN and found.head != change.head_commit:
+        raise Undelivered("the forge has not seen what was pushed yet")
+    return found
+
+
+async def _found(forge: Forge, change: Change, mark: str) -> Request | None:
+    """Also one that ended before we wrote down that it is ours."""
+    if change.request_number is not None:
+        return await forge.request(change.request_number)
+    there = await forge.find(change.remote_branch)
+    ours = [one for one in there if one.state is RequestState.OPEN or mark in one.body]
+    return ours[0] if ours else None

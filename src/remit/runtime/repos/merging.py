@@ -1,0 +1,256 @@
+"""Taking a change into a branch: the commits that were decided about, once.
+
+A forge takes it in itself, if its request still has exactly that head. Of a plain remote:
+
+    fetch → is it there already? → put together → write down which commit → push if the branch still
+    is where it was → write down that it is in
+
+Whoever dies on the way has pushed the commit that was written down, or has not; who goes on looks
+for it in the branch first. Nothing of the author runs: no hook, no filter, no merge driver.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.channels.contract import Undelivered
+from remit.errors import Conflict
+from remit.forges.api import ForgeFailed
+from remit.forges.contract import Forge
+from remit.model.connections.change import Change, MergeMethod
+from remit.model.connections.commit_identity import CommitIdentity, named
+from remit.model.connections.forge import Request, RequestState
+from remit.model.connections.repo import Repo
+from remit.runtime.repos import git
+from remit.runtime.repos.cache import Repos
+from remit.runtime.repos.errands import Errands
+from remit.runtime.repos.mirrors import Mirror
+from remit.runtime.repos.signing import Signer
+from remit.services.changes import reviews
+from remit.services.identity import as_system
+from remit.services.organisation.halts import STOPPED
+
+SECONDS = 120.0
+#: How a forge says that it will not, as it is: not mergeable, another head, not acceptable.
+_NOT_SO = frozenset({405, 406, 409, 422})
+#: What is said of a git that had nothing to complain about.
+_DISAGREE = "it ended with 1"
+
+
+class CannotMerge(Exception):
+    """It will not go in as it is, however often it is tried."""
+
+    def __init__(self, why: str, *, conflicts: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.conflicts = conflicts
+
+
+class Merger(Errands):
+    """Takes changes in, one after the other in a repository."""
+
+    at_once = 2
+    ready = reviews.ready
+
+    async def _errand(self, claimed: dict[str, Any]) -> None:
+        await self.carry_out(claimed, CommitIdentity.of(**claimed["identity"]))
+
+    async def carry_out(self, claimed: Mapping[str, Any], who: CommitIdentity) -> None:
+        """Do a claimed errand, to its end or to an error after which it is tried again."""
+        held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+        change, repo = Change(**claimed["change"]), Repo(**claimed["repo"])
+        pinned = json.loads(claimed["details"])
+        bundle = claimed["bundle"]
+        try:
+            if (change.head_commit, change.base_commit) != (pinned["head"], pinned["base"]):
+                raise CannotMerge("its author proposed something else meanwhile")
+            await self._repos.newest(repo)
+            async with self._repos.holding(
+                repo,
+                change.head_commit,
+                change.ref,
+                lambda: self._library.blobs.open(bundle["id"], bundle["sha256"]),
+            ) as mirror:
+                if repo.forge is None:
+                    commit = await self._merge(held, mirror, change, pinned, who)
+                else:
+                    commit = await self._merge_there(held, mirror, change, pinned, who)
+            if repo.forge is not None and not await has(self._repos, repo, change.target, commit):
+                raise Undelivered(f"{change.target} does not have it yet")
+        except CannotMerge as refusal:
+            await self._gate(
+                as_system(),
+                reviews.refused,
+                **held,
+                why=refusal.why,
+                conflicts=refusal.conflicts,
+            )
+            return
+        await self._gate(as_system(), reviews.taken_in, **held, commit=commit)
+
+    async def _merge(
+        self,
+        held: Mapping[str, Any],
+        mirror: Mirror,
+        change: Change,
+        pinned: Mapping[str, Any],
+        who: CommitIdentity,
+    ) -> str:
+        tip = await _tip(mirror, change.target)
+        for there in (pinned.get("commit"), change.head_commit):
+            if there and await _contains(mirror, tip, there):
+                return str(there)
+        await _refuse_another_base(mirror, change, tip)
+        signer = await self._repos.signer(mirror.repo, who)
+        commit = await made(mirror, change, tip, MergeMethod(pinned["method"]), who, signer)
+        await self._intend(held, commit)
+        async with self._repos.opened(mirror.repo) as credentials:
+            await mirror.move_branch(credentials, commit, change.target, tip)
+        return commit
+
+    async def _intend(self, held: Mapping[str, Any], commit: str) -> None:
+        try:
+            await self._gate(as_system(), reviews.intend, **held, commit=commit)
+        except Conflict as conflict:
+            if conflict.reason == STOPPED:
+                raise Undelivered(conflict.sentence, retry_after=0) from conflict
+            raise CannotMerge(conflict.sentence) from conflict
+
+    async def _merge_there(
+        self,
+        held: Mapping[str, Any],
+        mirror: Mirror,
+        change: Change,
+        pinned: Mapping[str, Any],
+        who: CommitIdentity,
+    ) -> str:
+        """Have the forge take it in; it refuses if the request has another head by then."""
+        if change.request_number is None:
+            raise CannotMerge("it has no request at the forge")
+        forge, _ = await self._forges.opened(mirror.repo)
+        request = await _request(forge, change)
+        if request.state is RequestState.OPEN:
+            await _refuse_another_base(mirror, change, await _tip(mirror, change.target))
+            await self._intend(held, change.head_commit)
+            title = f"Merge {change.remote_branch}: {change.title}"
+            if pinned["method"] == MergeMethod.SQUASH:
+                title = change.title
+            message = who.message(change.description, f"Remit-Change: {change.id}")
+            try:
+                await forge.merge(
+                    *(request.number, change.head_commit, MergeMethod(pinned["method"])),
+                    *(title, message.removeprefix("Change\n\n")),
+                )
+            except ForgeFailed as failed:
+                request = await _request(forge, change)
+                if request.state is RequestState.OPEN:
+                    if failed.status not in _NOT_SO:
+                        raise
+                    raise CannotMerge(
+                        failed.sentence, conflicts=request.mergeable is False
+                    ) from failed
+            request = await _request(forge, change)
+        if request.state is not RequestState.MERGED or request.merged_commit is None:
+            raise Undelivered("the forge has not taken it in yet")
+        return request.merged_commit
+
+
+async def _request(forge: Forge, change: Change) -> Request:
+    """The request as it is, unless it is about something else than what was looked at."""
+    assert change.request_number is not None
+    found = await forge.request(change.request_number)
+    assert found is not None, "nothing was known of it"
+    if found.state is RequestState.CLOSED:
+        raise CannotMerge("its request was closed at the forge")
+    about = (found.branch, found.head, found.target)
+    if about != (change.remote_branch, change.head_commit, change.target):
+        raise CannotMerge("its request is about something else by now than what was looked at")
+    return found
+
+
+async def _tip(mirror: Mirror, branch: str) -> str:
+    found = await mirror.look(
+        *("for-each-ref", "--format=%(objectname)", "--end-of-options", f"refs/heads/{branch}")
+    )
+    tip = found.decode().strip()
+    if not tip or "\n" in tip:
+        raise CannotMerge(f"the repository has no branch {branch} any more")
+    return tip
+
+
+async def has(repos: Repos, repo: Repo, branch: str, commit: str) -> bool:
+    """Whether a branch has a commit, as the remote says and not the forge."""
+    await repos.newest(repo)
+    async with repos.fresh(repo) as mirror:
+        return await _contains(mirror, f"refs/heads/{branch}", commit)
+
+
+async def _contains(mirror: Mirror, tip: str, commit: str) -> bool:
+    try:
+        await mirror.look("merge-base", "--is-ancestor", commit, tip)
+    except git.GitFailed:
+        return False  # nor if it is not there at all
+    return True
+
+
+async def _refuse_another_base(mirror: Mirror, change: Change, tip: str) -> None:
+    """Refuse a merge whose base is not the commit that was shown."""
+    try:
+        found = await mirror.look("merge-base", "--all", tip, change.head_commit)
+    except git.GitFailed:
+        found = b""
+    if found.decode().split() != [change.base_commit]:
+        raise CannotMerge(
+            f"it leaves {change.target} elsewhere by now than when it was looked at",
+            conflicts=True,
+        )
+
+
+async def made(
+    mirror: Mirror,
+    change: Change,
+    tip: str,
+    method: MergeMethod,
+    who: CommitIdentity,
+    signer: Signer | None = None,
+) -> str:
+    """The commit that the branch is to have."""
+    if method is MergeMethod.FAST_FORWARD:
+        if tip != change.base_commit:
+            raise CannotMerge(f"{change.target} has moved on, so it cannot be fast-forwarded")
+        return change.head_commit
+    tree = await _tree(mirror, tip, change.head_commit)
+    squashed = method is MergeMethod.SQUASH
+    parents = ("-p", tip) if squashed else ("-p", tip, "-p", change.head_commit)
+    title = change.title if squashed else f"Merge {change.remote_branch}: {change.title}"
+    message = who.message(f"{title}\n\n{change.description}", f"Remit-Change: {change.id}")
+    name, address = named(who.committer)
+    names = (
+        *("-c", f"author.name={who.name}", "-c", f"author.email={who.email}"),
+        *("-c", f"committer.name={name}", "-c", f"committer.email={address}"),
+    )
+    said = await mirror.look(
+        *(*names, "-c", "commit.gpgSign=false", "commit-tree", *parents, tree),
+        stdin=message.encode(errors="replace"),
+        seconds=SECONDS,
+    )
+    commit = said.decode().strip()
+    if signer is None:
+        return commit
+    whole = signer.signed(await mirror.look("cat-file", "commit", commit))
+    said = await mirror.look("hash-object", "-t", "commit", "-w", "--stdin", stdin=whole)
+    return said.decode().strip()
+
+
+async def _tree(mirror: Mirror, tip: str, head: str) -> str:
+    """Both together, file by file and line by line; nothing is guessed where they disagree."""
+    options = ("--write-tree", "--no-messages", "--name-only", "--end-of-options")
+    try:
+        said = await mirror.look("merge-tree", *options, tip, head, seconds=SECONDS)
+    except git.GitFailed as error:
+        if error.said != _DISAGREE:
+            raise
+        raise CannotMerge(
+            "it changes the same lines as what came into the branch since", conflicts=True
+        ) from error
+    return said.decode().split("\n", 1)[0].strip()

@@ -1,0 +1,375 @@
+"""Copies of repositories on this machine, from which runs get theirs.
+
+    REMIT_HOME/repos/<company>/<name>.git     a bare repository: branches and tags, no settings
+                               <name>.fetch   held by whoever fetches, in whichever process
+                               <name>.use     held together by those who read, alone by who replaces
+
+A copy is made aside and renamed, so there is a whole one or none. Whoever is killed while it
+fetches leaves a copy that is as it was; what was half done is cleared away by the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from remit import threads
+from remit.clock import Clock, Micros
+from remit.errors import Conflict, RemitError, Unavailable
+from remit.ids import random_name
+from remit.model.connections.change import Change
+from remit.model.connections.repo import Repo
+from remit.runtime.repos import git
+from remit.runtime.runs.workspace import destroy_workspace
+
+#: A first copy of something large takes its time.
+FETCH_SECONDS = 900.0
+LOOK_SECONDS = 60.0
+CHECK_SECONDS = 600.0
+#: Every fetch that brought something adds a pack; so many are put together.
+MOST_PACKS = 30
+_POLL_SECONDS = 0.02
+_MARK = "remit.json"
+_BRANCHES = "+refs/heads/*:refs/heads/*"
+_TAGS = "+refs/tags/*:refs/tags/*"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The label of a mirror: its repository, and when it was fetched."""
+
+    repo: str
+    url: str
+    fetched_at: Micros
+
+
+class Mirror:
+    """The copy of one repository."""
+
+    def __init__(self, folder: Path, repo: Repo, clock: Clock) -> None:
+        self.repo = repo
+        self.path = folder / f"{repo.name}.git"
+        self._folder = folder
+        self._clock = clock
+        self._known_hosts = folder.parent / "known_hosts"
+
+    def mark(self) -> Mark | None:
+        """None when there is no copy, or one of something else that had this name."""
+        try:
+            found = json.loads((self.path / _MARK).read_text())
+            mark = Mark(str(found["repo"]), str(found["url"]), int(found["fetched_at"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return mark if (mark.repo, mark.url) == (self.repo.id, self.repo.url) else None
+
+    async def fetch(
+        self, credentials: git.Credentials, since: Micros, *, thorough: bool = False
+    ) -> Mark:
+        """Make the copy newer than `since`; nothing is fetched when somebody else just did."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
+            mark = self.mark()
+            if mark is not None and mark.fetched_at > since:
+                return mark
+            await threads.FILES.run(self._clear_leftovers)
+            env = git.environment(self._known_hosts, credentials)
+            if mark is None:
+                return await self._make(env, held)
+            if thorough and not await self.is_sound():
+                return await self._make(env, held)
+            try:
+                return await self._renew(env, held, thorough=thorough)
+            except git.GitFailed:
+                if thorough or not await self._answers(env) or await self.is_sound():
+                    raise
+            return await self._make(env, held)
+
+    async def ask(self, credentials: git.Credentials) -> str | None:
+        """The head of the remote, without fetching anything."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        env = git.environment(self._known_hosts, credentials)
+        said = await self._git(
+            *("ls-remote", "--quiet", "--symref", "--end-of-options", self.repo.url, "HEAD"),
+            env=env,
+        )
+        found = re.match(rb"ref: refs/heads/(\S+)\tHEAD", said)
+        return found[1].decode(errors="replace") if found else None
+
+    async def _answers(self, env: dict[str, str]) -> bool:
+        """Return whether the remote answers, so that it must be our copy that is at fault."""
+        try:
+            await self._git(
+                *("ls-remote", "--quiet", "--end-of-options", self.repo.url, "HEAD"), env=env
+            )
+        except git.GitFailed:
+            return False
+        return True
+
+    async def _make(self, env: dict[str, str], held: int) -> Mark:
+        """A new copy in place of whatever is there."""
+        aside = self._folder / f".{self.repo.name}~{random_name()}"
+        try:
+            await self._git("init", "--quiet", "--bare", "--template=", str(aside), env=env)
+            at = self._clock.now()
+            await self._fetch_into(aside, env, held)
+            await self._follow_head(aside, env)
+            mark = Mark(self.repo.id, self.repo.url, at)
+            _write_mark(aside, mark)
+            async with self.in_use(alone=True):
+                await threads.FILES.run(destroy_workspace, self.path)
+                aside.rename(self.path)
+            return mark
+        finally:
+            await threads.FILES.run(destroy_workspace, aside)
+
+    async def _renew(self, env: dict[str, str], held: int, *, thorough: bool) -> Mark:
+        at = self._clock.now()
+        await self._fetch_into(self.path, env, held)
+        if thorough or await self.head() is None:
+            await self._follow_head(self.path, env)
+        mark = Mark(self.repo.id, self.repo.url, at)
+        _write_mark(self.path, mark)
+        if len(list(self.path.glob("objects/pack/*.pack"))) > MOST_PACKS:
+            async with self.in_use(alone=True):
+                await self._git(
+                    *("repack", "-a", "-d", "--quiet"),
+                    env=env,
+                    cwd=self.path,
+                    seconds=CHECK_SECONDS,
+                    held=held,
+                )
+        return mark
+
+    async def _fetch_into(self, place: Path, env: dict[str, str], held: int) -> None:
+        options = (
+            *("--quiet", "--prune", "--force", "--no-tags", "--no-write-fetch-head"),
+            *("--no-recurse-submodules", "--no-auto-gc", "--update-head-ok", "--end-of-options"),
+        )
+        await self._git(
+            *("fetch", *options, self.repo.url, _BRANCHES, _TAGS),
+            env=env,
+            cwd=place,
+            seconds=FETCH_SECONDS,
+            held=held,
+        )
+
+    async def _follow_head(self, place: Path, env: dict[str, str]) -> None:
+        """Set our HEAD to the remote's default branch."""
+        said = await self._git(
+            *("ls-remote", "--quiet", "--symref", "--end-of-options", self.repo.url, "HEAD"),
+            env=env,
+            cwd=place,
+        )
+        for line in said.decode(errors="replace").splitlines():
+            target = line.removeprefix("ref: ").partition("\t")[0]
+            if line.startswith("ref: refs/heads/"):
+                await self._git("symbolic-ref", "HEAD", target, env=env, cwd=place)
+                return
+
+    async def head(self) -> str | None:
+        """The usual branch, if there is something on it."""
+        name = (await self.look("symbolic-ref", "HEAD")).decode(errors="replace").strip()
+        there = await self.look("for-each-ref", "--format=%(refname)", "--end-of-options", name)
+        return name.removeprefix("refs/heads/") if there.strip() else None
+
+    async def look(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        seconds: float = LOOK_SECONDS,
+        take: Callable[[bytes], None] | None = None,
+        at: Path | None = None,
+        most_memory: int | None = None,
+    ) -> bytes:
+        """Have git do something with the copy, or `at` another of ours, without the network."""
+        return await git.run(
+            arguments,
+            env=git.environment(self._known_hosts),
+            cwd=at or self.path,
+            stdin=stdin,
+            seconds=seconds,
+            take=take,
+            most_memory=most_memory,
+        )
+
+    # ── what agents proposed ────────────────────────────────────────────────────────────────
+
+    async def commit_of(self, ref: str) -> str | None:
+        said = await self.look("for-each-ref", "--format=%(objectname)", "--end-of-options", ref)
+        return said.decode().strip() or None
+
+    async def take(self, bundle: bytes, ref: str) -> None:
+        """Have what a bundle of ours brings, under a reference that no fetch touches."""
+        aside = self._folder / f".{self.repo.name}~{random_name()}"
+        async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
+            try:
+                await threads.FILES.run(aside.write_bytes, bundle)
+                options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+                await self._git(
+                    *("fetch", *options, "--end-of-options", str(aside), f"+{ref}:{ref}"),
+                    env=git.environment(self._known_hosts),
+                    cwd=self.path,
+                    seconds=CHECK_SECONDS,
+                    held=held,
+                )
+            finally:
+                aside.unlink(missing_ok=True)
+
+    async def remote_commit(self, credentials: git.Credentials, branch: str) -> str | None:
+        """The commit that the remote has on a branch now."""
+        env = git.environment(self._known_hosts, credentials)
+        ref = f"refs/heads/{branch}"
+        said = await self._git(
+            *("ls-remote", "--quiet", "--end-of-options", self.repo.url, ref), env=env
+        )
+        return said.decode(errors="replace").partition("\t")[0].strip() or None
+
+    async def push(self, credentials: git.Credentials, change: Change, there: str | None) -> None:
+        """Have the remote take a change, if its branch still is where it was seen."""
+        ref = f"refs/heads/{change.remote_branch}"
+        await self._git(
+            *("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{there or ''}"),
+            *("--end-of-options", self.repo.url, f"{change.head_commit}:{ref}"),
+            env=git.environment(self._known_hosts, credentials),
+            cwd=self.path,
+            seconds=FETCH_SECONDS,
+        )
+
+    async def is_sound(self) -> bool:
+        """Return whether every object is there and has the content that its hash says."""
+        try:
+            await self.look(
+                *("fsck", "--full", "--no-dangling", "--no-progress"), seconds=CHECK_SECONDS
+            )
+        except (git.GitFailed, OSError):
+            return False
+        return True
+
+    async def has(self, commit: str, ref: str) -> bool:
+        """Return whether this reference is at this commit, so that all of it is there."""
+        found = await self.look("for-each-ref", "--format=%(objectname)", "--end-of-options", ref)
+        return found.decode().strip() == commit
+
+    async def take_in(self, bundle: Path, commit: str, ref: str) -> None:
+        """Have the objects of a bundle that we checked, under a reference that no fetch moves."""
+        async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
+            env = git.environment(self._known_hosts)
+            await self._git("bundle", "unbundle", str(bundle), env=env, cwd=self.path, held=held)
+            await self._git("update-ref", ref, commit, env=env, cwd=self.path, held=held)
+
+    async def move_branch(
+        self, credentials: git.Credentials, commit: str, branch: str, expected: str
+    ) -> None:
+        """Move a branch of the remote to a commit, if it still is where we saw it."""
+        whole = f"refs/heads/{branch}"
+        options = ("--quiet", "--porcelain", "--no-verify", "--no-recurse-submodules")
+        await self._git(
+            *("push", *options, f"--force-with-lease={whole}:{expected}", "--end-of-options"),
+            *(self.repo.url, f"{commit}:{whole}"),
+            env=git.environment(self._known_hosts, credentials),
+            cwd=self.path,
+            seconds=FETCH_SECONDS,
+        )
+
+    async def make_again(self, credentials: git.Credentials) -> Mark:
+        """In place of one that is broken."""
+        async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
+            if (mark := self.mark()) is not None and await self.is_sound():
+                return mark  # somebody else was faster
+            await threads.FILES.run(self._clear_leftovers)
+            return await self._make(git.environment(self._known_hosts, credentials), held)
+
+    @asynccontextmanager
+    async def in_use(self, *, alone: bool = False) -> AsyncIterator[None]:
+        """As long as somebody reads it, it is not replaced or put together anew."""
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        async with _locked(self._lock("use"), kind):
+            yield
+
+    def _lock(self, kind: str) -> Path:
+        return self._folder / f"{self.repo.name}.{kind}"
+
+    def _clear_leftovers(self) -> None:
+        """Of somebody who was killed; whoever holds the lock is the only one who fetches."""
+        for aside in self._folder.glob(f".{self.repo.name}~*"):
+            destroy_workspace(aside)
+        if self.path.is_dir():
+            for lock in (*self.path.glob("*.lock"), *self.path.glob("refs/**/*.lock")):
+                lock.unlink(missing_ok=True)
+            for half in self.path.glob("objects/pack/tmp_*"):
+                half.unlink(missing_ok=True)
+
+    async def _git(
+        self,
+        *arguments: str,
+        env: dict[str, str],
+        cwd: Path | None = None,
+        seconds: float = LOOK_SECONDS,
+        held: int | None = None,
+    ) -> bytes:
+        return await git.run(
+            arguments,
+            env=env,
+            cwd=cwd or self._folder,
+            seconds=seconds,
+            held=() if held is None else (held,),
+        )
+
+
+async def discard(folder: Path, name: str) -> None:
+    """Remove the copy of what has no row any more."""
+    async with (
+        _locked(folder / f"{name}.fetch", fcntl.LOCK_EX),
+        _locked(folder / f"{name}.use", fcntl.LOCK_EX),
+    ):
+        await threads.FILES.run(destroy_workspace, folder / f"{name}.git")
+
+
+def _write_mark(place: Path, mark: Mark) -> None:
+    aside = place / f".{random_name()}"
+    aside.write_text(
+        json.dumps({"repo": mark.repo, "url": mark.url, "fetched_at": mark.fetched_at})
+    )
+    aside.replace(place / _MARK)
+
+
+@asynccontextmanager
+async def _locked(path: Path, kind: int) -> AsyncIterator[int]:
+    """Hold a lock among all processes; nobody else is kept waiting while we wait."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise Unavailable(
+            f"The copies of repositories cannot be kept ({error.strerror}).",
+            "See to the folder repos in REMIT_HOME.",
+        ) from error
+    try:
+        await _acquire(fd, kind)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+async def _acquire(fd: int, kind: int) -> None:
+    try:
+        async with asyncio.timeout(2 * FETCH_SECONDS):
+            while True:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(fd, kind | fcntl.LOCK_NB)
+                    return
+                await asyncio.sleep(_POLL_SECONDS)
+    except TimeoutError:
+        raise Conflict("Somebody else has been fetching it for long.", "Try again later.") from None
+
+
+def words(error: RemitError) -> str:
+    """The error of a command, as a part of a sentence."""
+    return error.said if isinstance(error, git.GitFailed) else error.sentence.rstrip(".")

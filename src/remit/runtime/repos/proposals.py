@@ -1,0 +1,558 @@
+"""Proposals of agents: taken out of their copies inside a sandbox, checked, and kept.
+
+    the run's copy ─ sandbox ─► bundle ─► quarantine ─► checks ─► our commits ─► knowledge base
+
+git touches the copy only in a sandbox like that of the run, without a network. What comes out is
+one stream, bounded, which is unpacked where nothing else is. Whatever is wrong with it is refused
+there; our own copy of the repository gets only commits that Remit wrote itself: the tree of the
+agent, its name as author, and the names that the company wants beside it.
+"""
+
+import asyncio
+import os
+import posixpath
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remit import threads
+from remit.errors import BadInput, Conflict, TooLarge
+from remit.ids import Ids, random_name
+from remit.model.connections.change import LONGEST_PATH, branch_name
+from remit.model.connections.commit_identity import CommitIdentity
+from remit.model.connections.repo import Repo
+from remit.runtime.repos import git
+from remit.runtime.repos.cache import Repos
+from remit.runtime.repos.mirrors import CHECK_SECONDS, LOOK_SECONDS, Mirror
+from remit.runtime.repos.signing import Signer
+from remit.runtime.runs import conditions
+from remit.runtime.runs.workspace import destroy_workspace
+from remit.runtime.sandbox import sandbox_policy
+from remit.runtime.sandbox.mounts import View
+from remit.services.changes import changes
+from remit.services.command import Answer, Gate
+from remit.services.connections import folders
+from remit.services.identity import Caller
+from remit.services.knowledge.file_contents import Library
+from remit.services.redaction.document import text_without_secrets
+
+#: Of what a proposal brings: the stream, one file, all of them, and how many there are of each.
+LARGEST_BUNDLE = 32 << 20
+LARGEST_BLOB = 16 << 20
+LARGEST_TOTAL = 64 << 20
+MOST_COMMITS = 250
+MOST_OBJECTS = 50_000
+MOST_PATHS = 5_000
+#: Of a list of files, in bytes: each commit may touch some of them again.
+_LONGEST_LIST = 16 << 20
+#: So much of a pack is read at once by a git whose memory is bounded.
+_SMALL = ("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=128m")
+#: A larger file is not a text that somebody wrote.
+_LARGEST_SEARCHED = 1 << 20
+#: For git in the sandbox of an agent, which may have made its copy slow on purpose.
+_SANDBOX_SECONDS = 120.0
+_FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE = "100644", "100755", "120000", "160000", "000000"
+_BAD_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\]")
+_DOT_GIT = re.compile(r"(?i)^(\.git|git~\d+)[ .]*$")
+_IN = "refs/remit-in/head"
+#: One reference and what it builds on; nothing that is left out on purpose.
+_BUNDLE = re.compile(
+    rb"# v[23] git bundle(?:\n@object-format=sha(?:1|256))?"
+    rb"(?:\n-[0-9a-f]+(?: [^\n]*)?)*+\n[0-9a-f]+ [^\n]+"
+)
+#: As git reads it: a tree, parents, who wrote it and who committed it, and when.
+_COMMIT = re.compile(
+    rb"tree ([0-9a-f]+)\n((?:parent [0-9a-f]+\n)*)"
+    rb"author [^\n]*?(?:> (\d{1,12} [+-]\d{4}))?\ncommitter [^\n]*?(?:> (\d{1,12} [+-]\d{4}))?\n"
+)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A file that a proposal makes, changes or removes."""
+
+    path: str
+    was: str
+    mode: str
+    old: str
+    new: str
+
+
+class Proposals:
+    """Takes proposals from runs on this machine."""
+
+    def __init__(self, gate: Gate, repos: Repos, library: Library, ids: Ids, home: Path) -> None:
+        self._gate = gate
+        self._repos = repos
+        self._library = library
+        self._ids = ids
+        self._home = home
+        self._stage = home / "run" / "clones"
+        self._at_once = asyncio.Semaphore(2)
+
+    async def propose(
+        self,
+        caller: Caller,
+        *,
+        name: str,
+        branch: str,
+        title: str,
+        description: str = "",
+        place: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+    ) -> Answer:
+        """Take a branch of the calling run's copy as a change."""
+        branch = branch_name(branch)
+        _refuse_secret("The description", description)
+        _refuse_secret("The title", title)
+        first = await self._gate.first_answer(caller)
+        if first is not None:
+            return first
+        about = await self._gate(
+            caller, changes.prepare, name=name, branch=branch, target=target, outcome=outcome
+        )
+        repo = Repo(**about["repo"])
+        around, copy = await self._copy_of(caller, repo, about["workspace"], place)
+        async with self._at_once, self._repos.fresh(repo) as mirror:
+            async with self._quarantine(mirror) as stage:
+                quarantine = Quarantine(mirror, stage)
+                tip = await self._taken(quarantine, around, copy, branch)
+                into = about["target"] or await mirror.head() or ""
+                base = await quarantine.base(tip, into)
+                touched = await quarantine.check(tip, base)
+                who = CommitIdentity.of(**about["identity"])
+                head = await quarantine.sign(tip, who, await self._repos.signer(repo, who))
+                ref = f"refs/{about['remote_branch']}"
+                bundle = await quarantine.bundle(ref, head, base)
+                new_id = self._ids.new()
+                content = await self._library.keep(new_id, bundle)
+                answer = await self._gate(
+                    caller,
+                    changes.propose,
+                    name=name,
+                    branch=branch,
+                    title=title,
+                    description=description,
+                    target=into,
+                    base=base,
+                    head=head,
+                    outcome=outcome,
+                    new_id=new_id,
+                    new_stored=content,
+                    new_facts={"paths": sorted(touched)},
+                )
+            await mirror.take(bundle, ref)
+        if head != tip:
+            answer = {**answer, "note": _NOTE.format(head=head[:12], ref=branch)}
+        return answer
+
+    async def _copy_of(
+        self, caller: Caller, repo: Repo, workspace: str, place: str | None
+    ) -> tuple[Path, Path]:
+        """The copy of the calling run, and what its sandbox shows: without a place, the lasting
+        one that its agent was bound to, if it is of this repository."""
+        bound = await self._gate(caller, folders.of_run) if place is None else None
+        if bound is not None and bound.repo_id == repo.id:
+            lasting = conditions.place_of(self._home, bound)
+            return lasting, lasting
+        return Path(workspace), Path(workspace, place or repo.name)
+
+    @asynccontextmanager
+    async def _quarantine(self, mirror: Mirror) -> AsyncIterator[Path]:
+        self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stage = self._stage / f"{os.getpid()}-{random_name()}"
+        try:
+            await mirror.look("init", "--quiet", "--bare", "--template=", str(stage))
+            (stage / "objects/info").mkdir(exist_ok=True)
+            (stage / "objects/info/alternates").write_text(f"{mirror.path}/objects\n")
+            yield stage
+        finally:
+            await threads.FILES.run(destroy_workspace, stage)
+
+    async def _taken(
+        self, quarantine: "Quarantine", workspace: Path, copy: Path, branch: str
+    ) -> str:
+        """The branch of the copy, in quarantine."""
+        said = await _inside(
+            workspace, copy, "rev-parse", "--verify", f"refs/heads/{branch}^{{commit}}"
+        )
+        tip = said.decode(errors="replace").strip()
+        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", tip):
+            raise BadInput(f"There is no branch {branch[:100]!r} there.", "Commit to it first.")
+        if not await quarantine.has(tip):
+            range_ = (f"refs/heads/{branch}", "--not", "--remotes")
+            stream = await _inside(workspace, copy, "bundle", "create", "--quiet", "-", *range_)
+            await quarantine.unpack(stream, f"refs/heads/{branch}", tip)
+        return tip
+
+
+_NO_SECRETS = (
+    "Take it out of every commit of the branch (amend or rebase), and read it from the environment "
+    "instead."
+)
+_NOTE = (
+    "Remit wrote your name and its own into the commits, so they have other ids than in your copy: "
+    "the proposal is {head}. Go on committing to {ref} where you are, or clone it with that ref."
+)
+
+
+async def _inside(workspace: Path, copy: Path, *arguments: str) -> bytes:
+    """Have git do something with the copy of a run, in a sandbox like its own."""
+    settings = {"safe.directory": "*", "core.hooksPath": "/dev/null", "core.fsmonitor": "false"}
+    home = Path(tempfile.mkdtemp(prefix="remit-git-"))
+    env = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "file",
+        # History as it is, and nothing that is fetched on the way.
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (key, value) in enumerate(settings.items()):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    command = sandbox_policy.wrap(
+        [git.program(), "-C", str(copy), *arguments],
+        env=env,
+        workspace=workspace,
+        home=home,
+        cwd=workspace,
+        view=View(network=False),
+    )
+    taken = bytearray()
+
+    def take(piece: bytes) -> None:
+        taken.extend(piece)
+        if len(taken) > LARGEST_BUNDLE:
+            raise TooLarge(
+                f"The proposal has more than {LARGEST_BUNDLE >> 20} MiB.",
+                "Propose less at once, and keep large files elsewhere.",
+            )
+
+    try:
+        await git.run_command(
+            command,
+            env=sandbox_policy.outer(env),
+            cwd=workspace,
+            seconds=_SANDBOX_SECONDS,
+            take=take,
+        )
+    except git.GitFailed as error:
+        raise Conflict(
+            f"git cannot read the branch in your copy: {error.said}.",
+            "Commit to the branch in the folder that repo_clone made, and name both.",
+        ) from error
+    finally:
+        # What the copy had run may have left links in it.
+        await threads.FILES.run(destroy_workspace, home)
+    return bytes(taken)
+
+
+class Quarantine:
+    """A proposal by itself: it sees our copy of the repository, and our copy does not see it."""
+
+    def __init__(self, mirror: Mirror, stage: Path) -> None:
+        self._mirror = mirror
+        self._at = stage
+
+    async def _look(self, *arguments: str, **more: Any) -> bytes:
+        return await self._mirror.look(*arguments, at=self._at, **more)
+
+    async def _listed(self, *arguments: str, **more: Any) -> bytes:
+        """A list of files: a few objects can stand for endless ones, which git gathers first."""
+        found = bytearray()
+
+        def take(piece: bytes) -> None:
+            found.extend(piece)
+            if len(found) > _LONGEST_LIST:
+                raise _too_many()
+
+        try:
+            await self._look(*_SMALL, *arguments, take=take, most_memory=1 << 30, **more)
+        except git.GitFailed as error:
+            raise TooLarge(
+                f"It touches more files than can be listed: {error.said}.", "Propose less at once."
+            ) from error
+        return bytes(found)
+
+    async def has(self, commit: str) -> bool:
+        try:
+            await self._look("cat-file", "-e", f"{commit}^{{commit}}")
+        except git.GitFailed:
+            return False
+        return True
+
+    async def unpack(self, stream: bytes, ref: str, tip: str) -> None:
+        """Every object is checked by git; what the stream says about itself is not believed."""
+        header, _, pack = stream.partition(b"\n\n")
+        if not _BUNDLE.fullmatch(header):
+            raise BadInput("What git says of the branch is no whole bundle.", "Clone it anew.")
+        file = self._at / "in.bundle"
+        await threads.FILES.run(file.write_bytes, stream)
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--force")
+        bounds: Any = {"seconds": CHECK_SECONDS, "most_memory": 4 << 30}
+        try:
+            # A fetch from a bundle checks nothing in git before 2.46, whatever it is told.
+            await self._look(
+                *("-c", "core.bigFileThreshold=1m", "index-pack", "--stdin", "--fix-thin"),
+                "--strict=badTimezone=ignore,badFilemode=error",
+                stdin=pack,
+                **bounds,
+            )
+            await self._look(
+                *("-c", "core.bigFileThreshold=1m", "fetch", *options, "--end-of-options"),
+                *(str(file), f"{ref}:{_IN}"),
+                **bounds,
+            )
+        except git.GitFailed as error:
+            raise BadInput(
+                f"git does not take the objects of the proposal: {error.said}.",
+                "Fetch and rebase your branch in a fresh clone, then propose it again.",
+            ) from error
+        finally:
+            file.unlink(missing_ok=True)
+        if (await self._look("rev-parse", _IN)).decode().strip() != tip:
+            raise Conflict("The branch moved while it was read.", "Propose it again.")
+
+    async def base(self, tip: str, target: str) -> str:
+        """The commit where the proposal leaves its target branch."""
+        try:
+            goal = await self._mirror.look(
+                "rev-parse", "--verify", "--quiet", f"refs/heads/{target}"
+            )
+        except git.GitFailed:
+            raise BadInput(
+                f"{self._mirror.repo.name} has no branch {target[:100]!r}.", "Name another target."
+            ) from None
+        try:
+            found = await self._look("merge-base", goal.decode().strip(), tip)
+        except git.GitFailed:
+            raise BadInput(
+                f"The branch has nothing in common with {target}.", "Begin it from a clone."
+            ) from None
+        base = found.decode().strip()
+        if base == tip:
+            raise BadInput(f"Everything on the branch is in {target} already.", "Commit something.")
+        return base
+
+    async def _unknown(self, *what: str, tip: str) -> list[str]:
+        """The commits reachable from the tip and not from anything that our copy knows."""
+        known = await self._mirror.look("for-each-ref", "--format=^%(objectname)")
+        asked = f"{tip}\n".encode() + known
+        said = await self._look("rev-list", *what, "--stdin", stdin=asked, seconds=CHECK_SECONDS)
+        return said.decode(errors="surrogateescape").splitlines()
+
+    async def check(self, tip: str, base: str) -> set[str]:
+        """The files that it touches; refuses what no proposal may bring."""
+        commits = await self._unknown(f"--max-count={MOST_COMMITS + 1}", tip=tip)
+        if len(commits) > MOST_COMMITS:
+            raise TooLarge(
+                f"It has more than {MOST_COMMITS} commits.", "Squash them, or propose less."
+            )
+        changed = _entries(
+            await self._listed(
+                *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, tip)
+            )
+        )
+        if len(changed) > MOST_PATHS:
+            raise _too_many()
+        # Also what came and went again on the way: it would be in the history.
+        brought = await self._unknown("--objects", f"--max-count={MOST_COMMITS}", tip=tip)
+        objects = dict(line.partition(" ")[::2] for line in brought)
+        if len(objects) > MOST_OBJECTS:
+            raise TooLarge(f"It has more than {MOST_OBJECTS} objects.", "Propose less at once.")
+        blobs = await self._sizes(objects)
+        for one in changed.values():
+            _check_path(one.path)
+            if one.mode == _SUBMODULE and one.mode + one.new != one.was + one.old:
+                raise _refused(one.path, "is a submodule, whose address nobody allowed")
+            if one.mode not in (_FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE):
+                raise _refused(one.path, f"has the mode {one.mode}")
+            if one.mode == _LINK:
+                await self._check_link(one)
+        touched = await self._touched_on_the_way(commits)
+        for path in {*changed, *touched}:
+            _check_path(path)
+            _refuse_secret("The name of a file", path)
+        for commit in commits:
+            raw = (await self._look("cat-file", "commit", commit)).decode(errors="replace")
+            words = raw.partition("\n\n")[2]
+            await threads.FILES.run(_refuse_secret, f"The message of {commit[:12]}", words)
+        await self._check_secrets(changed, blobs)
+        return {*changed, *touched}
+
+    async def _touched_on_the_way(self, commits: list[str]) -> set[str]:
+        """The files of each commit. A list of objects would not do: it names one path of each."""
+        said = await self._listed(
+            *("diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-renames"),
+            "--no-commit-id",
+            stdin="".join(f"{one}\n" for one in commits).encode(),
+            seconds=CHECK_SECONDS,
+        )
+        found = {_path(one) for one in said.split(b"\0") if one}
+        if len(found) > MOST_PATHS:
+            raise _too_many()
+        return found
+
+    async def _sizes(self, objects: Mapping[str, str]) -> dict[str, str]:
+        """The files among the objects, by id, with their paths; refuses what is too large."""
+        asked = "".join(f"{name}\n" for name in objects).encode()
+        said = await self._look("cat-file", "--batch-check", stdin=asked, seconds=LOOK_SECONDS)
+        total, found = 0, {}
+        for line in said.decode().splitlines():
+            name, kind, size = line.split()
+            if kind not in ("blob", "tree", "commit"):
+                raise BadInput(f"It brings a {kind}.", "Propose commits only.")
+            if kind != "blob":
+                continue
+            total += int(size)
+            found[name] = objects[name]
+            if int(size) > LARGEST_BLOB or total > LARGEST_TOTAL:
+                raise TooLarge(
+                    f"{objects[name][:200]} is too large: at most {LARGEST_BLOB >> 20} MiB each, "
+                    f"all of them {LARGEST_TOTAL >> 20} MiB.",
+                    "Keep large files elsewhere.",
+                )
+        return found
+
+    async def _check_link(self, one: Touched) -> None:
+        target = (await self._look("cat-file", "blob", one.new)).decode(errors="replace")
+        there = posixpath.normpath(posixpath.join(posixpath.dirname(one.path), target))
+        if (
+            target.startswith("/")
+            or there == ".."
+            or there.startswith("../")
+            or _BAD_IN_PATH.search(target)
+        ):
+            raise _refused(one.path, "is a symlink that leads out of the repository")
+        if any(_DOT_GIT.match(part) for part in there.split("/")):
+            raise _refused(one.path, "is a symlink into .git")
+
+    async def _check_secrets(
+        self, changed: Mapping[str, Touched], blobs: Mapping[str, str]
+    ) -> None:
+        """Refuse what looks like a secret, with its place; what was there before is not new."""
+        before = {one.new: one.old for one in changed.values() if one.was != _GONE}
+        for name, path in blobs.items():
+            text = await self._text(name)
+            if text is None:
+                continue
+            old = await self._text(before[name]) if name in before else ""
+            line = await threads.FILES.run(_first_secret, text, old or "")
+            if line is not None:
+                raise BadInput(
+                    f"{path[:200]}, line {line}, looks like a secret.",
+                    _NO_SECRETS,
+                    details={"path": path, "line": line},
+                )
+
+    async def _text(self, blob: str) -> str | None:
+        content = await self._look("cat-file", "blob", blob)
+        if len(content) > _LARGEST_SEARCHED or b"\0" in content[:8000]:
+            return None
+        return content.decode(errors="replace")
+
+    async def sign(self, tip: str, who: CommitIdentity, signer: Signer | None = None) -> str:
+        """The same commits as Remit writes them; what our copy knows stays as it is."""
+        written: dict[str, str] = {}
+        for commit in await self._unknown("--reverse", "--topo-order", tip=tip):
+            raw = await self._look("cat-file", "commit", commit)
+            new = _rewritten(raw, written, who)
+            if signer is not None:
+                new = signer.signed(new)
+            if raw == new:
+                written[commit] = commit
+                continue
+            said = await self._look("hash-object", "-t", "commit", "-w", "--stdin", stdin=new)
+            written[commit] = said.decode().strip()
+        head = written.get(tip, tip)
+        # Whatever else a commit says about its parents, no other history comes along.
+        if not set(await self._unknown(tip=head)) <= set(written.values()):
+            raise BadInput("Its commits do not say what git reads in them.", "Commit it anew.")
+        return head
+
+    async def bundle(self, ref: str, head: str, base: str) -> bytes:
+        """All that our copy needs beyond the base, as we wrote it and nothing else."""
+        await self._look("update-ref", ref, head)
+        file = self._at / "out.bundle"
+        await self._look("bundle", "create", "--quiet", str(file), ref, f"^{base}")
+        return await threads.FILES.run(file.read_bytes)
+
+
+def _entries(raw: bytes) -> dict[str, Touched]:
+    fields = raw.split(b"\0")[:-1]
+    found = {}
+    for about, name in zip(fields[::2], fields[1::2], strict=True):
+        was, mode, old, new, _ = about.decode().removeprefix(":").split(" ")
+        path = _path(name)
+        found[path] = Touched(path, was, mode, old, new)
+    return found
+
+
+def _path(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise _refused(name.decode(errors="replace"), "has a name that is no UTF-8") from None
+
+
+def _check_path(path: str) -> None:
+    parts = path.split("/")
+    if len(path) > LONGEST_PATH or _BAD_IN_PATH.search(path) or path.startswith(("/", "-")):
+        raise _refused(path, "has a name that is not taken")
+    if any(part in ("", ".", "..") or _DOT_GIT.match(part) for part in parts):
+        raise _refused(path, "lies where git keeps its own")
+
+
+def _too_many() -> TooLarge:
+    return TooLarge(f"It touches more than {MOST_PATHS} files.", "Propose less at once.")
+
+
+def _refused(path: str, why: str) -> BadInput:
+    plain = "".join(char if char.isprintable() else "?" for char in path[:200])
+    return BadInput(f"{plain} {why}.", "Leave it out of every commit of the branch.")
+
+
+def _refuse_secret(what: str, text: str) -> None:
+    line = _first_secret(text, "")
+    if line is not None:
+        raise BadInput(f"{what}, line {line}, looks like a secret.", _NO_SECRETS)
+
+
+def _first_secret(text: str, before: str) -> int | None:
+    known = set(before.splitlines())
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and line not in known and text_without_secrets(line[:10_000])[1]:
+            return number
+    return None
+
+
+def _rewritten(raw: bytes, written: Mapping[str, str], who: CommitIdentity) -> bytes:
+    """A commit with the agent as its author, the company's committer, and who answers for it.
+
+    Only what git itself reads is taken over: further down a header may stand again, as something
+    else."""
+    found = _COMMIT.match(raw)
+    if found is None:
+        raise BadInput("A commit of the branch is none that git writes.", "Commit it anew.")
+    tree, parents, *dates = found.groups()
+    lines = [
+        b"tree " + tree,
+        *(
+            b"parent " + written.get(one.decode(), one.decode()).encode()
+            for one in parents.replace(b"parent ", b"").split()
+        ),
+        b"author %s %s" % (who.author.encode(), dates[0] or b"0 +0000"),
+        b"committer %s %s" % (who.committer.encode(), dates[1] or b"0 +0000"),
+    ]
+    message = raw.partition(b"\n\n")[2].decode(errors="replace")
+    return b"\n".join(lines) + b"\n\n" + who.message(message).encode()

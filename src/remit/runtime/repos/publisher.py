@@ -1,0 +1,63 @@
+"""Does the errands at remotes: pushes what was proposed to a branch of its own, and sees to the
+request for it where there is a forge.
+
+Before something is done it is looked at what is there, so that an errand that was cut off anywhere
+can be done again: a branch that is at the proposed commit is not pushed, and one that somebody else
+moved is left alone.
+"""
+
+import json
+from typing import Any
+
+from remit.channels.contract import Undelivered
+from remit.model.connections.change import Change
+from remit.model.connections.repo import Repo
+from remit.runtime.repos.errands import Errands
+from remit.runtime.repos.forges import ensure_request
+from remit.runtime.repos.mirrors import Mirror
+from remit.services.changes import errands, requests
+
+AT_ONCE = 4
+
+
+class Publisher(Errands):
+    at_once = AT_ONCE
+    ready = errands.ready
+
+    async def _errand(self, claimed: dict[str, Any]) -> None:
+        repo = Repo(**claimed["repo"])
+        if repo.removed_at is not None:
+            raise Undelivered("the repository was removed", for_good=True)
+        await self._publish(claimed, repo, Change(**claimed["change"]))
+        if repo.forge is not None:
+            await self._request(claimed, repo, Change(**claimed["change"]))
+
+    async def _publish(self, claimed: dict[str, Any], repo: Repo, change: Change) -> None:
+        held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+        async with self._repos.fresh(repo) as mirror:
+            await self._have(mirror, change, claimed["bundle"])
+            async with self._repos.opened(repo) as credentials:
+                there = await mirror.remote_commit(credentials, change.remote_branch)
+                if there != change.head_commit:
+                    pushed = json.loads(claimed["details"]).get("pushed", [])
+                    if there is not None and there not in (change.published_commit, *pushed):
+                        raise Undelivered(
+                            f"somebody else moved {change.remote_branch} at the remote",
+                            for_good=True,
+                        )
+                    await self._do(errands.pushing, **held, head=change.head_commit)
+                    await mirror.push(credentials, change, there)
+        await self._do(errands.published, **held, head=change.head_commit)
+
+    async def _request(self, claimed: dict[str, Any], repo: Repo, change: Change) -> None:
+        """One request for it at the forge, however often this is tried."""
+        forge, _ = await self._forges.opened(repo)
+        made = await ensure_request(forge, change, claimed["identity"])
+        held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+        await self._do(requests.opened, **held, number=made.number, url=made.url)
+
+    async def _have(self, mirror: Mirror, change: Change, bundle: dict[str, str]) -> None:
+        """Our copy on this machine may not have it yet."""
+        if await mirror.commit_of(change.ref) != change.head_commit:
+            content = await self._library.content(bundle["id"], bundle["sha256"])
+            await mirror.take(content, change.ref)

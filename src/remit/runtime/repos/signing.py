@@ -1,0 +1,126 @@
+"""Signatures of commits with a key of the company, as git and forges verify those of ssh keys.
+
+The key is a secret like any other: in a file that only this user reads, or wherever else the board
+keeps it. It is used in this process, for commits that Remit itself wrote: no program is given it,
+and no run is shown it.
+"""
+
+import base64
+import hashlib
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from remit.errors import BadInput
+from remit.runtime.secrets.values import Vault
+from remit.services.command import Answer, Gate
+from remit.services.connections import signing
+from remit.services.identity import Caller
+from remit.services.people import companies
+
+_NAMESPACE = b"git"
+_HASH = b"sha512"
+
+
+class Signer:
+    """Signs with one key: the same commit always gets the same signature."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+        #: As a forge takes it.
+        self.public = key.public_key().public_bytes(*form).decode()
+        self._public = base64.b64decode(self.public.split()[1])
+
+    @classmethod
+    def of(cls, secret: str, value: str) -> "Signer":
+        try:
+            key = serialization.load_ssh_private_key(f"{value.strip()}\n".encode(), password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise BadInput(
+                f"The secret {secret!r} is no ed25519 key of ssh without a passphrase.",
+                "Make one with `remit company signing-key --new`.",
+            )
+        return cls(key)
+
+    @property
+    def fingerprint(self) -> str:
+        digest = base64.b64encode(hashlib.sha256(self._public).digest())
+        return f"SHA256:{digest.decode().rstrip('=')}"
+
+    def signed(self, commit: bytes) -> bytes:
+        """A commit that has no signature, with one."""
+        head, _, message = commit.partition(b"\n\n")
+        # A repository whose ids are longer keeps them apart.
+        name = b"gpgsig" if len(head.partition(b"\n")[0]) == len("tree ") + 40 else b"gpgsig-sha256"
+        shown = self._armoured(commit).replace(b"\n", b"\n ")
+        return b"%s\n%s %s\n\n%s" % (head, name, shown, message)
+
+    def _armoured(self, payload: bytes) -> bytes:
+        about = _text(_NAMESPACE) + _text(b"") + _text(_HASH)
+        said = b"SSHSIG" + about + _text(hashlib.sha512(payload).digest())
+        signature = _text(b"ssh-ed25519") + _text(self._key.sign(said))
+        whole = b"SSHSIG" + (1).to_bytes(4) + _text(self._public) + about + _text(signature)
+        text = base64.b64encode(whole)
+        lines = [text[at : at + 70] for at in range(0, len(text), 70)]
+        return b"\n".join(
+            (b"-----BEGIN SSH SIGNATURE-----", *lines, b"-----END SSH SIGNATURE-----")
+        )
+
+
+def _text(value: bytes) -> bytes:
+    return len(value).to_bytes(4) + value
+
+
+def new_key() -> str:
+    return stored(Ed25519PrivateKey.generate())
+
+
+def stored(key: Ed25519PrivateKey) -> str:
+    """As ssh keeps it."""
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH
+    return key.private_bytes(*form, serialization.NoEncryption()).decode()
+
+
+class SigningKeys:
+    """The key of each company: made here, and shown by its public half."""
+
+    def __init__(self, gate: Gate, vault: Vault) -> None:
+        self._gate = gate
+        self._vault = vault
+
+    async def shown(self, caller: Caller, *, company: str | None) -> Answer:
+        found = await self._gate(caller, companies.show, company=company)
+        return await self.public(found["id"], found["commit_signing"])
+
+    async def public(self, company: str, secret: str | None) -> Answer:
+        """The public half of a key, for who sees the settings of its company."""
+        if secret is None:
+            return {"secret": None, "public_key": None, "fingerprint": None}
+        signer = Signer.of(secret, await self._vault.value(company, secret))
+        return {"secret": secret, "public_key": signer.public, "fingerprint": signer.fingerprint}
+
+    async def make(self, caller: Caller, *, company: str | None) -> Answer:
+        """A new key, from now on that of the company; the public half of the former one stays
+        where it was registered."""
+        allowed = await self._gate(caller, signing.may_make, company=company)
+        value = new_key()
+        signer = Signer.of(allowed["secret"], value)
+        kept = await self._vault.keep(allowed["company_id"], value)
+        try:
+            answer = await self._gate(
+                caller,
+                signing.make,
+                company=allowed["company_id"],
+                new_place=kept,
+                new_public={"public_key": signer.public, "fingerprint": signer.fingerprint},
+            )
+        except BaseException:
+            await self._vault.discard(kept)
+            raise
+        if answer.pop("place") != kept:  # the same request was answered before
+            await self._vault.discard(kept)
+        return await self._vault.settled(answer)

@@ -1,0 +1,300 @@
+"""Looks at forges: one process for each repository, by a lease.
+
+    what ended here is closed there → what authors said is told there → each open request is looked
+    at → issues with the label are taken → what became of issues is said there
+
+Each step is written down before the next, and each is looked for before it is done: a look that was
+cut off anywhere is made again.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from remit.clock import SECOND, Micros
+from remit.errors import Conflict, RemitError
+from remit.forges.api import Api, ForgeFailed
+from remit.forges.contract import Forge
+from remit.model.connections.change import Change
+from remit.model.connections.forge import (
+    CheckState,
+    ForgeCheck,
+    Person,
+    Request,
+    RequestState,
+    Said,
+)
+from remit.model.connections.repo import Repo
+from remit.runtime.deadlines import uninterrupted
+from remit.runtime.polling import Polling
+from remit.runtime.repos.cache import Repos
+from remit.runtime.repos.forges import Forges, without_orders
+from remit.runtime.repos.merging import has
+from remit.services.changes import issues, requests, watches
+from remit.services.command import Gate
+from remit.services.queues import Held
+from remit.services.redaction import text_without_secrets
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 4
+#: Logs of failed checks that are asked for in one look at a request.
+_MOST_LOGS = 5
+_MOST_NEW_ISSUES = 20
+#: A refusal that will not change by itself: the comment is given up.
+_REFUSED = frozenset({400, 403, 404, 410, 422})
+
+
+class ForgeWatcher(Polling):
+    """Holds the watches of this process."""
+
+    at_once = AT_ONCE
+
+    def __init__(
+        self,
+        gate: Gate,
+        repos: Repos,
+        forges: Forges,
+        *,
+        name: str = "local",
+        lease: Micros = watches.LEASE,
+    ) -> None:
+        super().__init__(gate, watches, "repo", "the loop of forges", name=name, lease=lease)
+        self.repos = repos
+        self.forges = forges
+
+    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+        was = json.loads(claimed["cursor"])
+        look = Look(self, held, claimed, was)
+        more: dict[str, Any] = {"cursor": was}
+        try:
+            await look.whole()
+            more = {"cursor": look.cursor(), "busy": look.busy, "retry_after": look.pause}
+            more["problem"] = "; ".join(look.problems)[:300] or None
+        except asyncio.CancelledError:
+            await uninterrupted(self._ended(held, cursor=was, busy=True))
+            raise
+        except Conflict as error:
+            if error.reason == "lost":
+                return  # somebody else looks, or nobody should
+            more["problem"] = error.sentence
+        except ForgeFailed as failed:
+            more |= {"problem": failed.sentence, "retry_after": look.pause}
+        except RemitError as error:
+            more["problem"] = error.sentence
+        except Exception as error:
+            # Its text may hold what the forge said.
+            log.warning("looking at a forge failed (%s)", type(error).__name__)
+            more["problem"] = f"the look failed ({type(error).__name__})"
+        await uninterrupted(self._ended(held, **more))
+
+
+class Look:
+    """One look at the forge of a repository."""
+
+    def __init__(
+        self, watcher: ForgeWatcher, held: Held, claimed: Mapping[str, Any], was: dict[str, Any]
+    ) -> None:
+        self._watcher = watcher
+        self._do = watcher._do  # a part of it
+        self._held: dict[str, Any] = {"repo": held[0], "epoch": held[1]}
+        self._claimed = claimed
+        self._was = was
+        self._repo = Repo(**claimed["repo"])
+        self._listed = watches.people_of(self._repo)
+        self._pushers: dict[str, bool] = {}
+        self._refused: dict[str, str] = {}
+        self._api: Api | None = None
+        self.problems: list[str] = []
+        #: More was said than is taken up in one look.
+        self._left = False
+        self.busy = bool(claimed["requests"] or self._repo.label)
+
+    @property
+    def pause(self) -> Micros:
+        return round((self._api.pause if self._api else 0) * SECOND)
+
+    def cursor(self) -> dict[str, Any]:
+        # What failed or is left is asked for as if for the first time.
+        known = None if self.problems or self._left else self._api
+        kept = known.kept if known is not None else {}
+        return {"tags": kept, "refused": self._refused}
+
+    async def whole(self) -> None:
+        tags = self._was.get("tags")
+        forge, self._api = await self._watcher.forges.opened(self._repo, tags)
+        for one in self._claimed["to_close"]:
+            await self._close(forge, one)
+        told = await self._tell(forge)
+        for one in self._claimed["requests"]:
+            change = Change(**one["change"])
+            try:
+                await self._request(forge, change, {*one["known"], *told})
+            except ForgeFailed as failed:
+                if failed.retry_after is not None:
+                    raise
+                self.problems.append(f"request {change.request_number}: {failed.sentence}")
+        if self._repo.label is not None:
+            await self._take_issues(forge, self._repo.label)
+        for one in self._claimed["issues_to_tell"]:
+            await self._tell_issue(forge, one)
+
+    async def _close(self, forge: Forge, one: Mapping[str, Any]) -> None:
+        found = await forge.request(one["number"])
+        if found is not None and found.state is RequestState.OPEN:
+            await forge.close(one["number"])
+        await self._do(requests.closed, **self._held, change=one["change"])
+
+    # ── what authors say ────────────────────────────────────────────────────────────────────
+
+    async def _tell(self, forge: Forge) -> set[str]:
+        numbers = {
+            one["change"]["id"]: one["change"]["request_number"]
+            for one in self._claimed["requests"]
+        }
+        told: set[str] = set()
+        for one in self._claimed["to_tell"]:
+            number = numbers.get(one["change"])
+            if number is None:
+                continue
+            about = f"About{one['place'].removeprefix(' about')}:\n\n" if one["place"] else ""
+            body = text_without_secrets(f"{about}{without_orders(one['body'])}")[0]
+            outside = await self._said_once(forge, number, one["comment"], body, issue=False)
+            await self._do(requests.told, **self._held, comment=one["comment"], outside=outside)
+            told.add(outside)
+        return told
+
+    async def _said_once(
+        self, forge: Forge, number: int, ours: str, body: str, *, issue: bool
+    ) -> str:
+        """Say something unless it is there already, by the mark that nobody else knows before."""
+        mark = f"<!-- remit:{ours} -->"
+        for one in await forge.comments(number, issue=issue):
+            if mark in one.body:
+                return one.id
+        try:
+            return await forge.comment(number, f"{body}\n\n{mark}", issue=issue)
+        except ForgeFailed as failed:
+            if failed.status not in _REFUSED or failed.retry_after is not None:
+                raise
+            self.problems.append(f"a comment was refused: {failed.sentence}")
+            return f"refused-{ours}"
+
+    # ── what happened to a request ──────────────────────────────────────────────────────────
+
+    async def _request(self, forge: Forge, change: Change, known: set[str]) -> None:
+        assert change.request_number is not None
+        request = await forge.request(change.request_number)
+        if request is not None and request.branch != change.remote_branch:
+            raise ForgeFailed("the forge answers with a request for another branch")
+        said = [one for one in await forge.said(change.request_number) if one.id not in known]
+        self._left = self._left or len(said) > requests.MOST_SAID
+        checks = None
+        if change.published_commit is not None:
+            # Of what we pushed, whatever the forge says that the request is about.
+            checks = await forge.checks(change.published_commit)
+        if request is not None and request.state is RequestState.MERGED:
+            commit = request.merged_commit or ""
+            if not await has(self._watcher.repos, self._repo, change.target, commit):
+                self.problems.append(
+                    f"request {request.number}: the forge says that it is merged, and "
+                    f"{change.target} does not have it"
+                )
+                request = None
+        if request is None and not said and checks is None:
+            return
+        seen = json.loads(change.request_seen or "{}")
+        await self._do(
+            requests.observe,
+            **self._held,
+            change=change.id,
+            request=None if request is None else _plain(request),
+            said=[await self._heard(forge, one) for one in said[: requests.MOST_SAID]],
+            checks=None if checks is None else await self._with_logs(forge, checks, seen),
+        )
+
+    async def _heard(self, forge: Forge, one: Said) -> dict[str, Any]:
+        return {
+            "id": one.id,
+            "by": one.by.login,
+            "heard": await self._is_heard(forge, one.by),
+            "body": one.body,
+            "verdict": one.verdict.value,
+            "commit": one.commit,
+            "path": one.path,
+            "line": one.line,
+            "old": one.old,
+        }
+
+    async def _is_heard(self, forge: Forge, person: Person) -> bool:
+        login = person.login.lower()
+        if login in self._listed:
+            return True
+        if login not in self._pushers:
+            self._pushers[login] = await forge.may_push(person)
+        return self._pushers[login]
+
+    async def _with_logs(
+        self, forge: Forge, checks: Sequence[ForgeCheck], seen: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """The ends of the logs of those that failed since the last look."""
+        before = {one["id"]: one["state"] for one in seen.get("checks", ())}
+        found, asked = [], 0
+        for one in checks:
+            tail = ""
+            new = one.state is CheckState.FAILED and before.get(one.id) != CheckState.FAILED
+            if new and asked < _MOST_LOGS:
+                asked += 1
+                try:
+                    tail = await forge.log(one)
+                except ForgeFailed as failed:
+                    tail = f"(Its log is not to be had: {failed.sentence}.)\n{one.summary}"
+            shown = asdict(one)
+            del shown["log"]
+            found.append({**shown, "state": one.state.value, "tail": tail})
+        return found
+
+    # ── issues ──────────────────────────────────────────────────────────────────────────────
+
+    async def _take_issues(self, forge: Forge, label: str) -> None:
+        known, refused = set(self._claimed["issues"]), self._was.get("refused", {})
+        for one in await forge.issues(label):
+            if one.number in known:
+                continue
+            if refused.get(str(one.number)) == one.updated != "":
+                self._refused[str(one.number)] = one.updated
+                continue
+            if len(self._refused) >= _MOST_NEW_ISSUES:
+                break
+            by = await forge.labelled_by(one.number, label)
+            if by is None or by.lower() not in self._listed:
+                # Anybody may write an issue, and some templates set labels.
+                self._refused[str(one.number)] = one.updated
+                continue
+            await self._do(
+                issues.take,
+                **self._held,
+                number=one.number,
+                url=one.url,
+                title=one.title,
+                body=one.body,
+                author=one.by.login,
+                labelled_by=by,
+            )
+
+    async def _tell_issue(self, forge: Forge, one: Mapping[str, Any]) -> None:
+        links = "".join(f"\n- {link}" for link in one["links"] if link)
+        became = "This is done." if one["done"] else "This was closed without a result."
+        outside = await self._said_once(
+            forge, one["number"], one["issue"], became + links, issue=True
+        )
+        await self._do(issues.told, **self._held, issue=one["issue"], outside=outside)
+
+
+def _plain(request: Request) -> dict[str, Any]:
+    shown = asdict(request)
+    del shown["body"]
+    return {**shown, "state": request.state.value}

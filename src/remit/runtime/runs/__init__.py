@@ -1,0 +1,1 @@
+"""Runs on this machine: the worker, and one run from claim to end."""

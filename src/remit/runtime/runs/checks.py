@@ -1,0 +1,32 @@
+"""Checks of an adapter with certain settings, which are not trusted."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from remit.adapters import registry
+from remit.adapters.contract import Check
+from remit.adapters.setup import detect
+from remit.runtime.sandbox import sandbox_policy
+
+
+def check(adapter: str, config: Mapping[str, Any] | None, secret: Path) -> Check:
+    """The result of an adapter's check; programs that it asks see nothing of `secret`.
+
+    An agent that hires chooses the program of its report. It is started in the sandbox, as a run
+    would start it, and not at all with the rights of whoever looks; where there is no sandbox, no
+    agent has a program of its own to name.
+    """
+
+    def hold(
+        argv: Sequence[str], env: Mapping[str, str], home: Path
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        if not sandbox_policy.look().usable:
+            return argv, env
+        inside = sandbox_policy.wrap(
+            argv, env=env, workspace=home, home=home, cwd=home, hidden=[secret]
+        )
+        return inside, sandbox_policy.outer(env)
+
+    with detect.held(hold):
+        return registry.check(adapter, config)

@@ -1,0 +1,254 @@
+"""Under which conditions a run works: its lasting folder, tool chains, programs, tests, network.
+
+    REMIT_HOME/projects/<agent>/<folder>     a copy of a repository that an agent works in
+
+What the board named is looked at again before each run: a name may have come to mean something
+else. Nothing is shown through a symlink, nothing of Remit's own, and no place where keys are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remit import threads
+from remit.errors import BadInput, Conflict, RemitError
+from remit.model.connections.folder import LONGEST_PATH, Folder, folder_path, refuse_keys
+from remit.model.messaging.turn import quoted
+from remit.runtime.repos.cache import Repos
+from remit.runtime.runs.retained_workspaces import size_of
+from remit.runtime.runs.workspace import destroy_workspace, open_inside
+from remit.runtime.sandbox.mounts import View
+from remit.services.command import Gate
+from remit.services.connections import folders
+from remit.services.connections.folders import Shown
+from remit.services.identity import as_system
+
+log = logging.getLogger(__name__)
+
+#: What every program of a run is looked for in, unless the board adds something before it.
+SEARCH = "/usr/local/bin:/usr/bin:/bin"
+#: Programs that say what can be worked with here, by the language or the purpose.
+_KNOWN = {
+    "Python": ("python3", "python"),
+    "Node.js": ("node",),
+    "Go": ("go",),
+    "Rust": ("cargo",),
+    "Java": ("java",),
+    "C": ("cc", "gcc", "clang"),
+    "Ruby": ("ruby",),
+    "PHP": ("php",),
+    "Perl": ("perl",),
+    ".NET": ("dotnet",),
+}
+_TOOLS = ("git", "make", "npm", "pnpm", "yarn", "pip", "uv", "mvn", "gradle", "docker", "jq", "rg")
+#: Files right in a tool chain that hold somebody's keys.
+_CREDENTIALS = frozenset(
+    {
+        *("credentials", "credentials.toml", "credentials.json", "auth.json", "settings.xml"),
+        *("settings-security.xml", "gradle.properties", ".npmrc", ".yarnrc.yml", ".pypirc"),
+        *(".env", "hosts.yml", "NuGet.Config", "pip.conf"),
+    }
+)
+_LARGEST_READ = 256 * 1024
+NETWORK = "as far as this machine reaches"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The folders and programs that a run has beside its workspace and home."""
+
+    work: Path | None = None
+    #: What the folder is, for the agent.
+    title: str = ""
+    read: Mapping[Path, Sequence[Path]] = field(default_factory=dict)
+    #: What comes before the system's folders in PATH.
+    search: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def view(self) -> View:
+        return View(written=() if self.work is None else (self.work,), read=self.read)
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Of a program: its own, with what the board adds for all of the run."""
+        path = ":".join([*self.search, env.get("PATH", SEARCH)])
+        return {**self.variables, **env, "PATH": path}
+
+    def told(self) -> str:
+        """A few lines for the agent; names were chosen by others and stand in quotes."""
+        lines = []
+        if self.work is not None:
+            lines.append(f"your-folder: {_path(self.work)} ({self.title}; kept between runs)")
+            if tests := tests_in(self.work):
+                lines.append(f"tests-there: {', '.join(tests)}")
+        if self.read:
+            lines.append(f"read-only: {', '.join(_path(one) for one in self.read)}")
+        lines.append(f"programs: {', '.join(programs(self.search)) or 'none that are known'}")
+        lines.append(f"network: {NETWORK}")
+        lines += [f"note: {one}" for one in self.notes]
+        return "\n".join(lines) + "\n"
+
+
+def _path(path: Path) -> str:
+    return quoted(str(path), LONGEST_PATH)
+
+
+def programs(search: Sequence[str] = ()) -> list[str]:
+    """The programs that a run finds, by language and by name."""
+    path = ":".join([*search, SEARCH])
+
+    def found(name: str) -> bool:
+        return shutil.which(name, path=path) is not None
+
+    languages = [
+        f"{language} ({next(filter(found, names))})"
+        for language, names in _KNOWN.items()
+        if any(map(found, names))
+    ]
+    return [*languages, *filter(found, _TOOLS)]
+
+
+def tests_in(folder: Path) -> list[str]:
+    """The test command of a project, by the files right in its folder. An agent may have written
+    them."""
+    found = []
+    if any(line.startswith("test:") for line in _read(folder, "Makefile").splitlines()):
+        found.append("make test")
+    try:
+        scripts = json.loads(_read(folder, "package.json") or "{}").get("scripts", {})
+        found += ["npm test"] if "test" in scripts else []
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        pass
+    usual = {"pyproject.toml": "pytest", "Cargo.toml": "cargo test", "go.mod": "go test ./..."}
+    usual |= {"pom.xml": "mvn test", "build.gradle": "gradle test"}
+    return found + [command for name, command in usual.items() if (folder / name).is_file()]
+
+
+async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
+    """Look at everything that the board named; refuses the run if some of it cannot be shown."""
+    read: dict[Path, Sequence[Path]] = {}
+    search: list[str] = []
+    variables: dict[str, str] = {}
+    for tools in shown.tools:
+        place = await threads.FILES.run(looked_at, tools.path, app_home)
+        read[place] = await threads.FILES.run(_covered, place)
+        search += tools.search
+        variables |= json.loads(tools.variables)
+    folder, repo = shown.work, shown.repo
+    notes = [shown.note] if shown.note else []
+    if folder is None:
+        return Conditions(None, "", read, search, variables, notes)
+    if repo is None:
+        work, title = (
+            await threads.FILES.run(looked_at, folder.path, app_home),
+            "a folder of the board",
+        )
+    else:
+        work, title = place_of(app_home, folder), f"your own copy of repo:{repo.name}"
+        note = await repos.lasting(repo, work, shown.who)
+        notes += [note] if note else []
+    most = folder.most_megabytes or 0
+    if await threads.FILES.run(size_of, work, most << 20) > most << 20:
+        raise Conflict(
+            f"The folder of this agent holds more than {most} MB.",
+            "Let its contents be removed, or remove the binding and bind it with more megabytes.",
+            code="folder_full",
+        )
+    return Conditions(work, title, read, search, variables, notes)
+
+
+def place_of(app_home: Path, folder: Folder) -> Path:
+    """The folder an agent works in: the one that the board named, or the copy that Remit keeps."""
+    if folder.path:
+        return Path(folder.path)
+    return app_home / "projects" / str(folder.agent_id) / folder.id
+
+
+def open_in_run(places: Sequence[Path | str], path: str) -> Any:
+    """A file that a run names: in its lasting folder, where it begins, or in its workspace."""
+    *first, last = places
+    for place in first:
+        try:
+            return open_inside(place, path)
+        except RemitError as error:
+            if error.reason not in ("not_found", "outside_workspace"):
+                raise
+    return open_inside(last, path)
+
+
+def looked_at(named: str | None, app_home: Path) -> Path:
+    """A folder of the board as it is now; it is what its name says, and nobody's secret."""
+    path = Path(folder_path(named))
+    try:
+        real = path.resolve(strict=True)
+        names = os.listdir(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise BadInput(
+            f"The folder {path} cannot be shown to a run ({reason}).",
+            "Make it on this machine, or remove it from the company's folders.",
+            code="no_folder",
+        ) from error
+    if real != path:
+        raise BadInput(
+            f"{path} leads to {real}.", "Name the folder itself, without links.", code="folder_link"
+        )
+    refuse_keys(str(path), names)
+    ours, mine = app_home.resolve(), Path.home().resolve()
+    if any(one == path or path in one.parents for one in (ours, mine)) or ours in path.parents:
+        raise BadInput(
+            f"{path} holds what is Remit's own, or a whole home.",
+            "Name the one folder that is needed.",
+            code="folder_of_remit",
+        )
+    for one in (path, *path.parents):
+        mode = one.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise BadInput(
+                f"Anybody can put something else in place of {path}: {one} is open to all.",
+                f"Run `chmod o-w {one}`.",
+                code="folder_open",
+            )
+    return path
+
+
+def _covered(folder: Path) -> list[Path]:
+    """The parts of a tool chain that are hidden."""
+    with os.scandir(folder) as found:
+        return sorted(Path(one.path) for one in found if one.name in _CREDENTIALS)
+
+
+def _read(folder: Path, name: str) -> str:
+    try:
+        with open_inside(folder, name) as file:
+            return file.read(_LARGEST_READ).decode(errors="replace")
+    except RemitError:
+        return ""
+
+
+async def tidy(gate: Gate, app_home: Path) -> None:
+    """Remove copies that nobody works in any more."""
+    root = app_home / "projects"
+    there = await threads.FILES.run(lambda: list(_two_deep(root)))
+    names = [one.name for one in there]
+    kept = await gate(as_system(), folders.kept, folders=names)
+    for one in there:
+        if one.name not in kept:
+            try:
+                await threads.FILES.run(destroy_workspace, one)
+            except RemitError as error:
+                log.warning("%s is left: %s", one, error)
+
+
+def _two_deep(root: Path) -> Iterator[Path]:
+    for agent in root.iterdir() if root.is_dir() else ():
+        yield from agent.iterdir()

@@ -1,0 +1,247 @@
+"""The context of a run: what its adapter is given, the programs that it starts, what it spends and
+says, and the end of all of it."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from remit import threads
+from remit.adapters.running import Child, RunContext, RunResult, Usage
+from remit.errors import Conflict, RemitError, Unavailable, Unsupported
+from remit.model.execution.transcript import MARK, Entry, EntryKind
+from remit.model.organisation.decision import deny
+from remit.runtime.deadlines import within
+from remit.runtime.runs import homes
+from remit.runtime.runs.conditions import Conditions
+from remit.runtime.runs.journal import Journal
+from remit.runtime.runs.liveness import Signs
+from remit.runtime.runs.processes import ChildProcess, end_leftovers
+from remit.runtime.runs.reports import wait_for_report
+from remit.runtime.sandbox import cgroups, sandbox_policy
+from remit.runtime.sandbox.places import Place
+from remit.services.command import Gate
+from remit.services.execution import account_faults
+from remit.services.identity import as_system
+from remit.services.redaction import Known
+from remit.services.spending import budgets
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+#: For each thing that is put away after a run; what takes longer is left behind.
+CLOSE_SECONDS = 10.0
+
+
+@dataclass(kw_only=True)
+class Context(RunContext):
+    """A run on this machine: its programs run in the sandbox, what it spends is recorded."""
+
+    journal: Journal
+    gate: Gate
+    may_have_full_access: bool
+    #: What must not be seen of the run.
+    known: Known
+    #: Variables of MCP servers that were set up to be given to the agent's own programs.
+    injected: Mapping[str, str] = field(default_factory=dict)
+    #: What is Remit's own; no run sees it.
+    hidden: Sequence[Path] = ()
+    #: What it has beside its workspace and home.
+    conditions: Conditions = field(default_factory=Conditions)
+    recorded: Usage = field(default_factory=Usage)
+    #: How often the model was asked, as far as its adapter says so.
+    turns: int = 0
+    #: What it has cost so far by what earlier runs cost, if nobody says, as money above.
+    about: int = 0
+    #: Why nothing more may be spent.
+    over: str | None = None
+    #: Whether the first answer of the model shows that a closed account works again.
+    probes: bool = False
+    children: list[ChildProcess] = field(default_factory=list)
+    #: All its processes together, where that can be.
+    group: cgroups.Group | None = None
+    signs: Signs = field(default_factory=Signs)
+    #: Where its token is good; a job has none.
+    place: Place = field(default_factory=lambda: Place(""))
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        stdin: bytes = b"",
+        full_access: bool = False,
+        lent: Mapping[Path, Path] | None = None,
+        unlogged: str | None = None,
+    ) -> Child:
+        folder = self.conditions.work or self.workspace
+        folder = folder if cwd is None else self.workspace / cwd
+        env = self.conditions.environment({**self.injected, **env})
+        if full_access:
+            if not self.may_have_full_access:
+                deny("no_full_access", "This agent has no full access to the machine.").enforce(
+                    "Set sandbox to workspace, or let the board grant full_access."
+                )
+            command = sandbox_policy.tie_to_parent(sandbox_policy.limits(argv))
+            self.place.anywhere = True  # it has the whole machine, and may leave its parent
+        else:
+            command = sandbox_policy.wrap(
+                argv,
+                env=env,
+                workspace=self.workspace,
+                home=self.home,
+                cwd=folder,
+                hidden=self.hidden,
+                lent=lent,
+                view=self.conditions.view,
+            )
+            env = sandbox_policy.outer(env)
+        child: ChildProcess | None = None
+        bounded = self._bounded(command)
+        self.place.begin()
+        try:
+            child = await ChildProcess.begin(
+                bounded,
+                env=env,
+                cwd=folder,
+                stdin=stdin,
+                log=self._heard if unlogged is None else self._without(unlogged),
+                sandboxed=not full_access,
+            )
+            self.children.append(child)
+        finally:
+            self.place.begun(None if child is None else child.pid)
+        return child
+
+    async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
+        await threads.FILES.run(homes.forget, self.home, name, keep)
+
+    async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
+        self.signs.note(self.run_id)
+        self.spent = spent
+        self.turns = turns or self.turns + 1
+        await self._tell_that_it_answers()
+        await self._record()
+        self._tell_of_the_turn()
+        if self.over is not None and not last:
+            step = "It goes on with the next month, or when the budget is raised."
+            deny(budgets.OVER, self.over).enforce(step)
+
+    def _tell_of_the_turn(self) -> None:
+        turn = Entry(EntryKind.TURN, turn=self.turns, **asdict(self.spent))
+        if self.about and not self.spent.cost_micros:
+            turn = replace(turn, cost_micros=self.about, cost_estimated=True)
+        self.tell(turn)
+
+    async def _tell_that_it_answers(self) -> None:
+        """Others wait for the same account, and are not to wait until the run is over."""
+        if self.probes:
+            self.probes = False
+            with contextlib.suppress(Conflict):
+                await self.gate(as_system(), account_faults.answered, run=self.run_id)
+
+    async def _record(self) -> None:
+        """So that it is known whatever becomes of the run, and of this process."""
+        if self.spent == self.recorded:
+            return
+        answer = await self.gate(
+            as_system(), budgets.spend, run=self.run_id, total=asdict(self.spent)
+        )
+        self.recorded = self.spent
+        self.over = answer["over"]
+        self.about = answer["about_micros"]
+        self.money_left = answer["left"].get("money")
+
+    def _bounded(self, command: list[str]) -> list[str]:
+        """The same command, together with all others of the run within its bounds."""
+        memory = self._most_memory()
+        if memory is not None and cgroups.MEMORY not in cgroups.look().bound:
+            raise Unsupported(
+                "The memory of a run cannot be bounded on this machine.",
+                "Let the worker have a cgroup of its own, or set memoryMb to null.",
+                code="no_memory_bound",
+            )
+        if self.group is None:
+            self.group = cgroups.create(
+                self.run_id, processes=sandbox_policy.MOST_PROCESSES, memory=memory
+            )
+        if self.group is None and memory is not None:
+            raise Unavailable("The memory of this run could not be bounded.")
+        return command if self.group is None else self.group.join(command)
+
+    def _most_memory(self) -> int | None:
+        megabytes = getattr(self.config, "memory_mb", None)
+        return None if megabytes is None else int(megabytes) << 20
+
+    def judged(self, result: RunResult) -> RunResult:
+        """The result, with the reason that only the machine knows."""
+        if self.group is None:
+            return result
+        if self.group.had_too_many_processes():
+            self.log(f"It wanted more than {sandbox_policy.MOST_PROCESSES} processes at once.")
+        if not self.group.ran_out_of_memory():
+            return result
+        sentence = f"it took more memory than its {getattr(self.config, 'memory_mb', 0)} MiB"
+        self.log(f"Some of it was ended: {sentence}.")
+        return result if result.ok else replace(result, reason="memory", error=sentence)
+
+    def without_secrets(self, result: RunResult) -> RunResult:
+        error = None if result.error is None else self.known.out_of(result.error)
+        return replace(result, text=self.known.out_of(result.text), error=error)
+
+    async def reported(self) -> RunResult:
+        return await wait_for_report(self.gate, self.run_id)
+
+    def _without(self, start: str) -> Callable[[str, str], None]:
+        def heard(text: str, stream: str) -> None:
+            if stream == "stdout" and start in text:
+                kept = [line for line in text.splitlines(True) if not line.startswith(start)]
+                text = "".join(kept)
+            if text:
+                self._heard(text, stream)
+
+        return heard
+
+    def _heard(self, text: str, stream: str) -> None:
+        self.signs.note(self.run_id)
+        if stream == "stderr" and text.strip():
+            self.complaint = text.strip()[-500:]
+        self.journal.add(text, stream)
+
+    def log(self, text: str, stream: str = "remit") -> None:
+        self.signs.note(self.run_id)
+        # What is only quoted is not taken for an entry of Remit.
+        text = f"\n{text}".replace(f"\n{MARK}", f"\n {MARK}")[1:]
+        self.journal.add(text.rstrip("\n") + "\n", stream)
+
+    def tell(self, entry: Entry) -> None:
+        self.signs.note(self.run_id)
+        self.journal.tell(entry)
+
+    async def close(self) -> None:
+        """End every process of the run, record its usage, and keep its log."""
+        await self._end_children()
+        if any(not child.sandboxed for child in self.children):
+            await self._put_away(threads.ENDINGS.run(end_leftovers, {self.run_id}), "what is left")
+        try:
+            await self._put_away(self._record(), "what it took")
+        except RemitError as error:
+            log.warning("what run %s took is not known in full: %s", self.run_id, error)
+        await self._end_group()
+        await self._put_away(self.journal.close(), "the log")
+
+    async def _end_children(self) -> None:
+        ending = (child.end() for child in self.children)
+        await self._put_away(asyncio.gather(*ending, return_exceptions=True), "a program")
+
+    async def _end_group(self) -> None:
+        if self.group is not None:
+            await self._put_away(threads.ENDINGS.run(self.group.end), "the cgroup")
+
+    async def _put_away(self, work: Awaitable[T], what: str) -> None:
+        """Bound a step of the end: the run ends even if the step hangs."""
+        await within(CLOSE_SECONDS, work, f"{what} of run {self.run_id}")

@@ -1,0 +1,110 @@
+"""A command of ours in a sandbox: over a folder that an agent filled, for so long and so much."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from remit import threads
+from remit.ids import Ids
+from remit.runtime.runs.processes import ChildProcess
+from remit.runtime.runs.retained_workspaces import size_of
+from remit.runtime.sandbox import cgroups, sandbox_policy
+from remit.runtime.sandbox.mounts import View
+
+MOST_OUTPUT = 64 * 1024
+#: Between two looks at how much a command wrote.
+_LOOK_SECONDS = 0.5
+
+
+@dataclass
+class Heard:
+    """The end of what a command printed; what came before is let go."""
+
+    most: int = MOST_OUTPUT
+    text: str = ""
+    cut: bool = False
+
+    def hear(self, text: str, _: str) -> None:
+        self.text += text
+        if len(self.text) > self.most:
+            self.text, self.cut = self.text[-self.most :], True
+
+
+@dataclass(frozen=True)
+class Ended:
+    #: None when it was ended because it took too long, or too much of the disk.
+    code: int | None
+    heard: Heard = field(default_factory=Heard)
+    too_much: bool = False
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    home: Path,
+    env: Mapping[str, str],
+    seconds: float,
+    view: View,
+    hidden: Sequence[Path] = (),
+    memory: int | None = None,
+    disk: int | None = None,
+) -> Ended:
+    """Run it in a folder that it may write, and see it out with all that it started."""
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", **env}
+    command = sandbox_policy.wrap(
+        argv, env=env, workspace=folder, home=home, cwd=folder, hidden=hidden, view=view
+    )
+    bounded = memory if cgroups.MEMORY in cgroups.look().bound else None
+    group = cgroups.create(Ids().new(), processes=sandbox_policy.MOST_PROCESSES, memory=bounded)
+    heard = Heard()
+    child = await ChildProcess.begin(
+        command if group is None else group.join(command),
+        env=sandbox_policy.outer(env),
+        cwd=folder,
+        stdin=b"",
+        log=heard.hear,
+        sandboxed=True,
+    )
+    draining = asyncio.create_task(_drain(child))
+    ending = asyncio.create_task(child.wait())
+    filling = asyncio.create_task(_filled({folder, home}, disk))
+    code: int | None = None
+    try:
+        await asyncio.wait({ending, filling}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if ending.done():
+            code = ending.result()
+    finally:
+        too_much = filling.done() and not ending.done()
+        ending.cancel()
+        filling.cancel()
+        await asyncio.gather(ending, filling, return_exceptions=True)
+        await child.end()
+        draining.cancel()
+        await asyncio.gather(draining, return_exceptions=True)
+        if group is not None:
+            await threads.ENDINGS.run(group.end)
+    return Ended(code, heard, too_much)
+
+
+async def _filled(folders: Iterable[Path], most: int | None) -> None:
+    """Wait until they hold so much; for ever, if they may hold whatever they like."""
+    if most is None:
+        await asyncio.Event().wait()
+        return
+    while True:
+        begun = time.monotonic()
+        held = [await threads.FILES.run(size_of, folder, most, True) for folder in folders]
+        if sum(held) > most:
+            return
+        # A folder that takes long to look at is looked at less often.
+        await asyncio.sleep(max(_LOOK_SECONDS, 10 * (time.monotonic() - begun)))
+
+
+async def _drain(child: ChildProcess) -> None:
+    async for _ in child.lines():
+        pass

@@ -1,0 +1,30 @@
+"""An agent's own notes, with which a new conversation begins."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from remit.errors import RemitError
+from remit.runtime.runs.prompt import Written
+from remit.services.execution.run_start import Memory
+from remit.services.knowledge.file_contents import Library
+
+#: Of one day, in bytes.
+MOST_NOTE = 2 * 1024
+
+
+async def remembered(library: Library, memory: Iterable[Memory]) -> list[Written]:
+    """The contents of what a briefing names."""
+    parts = []
+    for one in memory:
+        part = Written(one.title, await _text(library, one.version))
+        parts.append(replace(part, most=MOST_NOTE) if one.is_note else part)
+    return [part for part in parts if part.text]
+
+
+async def _text(library: Library, version: dict[str, Any]) -> str:
+    try:
+        _, content = await library.contents(version)
+    except RemitError:
+        return ""
+    return content.decode(errors="replace").strip()

@@ -1,0 +1,157 @@
+"""Folders that outlive their runs: workspaces of runs that went wrong, for somebody to look into.
+
+    REMIT_HOME/run/kept/<run>
+
+They are kept for a while, as many and as much as there is room for, the newest first. No run sees
+them: they lie in what every sandbox hides. What is kept follows from the record and the clock
+alone, so nothing is lost or kept for ever by a crash.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from remit import threads
+from remit.clock import HOUR, Clock, Micros, from_iso, to_iso
+from remit.errors import RemitError
+from remit.runtime.runs.workspace import destroy_workspace
+from remit.services.command import Gate
+from remit.services.execution import workspace_retention
+from remit.services.identity import as_system
+from remit.settings import Settings
+
+log = logging.getLogger(__name__)
+
+MOST_KEPT = 50
+MOST_BYTES = 4 << 30
+#: A folder of more entries is not counted to its end.
+_MOST_ENTRIES = 300_000
+
+
+class RetainedWorkspaces:
+    def __init__(
+        self,
+        gate: Gate,
+        clock: Clock,
+        settings: Settings,
+        *,
+        most: int = MOST_KEPT,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._folder = settings.run_folder / "kept"
+        self._homes = settings.home / "agents"
+        self._time: Micros = settings.keep_failed_workspaces * HOUR
+        self._most = most
+        self._most_bytes = most_bytes
+        self._tidying = asyncio.Lock()
+        #: Nothing changes in them any more, so they are counted once.
+        self._sizes: dict[str, int] = {}
+
+    async def put_away(self, run: str, workspace: Path | str) -> None:
+        """A run is over: its workspace is kept if it went wrong, and goes otherwise."""
+        known = await self._gate(as_system(), workspace_retention.of_runs, runs=[run])
+        wanted = any(not one.well and not one.purged for one in known)
+        if not wanted or not self._time:
+            await threads.FILES.run(destroy_workspace, workspace)
+            return
+        if await threads.FILES.run(self._move, run, Path(workspace)):
+            await self.tidy()
+
+    async def make_room(self, workspace: Path) -> None:
+        """Nothing can be written down any more: no folder is worth that."""
+        await self._remove(workspace)
+        async with self._tidying:
+            for run in await threads.FILES.run(_names, self._folder):
+                await self._remove(self._folder / run)
+
+    def of(self, run: dict[str, Any]) -> dict[str, Any] | None:
+        """The place of a retained workspace on this machine, and until when it is kept."""
+        place = self._folder / run["id"]
+        if run["completed_at"] is None or not place.is_dir():
+            return None
+        until = from_iso(run["completed_at"]) + self._time
+        return {"path": str(place), "until": to_iso(until)}
+
+    async def tidy(self) -> None:
+        """Remove what was kept long enough, is too much, or is of nobody any more."""
+        async with self._tidying:
+            await self._tidy()
+
+    async def _tidy(self) -> None:
+        there = await threads.FILES.run(_names, self._folder)
+        found = await self._gate(as_system(), workspace_retention.of_runs, runs=there)
+        ended = {one.id: one.at for one in found if not one.purged}
+        now, room, count = self._clock.now(), self._most_bytes, 0
+        for run in sorted(there, key=lambda name: ended.get(name) or 0, reverse=True):
+            at = ended.get(run, 0)
+            if at is None:
+                continue  # its end could not be written down yet
+            count += 1
+            if at + self._time > now and count <= self._most:
+                size = await threads.FILES.run(self._size, run)
+                if size <= room:
+                    room -= size
+                    continue
+            await self._remove(self._folder / run)
+        homes = await threads.FILES.run(_names, self._homes)
+        for agent in await self._gate(as_system(), workspace_retention.purged, agents=homes):
+            await self._remove(self._homes / agent)
+
+    def _move(self, run: str, workspace: Path) -> bool:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            workspace.rename(self._folder / run)
+        except FileNotFoundError:
+            return False  # it never came to have one
+        except OSError as error:
+            log.warning("the workspace of run %s cannot be kept (%s)", run, error.strerror)
+            destroy_workspace(workspace)
+            return False
+        return True
+
+    async def _remove(self, folder: Path) -> None:
+        self._sizes.pop(folder.name, None)
+        try:
+            await threads.FILES.run(destroy_workspace, folder)
+        except RemitError as error:
+            log.warning("%s is left: %s", folder, error)
+
+    def _size(self, run: str) -> int:
+        if run not in self._sizes:
+            self._sizes[run] = size_of(self._folder / run, self._most_bytes)
+        return self._sizes[run]
+
+
+#: What may become of a folder that is looked at while a program works in it.
+_PASSING = (FileNotFoundError, PermissionError)
+
+
+def size_of(folder: Path, most: int, changing: bool = False) -> int:
+    """About how much a folder takes; more than `most` when that cannot be told. In one that is
+    `changing` something may go while it is looked at."""
+    total = entries = 0
+    pending = [os.fspath(folder)]
+    try:
+        while pending:
+            passing = contextlib.suppress(*(_PASSING if changing else ()))
+            with passing, os.scandir(pending.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+            if entries > _MOST_ENTRIES and not changing:
+                return most + 1
+    except OSError:  # too deep, or closed to its owner
+        return most + 1
+    return total
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder)) if folder.is_dir() else []

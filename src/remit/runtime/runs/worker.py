@@ -1,0 +1,290 @@
+"""Starts agents that have something to do, as many at once as there are slots."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from remit import threads
+from remit.adapters.contract import Check
+from remit.adapters.running import RunResult
+from remit.clock import Micros
+from remit.errors import Conflict, NotFound, RemitError, Unavailable
+from remit.runtime.deadlines import uninterrupted
+from remit.runtime.loop import BACKOFF_SECONDS, LONGEST_SLEEP, Loop
+from remit.runtime.runs import checks
+from remit.runtime.runs.execution import Claimed, Instance, execute, report
+from remit.runtime.runs.processes import end_leftovers
+from remit.services.execution import (
+    account_faults,
+    admission,
+    error_recovery,
+    run_endings,
+    run_queue,
+    runs,
+)
+from remit.services.execution.error_recovery import Broken
+from remit.services.spending import budgets, limits
+from remit.services.verbs import Verb
+from remit.store.execution.leases import Ready
+
+log = logging.getLogger(__name__)
+
+DEFAULT_SLOTS = 4
+SWEEP_SECONDS = 30.0
+_MOST_SWEEPS = 1000
+#: What becomes of an agent whose claim was refused for a reason.
+_AFTER_REFUSAL: dict[str, Verb[..., Any]] = {
+    run_queue.NOTHING_TO_DO: run_queue.settle,
+    run_queue.NOTHING_LEFT: budgets.hold,
+    limits.REACHED: limits.hold,
+}
+
+
+class Worker(Loop[Claimed]):
+    """Runs agents in the process of the instance; who may run is decided by the lease."""
+
+    def __init__(
+        self,
+        app: Instance,
+        url: str,
+        *,
+        name: str = "local",
+        slots: int = DEFAULT_SLOTS,
+        per_company: int | None = None,
+        per_adapter: Mapping[str, int] | None = None,
+        lease: Micros = run_queue.LEASE_TIME,
+    ) -> None:
+        super().__init__(app.gate, "the worker", longest=LONGEST_SLEEP)
+        self._app = app
+        self._url = url
+        self.name = name
+        self.slots = slots
+        self._per_company = per_company or slots
+        self._per_adapter = dict(per_adapter or {})
+        self._lease = lease
+        self._renew(lease, run_queue.renew)
+        self._watch(lease, self._held_elsewhere, self._take_over)
+        self._every(SWEEP_SECONDS, self._sweep)
+        self._every(LONGEST_SLEEP, self._mend)
+        self._secrets: asyncio.Task[None] | None = None
+        self._last_company = ""
+        #: Accounts that opened just now, so that no more are started in this round.
+        self._opening: set[tuple[str, str]] = set()
+        #: When the clock brings back something that was put off.
+        self._deferred: Micros | None = None
+
+    def start(self) -> None:
+        super().start()
+        self._secrets = asyncio.create_task(self._look_up_secrets())
+
+    async def stop(self) -> None:
+        if self._secrets is not None:
+            self._secrets.cancel()
+        await super().stop()
+
+    async def _look_up_secrets(self) -> None:
+        """Once; whoever needs one that was not to be had tries again, and says so."""
+        try:
+            await self._app.vault.open()
+        except Exception:
+            log.exception("secrets could not be looked up in advance")
+
+    # ── starting ────────────────────────────────────────────────────────────────────────────
+
+    async def _look(self) -> Micros | None:
+        if self._deferred is not None and self._deferred <= self._app.clock.now():
+            await self._sweep()
+        if self.busy:
+            await self._end_cancelled()
+        if self.busy < self.slots:
+            await self._start_ready()
+        following = await self._do(run_queue.next_ready)
+        self._deferred = following.deferred
+        return min((due for due in following if due is not None), default=None)
+
+    async def _start_ready(self) -> None:
+        # Those that run here are in the way only while their end is being written down.
+        each = self._per_company + self.busy
+        ready = await self._do(run_queue.ready, each=each, worker=self.name)
+        self._opening.clear()
+        here = self._held.values()
+        companies = Counter(run.company_id for run in here)
+        adapters = Counter(run.adapter_type for run in here)
+        agents = {run.agent_id for run in here}
+        for one in self._in_turn(ready):
+            agent, company, adapter = one.agent_id, one.company_id, one.adapter_type
+            if self.busy >= self.slots or self._stopping:
+                return
+            if (
+                agent not in agents
+                and (company, adapter) not in self._opening
+                and companies[company] < self._per_company
+                and adapters[adapter] < self._per_adapter.get(adapter, self.slots)
+                and await uninterrupted(self._start(agent, company, adapter))
+            ):
+                agents.add(agent)
+                companies[company] += 1
+                adapters[adapter] += 1
+                self._last_company = company
+
+    def _in_turn(self, ready: list[Ready]) -> list[Ready]:
+        """One of each company after the other, so that a busy one does not starve the others."""
+        by_company: dict[str, list[Ready]] = {}
+        for one in ready:
+            by_company.setdefault(one.company_id, []).append(one)
+        order = sorted(by_company, key=lambda company: (company <= self._last_company, company))
+        turns: list[Ready] = []
+        for place in range(max(map(len, by_company.values()), default=0)):
+            turns += [
+                by_company[company][place] for company in order if place < len(by_company[company])
+            ]
+        return turns
+
+    async def _start(self, agent: str, company: str, adapter: str) -> bool:
+        run_id = self._app.ids.new()
+        folder = self._app.settings.workspaces / run_id
+        try:
+            answer = await self._do(
+                run_queue.claim,
+                agent=agent,
+                run=run_id,
+                workspace=str(folder),
+                worker=self.name,
+                lease=self._lease,
+            )
+        except Conflict as refusal:
+            if (follows := _AFTER_REFUSAL.get(refusal.reason)) is not None:
+                await self._do(follows, agent=agent)
+            elif refusal.reason == admission.HELD:
+                await self._do(admission.wait, agent=agent, worker=self.name)
+            elif refusal.reason == admission.OPENING:
+                self._opening.add((company, adapter))
+            return False  # otherwise another worker was faster
+        except NotFound:
+            return False
+        claimed = Claimed(
+            run_id=run_id,
+            agent_id=agent,
+            company_id=company,
+            adapter_type=adapter,
+            token=answer["token"],
+            epoch=answer["epoch"],
+            seen=answer["seen"],
+            workspace=folder,
+            probe=answer["probe"],
+        )
+        self._begin((agent, claimed.epoch), claimed, self._carry_out(claimed))
+        return True
+
+    async def _carry_out(self, claimed: Claimed) -> None:
+        status = "cancelled"
+        result = RunResult(False, reason="cancelled", error="it was ended")
+        try:
+            result = await execute(self._app, self._url, claimed)
+            status = "completed" if result.ok else "failed"
+        except asyncio.CancelledError:
+            if self._stopping:
+                status = "lost"
+                result = RunResult(
+                    False, reason=run_endings.STOPPED, error="Remit was stopped while it ran"
+                )
+        await uninterrupted(self._end(claimed, status, result))
+
+    async def _end(self, claimed: Claimed, status: str, result: RunResult) -> None:
+        try:
+            await self._record_end(claimed, status, result)
+        except Conflict:
+            pass  # somebody ended it already: it was cancelled, or another worker took over
+        except Exception:
+            # It is not renewed any more, so it will be found and given up.
+            log.exception("run %s could not be ended properly", claimed.run_id)
+        finally:
+            self._app.streaks.interrupt(claimed.run_id)
+            self._release((claimed.agent_id, claimed.epoch))
+        await self._remove(claimed.workspace)
+
+    async def _record_end(self, claimed: Claimed, status: str, result: RunResult) -> None:
+        """Say how it ended, for as long as it takes: what it did must not be done again."""
+        while True:
+            try:
+                await self._do(
+                    runs.end,
+                    run=claimed.run_id,
+                    status=status,
+                    seen=claimed.seen,
+                    report=report(result),
+                )
+            except Unavailable as error:
+                if self._stopping:
+                    raise
+                log.warning("the end of run %s is recorded later: %s", claimed.run_id, error)
+                # It may be for want of room, and folders of runs may be what takes it.
+                await self._app.kept.make_room(claimed.workspace)
+                await asyncio.sleep(BACKOFF_SECONDS)
+            else:
+                return
+
+    async def _remove(self, workspace: Path) -> None:
+        try:
+            await self._app.kept.put_away(workspace.name, workspace)
+        except RemitError as error:
+            log.warning("the workspace of run %s is left: %s", workspace.name, error)
+
+    # ── keeping ─────────────────────────────────────────────────────────────────────────────
+
+    async def _held_elsewhere(self) -> dict[str, Micros]:
+        here = {run.run_id for run in self._held.values()}
+        held = await self._do(run_queue.held)
+        return {run: until for run, until in held.items() if run not in here}
+
+    async def _take_over(self, run: str, until: Micros) -> None:
+        await self._do(run_queue.take_over, run=run, until=until)
+        # If that worker was on this machine, its programs and its folder may be, too.
+        await threads.ENDINGS.run(end_leftovers, {run})
+        await self._remove(self._app.settings.workspaces / run)
+
+    async def _sweep(self) -> None:
+        """Wake whom nobody woke; time, too, can bring something back, or be set back itself."""
+        for agent in await self._do(run_queue.misdated):
+            await self._do(run_queue.redate, agent=agent)
+        for _ in range(_MOST_SWEEPS):
+            woken = 0
+            for company in await self._do(run_queue.forgotten):
+                answer = await self._do(run_queue.sweep, company=company)
+                woken += len(answer["woken"])
+            if not woken:
+                return
+
+    async def _mend(self) -> None:
+        """Look whether what was broken works again: set-ups of this worker, and agents that were
+        left to a person."""
+        setups = await self._do(account_faults.to_check, worker=self.name)
+        agents = await self._do(error_recovery.to_check)
+        broken: list[tuple[Verb[..., Any], str, Broken]] = [
+            *((account_faults.checked, "account", one) for one in setups),
+            *((error_recovery.checked, "agent", one) for one in agents),
+        ]
+        for verb, noun, one in broken:
+            found = await self._checked(one.adapter_type, one.config)
+            said = {noun: one.id, "usable": found.usable, "cause": found.sentence}
+            with contextlib.suppress(Conflict):
+                await self._do(verb, **said)
+
+    async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
+        """The result of an adapter's check here; an adapter that nobody uses passes."""
+        if config is None:
+            return Check(True, "Nobody needs it any more.")
+        try:
+            return await threads.CHECKS.run(checks.check, adapter, config, self._app.settings.home)
+        except RemitError as error:
+            return Check(False, error.sentence)
+
+    async def _end_cancelled(self) -> None:
+        """Runs that somebody ended in the database end on the machine, too."""
+        here = {run.run_id: held for held, run in self._held.items()}
+        for run in await self._do(run_queue.over, runs=[*here]):
+            self._cancel(here[run])

@@ -1,0 +1,1 @@
+"""The sandbox: what a run's programs can see, call and use."""

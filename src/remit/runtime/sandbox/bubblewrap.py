@@ -1,0 +1,127 @@
+"""Bubblewrap: a view of the machine for one program, with namespaces of its own."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from remit.runtime.sandbox import seccomp
+from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, inside, of_system, remove_link
+from remit.runtime.sandbox.programs import Parts
+
+_NAMESPACES = (
+    *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--hostname", "remit", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+)
+#: The first that works here is taken. Root can do without a user namespace, others cannot.
+_USER_NAMESPACES = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
+_FILTER_FD = "9"
+#: Bubblewrap reads the filter from a descriptor, which a child is given only by a shell.
+_WITH_FILTER = ("/bin/sh", "-c", f'exec "$@" {_FILTER_FD}<"$0"')
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """One that works here: where it is, and what it can be asked for."""
+
+    program: str
+    user_namespace: tuple[str, ...] = ()
+    filter: str | None = None
+
+    def wrap(self, argv: Sequence[str], shown: Parts, given: Given) -> list[str]:
+        """The command that runs `argv` inside."""
+        net = "--share-net" if given.view.network else "--unshare-net"
+        command = [*self.beginning(), net, *_system()]
+        command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108
+        command += _shown(shown, given.hidden)
+        for secret in given.hidden:
+            if secret.is_dir() and (of_system(secret) or shown.places.intersection(secret.parents)):
+                command += ["--tmpfs", str(secret)]
+        for folder, without in given.view.read.items():
+            command += ["--ro-bind", str(folder), str(folder)]
+            for one in without:
+                cover = ("--tmpfs",) if one.is_dir() else ("--ro-bind", "/dev/null")
+                command += [*cover, str(one)]
+        for own in given.writable:
+            command += ["--bind", str(own), str(own)]
+        for file, place in given.lent.items():
+            remove_link(given.home, place)
+            command += ["--bind", str(file), str(place)]
+        return [*command, "--remount-ro", "/", "--chdir", str(given.cwd), "--", *argv]
+
+    def beginning(self) -> list[str]:
+        command = [self.program, *self.user_namespace, *_NAMESPACES]
+        if self.filter is None:
+            return command
+        return [*_WITH_FILTER, self.filter, *command, "--seccomp", _FILTER_FD]
+
+
+def look() -> Bubblewrap | str:
+    """One that works here, tried and not guessed; or why there is none."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap (bwrap) is not installed"
+    said = "no reason"
+    filters = [seccomp.file(), None] if seccomp.file() else [None]
+    for user in _USER_NAMESPACES:
+        for filter_ in filters:
+            found = Bubblewrap(program, user, filter_)
+            command = [*found.beginning(), *_system(), "--", "/usr/bin/true"]
+            try:
+                tried = subprocess.run(
+                    command, capture_output=True, timeout=10, check=False, env={}, cwd="/"
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return f"bubblewrap does not start ({type(error).__name__})"
+            if tried.returncode == 0:
+                return found
+            said = (tried.stderr.decode(errors="replace").strip().splitlines() or [said])[-1]
+    return f"bubblewrap does not work here ({said})"
+
+
+@lru_cache(maxsize=1)
+def together() -> tuple[str, ...] | None:
+    """The beginning of a command that sees all, and ends with all that it started."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return None
+    alike = ("--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--die-with-parent")
+    for user in ((), ("--unshare-user",)) if os.geteuid() == 0 else (("--unshare-user",),):
+        command = (program, *user, *alike)
+        try:
+            tried = subprocess.run(
+                [*command, "--", "/bin/true"], capture_output=True, timeout=10, check=False, env={}
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if tried.returncode == 0:
+            return command
+    return None
+
+
+def _system() -> list[str]:
+    command: list[str] = []
+    for path in SYSTEM:
+        if os.path.islink(path):
+            command += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            command += ["--ro-bind", path, path]
+    for path in SYSTEM_FILES:
+        if os.path.exists(path):
+            command += ["--ro-bind", path, path]
+    return command
+
+
+def _shown(parts: Parts, hidden: Sequence[Path]) -> list[str]:
+    """A program that is not part of the system; never something that is to be hidden."""
+    command: list[str] = []
+    for place in parts.outermost():
+        if not of_system(place) and not inside(place, hidden):
+            command += ["--ro-bind", str(place), str(place)]
+    for link, target in parts.loose_links().items():
+        if not of_system(link) and not inside(link, hidden):
+            command += ["--symlink", target, str(link)]
+    return command

@@ -1,0 +1,134 @@
+"""Landlock as a sandbox: whether it holds programs here, and the command that runs one in it."""
+
+import contextlib
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from remit.runtime.sandbox.landlock import calls, rules
+from remit.runtime.sandbox.landlock.supervisor import Policy
+from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, of_system
+from remit.runtime.sandbox.programs import Parts
+
+_SOURCE = Path(__file__).parents[4]
+#: Without anything of the environment, of packages or of the folder it is started in.
+_KEEPER = (
+    f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
+    "from remit.runtime.sandbox.landlock.supervisor import main; main()"
+)
+#: Without a view of its own a program finds what it looks for and is refused, so it is let read
+#: what shells read at their beginning.
+_ALSO = ("/etc/bash.bashrc", "/etc/bashrc", "/etc/inputrc", "/etc/profile", "/etc/profile.d")
+#: A program that tries the doors. Each has to be as it should, or nothing is started here.
+_TRIAL = """
+chmod 700 inside && echo x >inside || exit 1
+cat ../outside >&2 && exit 2
+chmod 777 ../outside && exit 3
+kill -0 "$1" && exit 4
+ls /proc >&2 && exit 5
+exit 0
+"""
+_SAID = {
+    1: "it cannot use its own folder",
+    2: "it reads what it must not",
+    3: "it changes what it must not",
+    4: "it signals whom it must not",
+    5: "it sees the processes of others",
+}
+
+
+@dataclass(frozen=True)
+class Landlock:
+    """One that works here."""
+
+    version: int
+
+    def wrap(
+        self, argv: Sequence[str], shown: Parts, given: Given, *, limits: Mapping[int, int]
+    ) -> list[str]:
+        """The command that runs `argv` inside."""
+        hidden = [one.resolve() for one in given.hidden]
+        places = [Path(one) for one in (*SYSTEM, *SYSTEM_FILES, *_ALSO) if os.path.exists(one)]
+        places += [one for one in shown.outermost() if not of_system(one)]
+        policy = Policy(
+            readable=[
+                str(part)
+                for place in dict.fromkeys(one.resolve() for one in places)
+                for part in rules.around(place, hidden)
+            ]
+            + [
+                str(part)
+                for folder, without in given.view.read.items()
+                for part in rules.around(folder, without)
+            ],
+            writable=[str(one.resolve()) for one in given.writable],
+            cwd=str(given.cwd),
+            lent={str(file.resolve()): str(place) for file, place in given.lent.items()},
+            limits={str(number): most for number, most in limits.items()},
+            network=given.view.network,
+        )
+        return [*_keeper(), policy.encode(), *argv]
+
+
+def look() -> Landlock | str:
+    """Return whether Landlock holds a program here, tried and not guessed, or why not."""
+    version = rules.version()
+    if version == 0:
+        return "this kernel has no Landlock"
+    if version < rules.OLDEST:
+        return f"this kernel's Landlock ({version}) does not keep signals in ({rules.OLDEST} does)"
+    if calls.program(platform.machine()) is None:
+        return f"the calls of {platform.machine()} are not known"
+    if not sys.executable:
+        return "it is not known where Python is"
+    found = Landlock(version)
+    with tempfile.TemporaryDirectory(prefix="remit-try-") as folder:
+        try:
+            return _tried(found, Path(folder)) or found
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"Landlock could not be tried ({type(error).__name__})"
+
+
+@lru_cache(maxsize=1)
+def together() -> tuple[str, ...] | None:
+    """The beginning of a command that sees all, and ends with all that it started."""
+    if rules.version() < rules.OLDEST or not sys.executable:
+        return None
+    command = (*_keeper(), "null")
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        tried = subprocess.run(
+            [*command, "/bin/true"], capture_output=True, timeout=20, check=False, env={}
+        )
+        return command if tried.returncode == 0 else None
+    return None
+
+
+def _keeper() -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _KEEPER]
+
+
+def _tried(found: Landlock, root: Path) -> str | None:
+    inside = root / "workspace"
+    inside.mkdir()
+    (root / "outside").write_text("outside")
+    (inside / "inside").touch()
+    command = found.wrap(
+        ["/bin/sh", "-c", _TRIAL, "sh", str(os.getpid())],
+        Parts(),
+        Given((inside,), inside),
+        limits={resource.RLIMIT_CORE: 0},
+    )
+    tried = subprocess.run(
+        command, capture_output=True, timeout=20, check=False, env={"PATH": os.defpath}, cwd="/"
+    )
+    if tried.returncode == 0:
+        return None
+    said = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no reason"])[-1]
+    return f"Landlock does not hold programs here ({_SAID.get(tried.returncode, said)})"

@@ -1,0 +1,98 @@
+"""Landlock: which files a process and all that it starts can reach, and whom they can signal.
+
+What a process may do is only ever taken away. Rules are about files as they are, not about names:
+links lead nowhere that the rules do not.
+"""
+
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+#: The first version that knows of signals; before it a program could end the worker.
+OLDEST = 6
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every machine
+_TELL_VERSION = 1
+_BENEATH = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_DEVICES = 1 << 6 | 1 << 11
+_TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
+_EVERYTHING = (1 << 16) - 1
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+READ = _EXECUTE | _READ_FILE | _READ_DIR
+WRITE = _EVERYTHING & ~_MAKE_DEVICES
+
+_ABSTRACT_SOCKETS, _SIGNALS = 1, 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def version() -> int:
+    """The version of Landlock in the kernel; 0 for none."""
+    return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _TELL_VERSION)))
+
+
+def forbid_signals() -> None:
+    """From here on nobody is signalled but those that are started from here on."""
+    _enforce(_ruleset(0, _SIGNALS))
+
+
+def confine(allowed: Iterable[tuple[str | Path, int]]) -> None:
+    """From here on only these files are reached, and no process but those started from here on."""
+    ruleset = _ruleset(_EVERYTHING, _SIGNALS | _ABSTRACT_SOCKETS)
+    for path, rights in allowed:
+        _allow(ruleset, path, rights)
+    _enforce(ruleset)
+
+
+def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
+    """The places to allow instead of a place, if some of its contents are to be left out.
+
+    A rule holds for all that is below, and cannot be taken back further down.
+    """
+    hidden = list(hidden)
+    if any(place == one or one in place.parents for one in hidden):
+        return
+    if not any(place in one.parents for one in hidden):
+        yield place
+        return
+    for one in sorted(place.iterdir()):
+        if not one.is_symlink():
+            yield from around(one, hidden)
+
+
+def _ruleset(files: int, scopes: int) -> int:
+    wanted = struct.pack("=QQQ", files, 0, scopes)
+    return _checked(_libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0))
+
+
+def _allow(ruleset: int, path: str | Path, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= _OF_FILES
+        rule = struct.pack("=Qi", rights, place)
+        _checked(_libc.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0))
+    finally:
+        os.close(place)
+
+
+def _enforce(ruleset: int) -> None:
+    try:
+        _checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer

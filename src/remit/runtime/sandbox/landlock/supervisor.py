@@ -1,0 +1,237 @@
+"""The program that runs a program under Landlock, and ends it with everything it started.
+
+    python -I -S -c '…' POLICY PROGRAM ARGUMENT…
+
+The policy `null` holds the program in nothing: it is only ended with all that it started.
+
+The keeper ends as the program does, with 128 and the number of the signal if one ended it. The
+order counts: the worker's death kills the keeper, the keeper's death is told to the guard, and the
+guard sends one signal to everybody below itself. Nobody below can signal, trace or stop either of
+them. Asked to end (SIGTERM) the keeper does so when everybody below has.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from types import FrameType
+
+from remit.runtime.sandbox.landlock import calls, reaper, rules
+from remit.runtime.sandbox.landlock.syscall_broker import Favours
+
+_DIE_WITH_PARENT, _ADOPT, _NO_NEW_RIGHTS, _DROP_BOUND, _AMBIENT = 1, 36, 38, 24, 47
+_CLEAR_ALL = 4
+_CAPABILITIES = 0x20080522
+_KEEPER_GONE = signal.SIGUSR1
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+_CANNOT_START = 126
+#: What says something about the machine and nothing about anybody's process.
+_OF_THE_KERNEL = (
+    *("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat"),
+    *("/proc/uptime", "/proc/version", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/pid_max"),
+    *("/proc/sys/vm/overcommit_memory", "/proc/sys/vm/max_map_count"),
+)
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rights of the program."""
+
+    readable: list[str]
+    writable: list[str]
+    cwd: str
+    #: Files of the worker that are written to, each with a place inside that leads to it.
+    lent: dict[str, str]
+    #: By the number of the limit.
+    limits: dict[str, int]
+    #: Whether it can have a socket that leads out of it.
+    network: bool = True
+
+    def encode(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def main() -> None:
+    given, argv = json.loads(sys.argv[1]), sys.argv[2:]
+    policy = None if given is None else Policy(**given)
+    try:
+        _prctl(_NO_NEW_RIGHTS, 1)
+        _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if policy is not None:
+            _drop_rights()
+        reaper.signal_only_below()
+        keeper = os.getpid()
+        guard = os.fork()
+        if guard == 0:
+            os._exit(_guard(keeper, policy, argv))
+    except OSError as error:
+        sys.stderr.write(f"The program cannot be held: {error}\n")
+        sys.stderr.flush()
+        os._exit(reaper.NOT_HELD)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(guard, _KEEPER_GONE))
+    _be_silent()
+    code = reaper.wait(guard)
+    reaper.end_all()
+    os._exit(code)
+
+
+def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
+    over = False
+
+    def hear(number: int, _: FrameType | None) -> None:
+        nonlocal over
+        over = over or number == _KEEPER_GONE
+
+    os.setsid()
+    # The worker asks everybody to end; the guard stays until they have.
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    bell, rung = os.pipe()
+    os.set_blocking(rung, False)
+    os.set_blocking(bell, False)
+    signal.set_wakeup_fd(rung, warn_on_full_buffer=False)
+    signal.signal(_KEEPER_GONE, hear)
+    signal.signal(signal.SIGCHLD, hear)
+    _prctl(_DIE_WITH_PARENT, _KEEPER_GONE)
+    if os.getppid() != keeper:
+        return reaper.NOT_HELD
+    _prctl(_ADOPT, 1)
+    reaper.signal_only_below()
+    ours, theirs = socket.socketpair()
+    program = os.fork()
+    if program == 0:
+        ours.close()
+        os._exit(_program(theirs, policy, argv))
+    theirs.close()
+    try:
+        # Rules are about what a name means while somebody holds it.
+        held = [os.open(one, os.O_PATH) for one in (f"/proc/{program}", *_existing_facts())]
+        ours.sendall(b"!")
+        _, listeners, _, _ = socket.recv_fds(ours, 1, 1)
+        favours = None
+        if policy is not None and listeners:
+            writable = [*policy.writable, *policy.lent]
+            favours = Favours(listeners[0], writable=writable, readable=policy.readable)
+        _be_silent()
+        os.chdir("/")
+        code = _attend(program, bell, favours, lambda: over)
+        del held
+    except OSError as error:
+        sys.stderr.write(f"The program cannot be held: {error}\n")
+        code = reaper.NOT_HELD
+    reaper.end_all()
+    reaper.wait(None)
+    return code
+
+
+def _program(guard: socket.socket, policy: Policy | None, argv: list[str]) -> int:
+    """Become the program; answers only if that fails."""
+    try:
+        _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        for number in (*_IGNORED, signal.SIGXFSZ, signal.SIGCHLD, _KEEPER_GONE):
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        if not guard.recv(1):
+            return reaper.NOT_HELD
+        if policy is not None:
+            _confine(guard, policy)
+        guard.close()
+    except OSError as error:
+        sys.stderr.write(f"The program cannot be held: {error}\n")
+        sys.stderr.flush()
+        return reaper.NOT_HELD
+    try:
+        os.environ["PWD"] = os.getcwd()
+        os.execvp(argv[0], argv)  # noqa: S606  that is what it is for
+    except OSError as error:
+        sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
+        sys.stderr.flush()
+    return _CANNOT_START
+
+
+def _confine(guard: socket.socket, policy: Policy) -> None:
+    for limit, most in policy.limits.items():
+        _, hard = resource.getrlimit(int(limit))
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(int(limit), (bound, bound))
+    rules.confine(
+        [
+            *((one, rules.READ) for one in policy.readable),
+            *((one, rules.WRITE) for one in (*policy.writable, *policy.lent, *_DEVICES)),
+            *((one, rules.READ) for one in ("/proc/self", *_existing_facts())),
+        ]
+    )
+    # Confined already: whatever the program left in its folders leads nowhere else.
+    for file, place in policy.lent.items():
+        _link(place, file)
+    os.chdir(policy.cwd)
+    # It would find the settings of the machine, be refused, and give up.
+    os.environ.setdefault("GIT_CONFIG_NOSYSTEM", "1")
+    listener = calls.install(network=policy.network)
+    socket.send_fds(guard, [b"!"], [listener])
+    os.close(listener)
+
+
+def _attend(program: int, bell: int, favours: Favours | None, is_over: Callable[[], bool]) -> int:
+    """Do favours until the program has ended, or the keeper has."""
+    waiting = select.poll()
+    if favours is not None:
+        waiting.register(favours.listener, select.POLLIN)
+    waiting.register(bell, select.POLLIN)
+    while not is_over():
+        for descriptor, event in waiting.poll():
+            if descriptor == bell:
+                os.read(bell, 4096)
+            elif event & select.POLLIN and favours is not None:
+                favours.answer()
+            else:
+                waiting.unregister(descriptor)  # nobody is left who could ask
+        code = reaper.reap(program)
+        if code is not None:
+            return code
+    return 128 + signal.SIGKILL
+
+
+def _drop_rights() -> None:
+    """Nothing of root but the name."""
+    for capability in range(64):
+        _libc.prctl(_DROP_BOUND, capability, 0, 0, 0)
+    _libc.prctl(_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+    if _libc.capset(struct.pack("=Ii", _CAPABILITIES, 0), bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")
+
+
+def _link(place: str, file: str) -> None:
+    try:
+        os.unlink(place)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.symlink(file, place)
+
+
+def _existing_facts() -> list[str]:
+    return [one for one in _OF_THE_KERNEL if os.path.exists(one)]
+
+
+def _be_silent() -> None:
+    """The pipes are the program's; who reads them waits until the last has let go."""
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    os.close(nothing)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

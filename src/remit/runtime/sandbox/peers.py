@@ -1,0 +1,139 @@
+"""Owners of connections: the process at the other end, if it is on this machine.
+
+The kernel knows the socket by the addresses of the connection (`sock_diag`, or `/proc/net/tcp`
+where that is not to be had), and `/proc` which process holds it. Nothing that the other end says
+has a part in it.
+"""
+
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Address, ip_address
+from typing import Final, NamedTuple
+
+from remit.runtime.runs.processes import descendants
+
+#: From <linux/sock_diag.h>, <linux/netlink.h> and <linux/inet_diag.h>.
+_SOCK_DIAG: Final = 4
+_BY_FAMILY: Final = 20
+_REQUEST: Final = 1
+_HEADER: Final = struct.Struct("=IHHII")
+_ASKED: Final = struct.Struct("=BBBBI")
+_ENDS: Final = struct.Struct("!HH16s16s")
+_ANY: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+#: Where the inode stands in an answer: after its head, and expires, two queues and the user.
+_INODE_AT: Final = _HEADER.size + 4 + _ENDS.size + len(_ANY) + 16
+_SECONDS: Final = 1.0
+
+
+class Ends(NamedTuple):
+    """Both ends of a connection, the other one first."""
+
+    other: tuple[str, int]
+    own: tuple[str, int]
+
+
+def socket_of(ends: Ends) -> int | None:
+    """The number of the socket at the other end; None if nobody on this machine has it."""
+    try:
+        (other, other_port), (own, own_port) = ends
+        away, here = _plain(other), _plain(own)
+    except ValueError:
+        return None
+    found = _asked(away, other_port, here, own_port) or _listed(away, other_port, here, own_port)
+    return found or None
+
+
+def held_by(number: int, pids: Iterable[int]) -> int | None:
+    """The first of these processes that holds a socket."""
+    wanted = f"socket:[{number}]"
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for file in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{file}") == wanted:
+                        return pid
+    return None
+
+
+def tree(pid: int) -> Iterator[int]:
+    """A process and all below it, as its kernel lists them; in a hurry some may be missing."""
+    pending = [pid]
+    while pending:
+        yield (one := pending.pop())
+        with contextlib.suppress(OSError, ValueError):
+            for thread in os.listdir(f"/proc/{one}/task"):
+                with open(f"/proc/{one}/task/{thread}/children", "rb") as file:
+                    pending += [int(child) for child in file.read().split()]
+
+
+def holder_below(number: int, pids: Iterable[int]) -> int | None:
+    """The process that holds a socket, among these and all below them."""
+    roots = list(pids)
+    for pid in roots:
+        if (found := held_by(number, tree(pid))) is not None:
+            return found
+    for pid in roots:  # slower, and none is missing
+        if (found := held_by(number, descendants(pid))) is not None:
+            return found
+    return None
+
+
+def can_tell() -> bool:
+    """Return whether owners can be found here at all; tried with a connection to ourselves."""
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as listening,
+            socket.create_connection(listening.getsockname(), timeout=_SECONDS) as near,
+        ):
+            ends = Ends(near.getsockname(), near.getpeername())
+            number = socket_of(ends)
+            return number is not None and held_by(number, [os.getpid()]) is not None
+    except OSError:
+        return False
+
+
+def _plain(address: str) -> bytes:
+    """An address in 4 or 16 bytes; one of the older kind in newer clothes is taken out of them."""
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return found.packed
+
+
+def _asked(other: bytes, other_port: int, own: bytes, own_port: int) -> int:
+    family = socket.AF_INET if len(other) == 4 else socket.AF_INET6
+    ends = _ENDS.pack(other_port, own_port, other.ljust(16, b"\0"), own.ljust(16, b"\0"))
+    body = _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ends + _ANY
+    header = _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as asking:
+            asking.settimeout(_SECONDS)
+            asking.sendto(header + body, (0, 0))
+            answer = asking.recv(8192)
+    except OSError:
+        return 0
+    if len(answer) < _INODE_AT + 4 or _HEADER.unpack_from(answer)[1] != _BY_FAMILY:
+        return 0
+    return int(struct.unpack_from("=I", answer, _INODE_AT)[0])
+
+
+def _listed(other: bytes, other_port: int, own: bytes, own_port: int) -> int:
+    """The same from a list; each group of four bytes stands in it as the machine keeps it."""
+    wanted = [_as_listed(other, other_port), _as_listed(own, own_port)]
+    try:
+        with open("/proc/net/tcp" if len(other) == 4 else "/proc/net/tcp6") as file:
+            for line in file:
+                words = line.split()
+                if words[1:3] == wanted:
+                    return int(words[9])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return 0
+
+
+def _as_listed(address: bytes, port: int) -> str:
+    groups = struct.unpack(f"={len(address) // 4}I", address)
+    return f"{''.join(f'{group:08X}' for group in groups)}:{port:04X}"

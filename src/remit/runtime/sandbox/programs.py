@@ -1,0 +1,114 @@
+"""Files of a program outside the system's folders, so that a sandbox can show just those.
+
+A command is rarely one file: it is a link to a script of a package, run by an interpreter that is
+a link into an installation. The links are made again, the package is shown, and nothing beside it.
+"""
+
+import os
+import shutil
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_MOST_LINKS = 40
+_DEEPEST = 4
+_LONGEST_FIRST_LINE = 512
+
+
+@dataclass
+class Parts:
+    """Of a program: the links that lead to it, and the files and folders to be shown."""
+
+    links: dict[Path, str] = field(default_factory=dict)
+    places: set[Path] = field(default_factory=set)
+
+    def outermost(self) -> list[Path]:
+        """The places, without those that are inside another one."""
+        return sorted(one for one in self.places if not self.places.intersection(one.parents))
+
+    def loose_links(self) -> dict[Path, str]:
+        """The links that no place brings along."""
+        return {
+            link: to
+            for link, to in sorted(self.links.items())
+            if not self.places.intersection(link.parents)
+        }
+
+
+def parts_of(program: str, search: str) -> Parts:
+    """Everything that a program needs to start; `search` is the PATH it is started with."""
+    parts = Parts()
+    _collect(program, search, parts, 0)
+    return parts
+
+
+def _collect(program: str, search: str, parts: Parts, depth: int) -> None:
+    if depth > _DEEPEST:
+        return
+    found = program if os.path.isabs(program) else None
+    if found is None and "/" not in program:
+        found = shutil.which(program, path=search)
+    if found is None or not os.path.exists(found):
+        return  # it is in the workspace, or it is not there at all
+    real = _follow(Path(os.path.normpath(found)), parts)
+    parts.places.add(real)
+    for one in (*parts.links, real):
+        parts.places.update(_package_of(one))
+    interpreter = _interpreter(real)
+    if interpreter:
+        _collect(interpreter, search, parts, depth + 1)
+
+
+def _follow(path: Path, parts: Parts) -> Path:
+    """Resolve a path, keeping every link on the way, also those between folders."""
+    here, left = Path("/"), deque(path.parts[1:])
+    for _ in range(1000):
+        if not left:
+            break
+        name = left.popleft()
+        if name == "..":
+            here = here.parent
+            continue
+        following = here / name
+        if len(parts.links) < _MOST_LINKS and following.is_symlink():
+            target = os.readlink(following)
+            parts.links[following] = target
+            steps = Path(target).parts
+            if os.path.isabs(target):
+                here, steps = Path("/"), steps[1:]
+            left.extendleft(reversed(steps))
+        else:
+            here = following
+    return here
+
+
+def _package_of(file: Path) -> list[Path]:
+    """The files that belong to a file: packages of Node.js, an environment or installation of
+    Python."""
+    names = file.parts
+    if "node_modules" in names:
+        return [Path(*names[: names.index("node_modules") + 1])]
+    prefix = file.parent.parent
+    if file.parent.name != "bin" or prefix in (Path("/"), Path.home(), *Path.home().parents):
+        return []
+    if (prefix / "pyvenv.cfg").is_file():
+        return [prefix]
+    libraries = sorted(prefix.glob("lib/python3*"))
+    if libraries and file.name.startswith("python"):
+        return [prefix]
+    return libraries
+
+
+def _interpreter(file: Path) -> str | None:
+    """The interpreter of a script, by its first line."""
+    try:
+        with file.open("rb") as opened:
+            first = opened.read(_LONGEST_FIRST_LINE).partition(b"\n")[0]
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = first[2:].decode(errors="replace").split()
+    if words and os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return words[0] if words else None

@@ -1,0 +1,213 @@
+"""Sandbox policy: what a program of a run can see and do, by means of the operating system.
+
+It has its workspace, its home, the programs of the system, and nothing of ours: no database, no
+blobs, no tokens, no other run, no other process. When the run ends, or the worker dies, everything
+in it ends. Bubblewrap gives it a view of the machine in which there is nothing else; where that is
+not to be had, Landlock keeps it from the rest; where neither is, it is not started.
+"""
+
+import os
+import re
+import resource
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from remit.errors import Unsupported
+from remit.runtime.sandbox import bubblewrap, cgroups
+from remit.runtime.sandbox.bubblewrap import Bubblewrap
+from remit.runtime.sandbox.landlock import backend as landlock
+from remit.runtime.sandbox.landlock.backend import Landlock
+from remit.runtime.sandbox.mounts import NOTHING_MORE, Given, View
+from remit.runtime.sandbox.programs import parts_of
+
+#: Address space; programs reserve far more of it than they use.
+MOST_MEMORY = 32 << 30
+MOST_PROCESSES = 1024
+LARGEST_FILE = 8 << 30
+_LIMITS = {
+    resource.RLIMIT_AS: MOST_MEMORY,
+    resource.RLIMIT_NPROC: MOST_PROCESSES,
+    resource.RLIMIT_FSIZE: LARGEST_FILE,
+    resource.RLIMIT_CORE: 0,
+}
+_STEERING = re.compile(
+    "LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*"
+    "|ENV|BASH_ENV|BASH_FUNC.*|BASHOPTS|SHELLOPTS|PS4|IFS",
+    re.DOTALL,
+)
+_ENV = "/usr/bin/env"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The restrictions that this machine can enforce."""
+
+    sandbox: Bubblewrap | Landlock | None
+    #: Why it is not bubblewrap, or why there is none at all.
+    reason: str = ""
+    prlimit: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        return self.sandbox is not None
+
+    @property
+    def name(self) -> str:
+        """For a person: who holds a run here."""
+        if isinstance(self.sandbox, Landlock):
+            return f"Landlock {self.sandbox.version}, because {self.reason},"
+        return self.sandbox.program if self.sandbox else "nothing"
+
+    @property
+    def enforced(self) -> list[str]:
+        """For a person: what holds a run here."""
+        if self.sandbox is None:
+            return []
+        held = [
+            "files: its workspace and home, the system read only, nothing else",
+            "processes: it sees and signals only its own, and they end with it",
+            "environment: nothing is inherited",
+            "rights: no capabilities",
+        ]
+        if isinstance(self.sandbox, Landlock):
+            held[1] = "processes: it signals only its own, reads of itself, and they end with it"
+            held.append("sockets: it connects to none that is a file")
+        if isinstance(self.sandbox, Landlock) or "--disable-userns" in self.sandbox.user_namespace:
+            held.append("namespaces: it cannot make new ones")
+        if isinstance(self.sandbox, Landlock) or self.sandbox.filter:
+            held.append("kernel: mounts, modules, keyrings, bpf and io_uring are refused")
+        if self._has_limits:
+            held.append("limits: address space, size of a file, no core dumps")
+        if self._bounds_processes:
+            held.append("limits: number of processes")
+        if cgroups.MEMORY in cgroups.look().bound:
+            held.append("memory: of all its processes together, if memoryMb is set")
+        return held
+
+    @property
+    def _has_limits(self) -> bool:
+        return isinstance(self.sandbox, Landlock) or self.prlimit is not None
+
+    @property
+    def _bounds_processes(self) -> bool:
+        """By its group; or by a limit, which does not bind root."""
+        by_limit = self._has_limits and os.geteuid() != 0
+        return by_limit or cgroups.PROCESSES in cgroups.look().bound
+
+    @property
+    def not_enforced(self) -> list[str]:
+        """For a person: what a run can do here all the same."""
+        if self.sandbox is None:
+            return ["everything: a program would have what the worker's user has"]
+        free = [
+            "network: it reaches what the worker reaches, this machine's ports included",
+            "processor time: its processes share the machine with all others",
+        ]
+        if isinstance(self.sandbox, Landlock):
+            free += [
+                "names: if it knows that of a file elsewhere, it learns whose and how large it is",
+                "numbers: it learns which numbers of processes are taken, and not by whom",
+            ]
+        if cgroups.MEMORY not in cgroups.look().bound:
+            free.append("memory of all its processes together: there is no cgroup for it")
+        if isinstance(self.sandbox, Bubblewrap) and not self.sandbox.filter:
+            free.append("kernel: all calls are open that need no rights")
+        if not self._has_limits:
+            free.append("limits: prlimit is not installed")
+        if not self._bounds_processes:
+            free.append("number of processes: no cgroup, and the limit does not bind root")
+        return free
+
+
+@lru_cache(maxsize=1)
+def look() -> Found:
+    """The sandbox that works here; tried, not guessed."""
+    first = bubblewrap.look()
+    if isinstance(first, Bubblewrap):
+        return Found(first, prlimit=shutil.which("prlimit"))
+    second = landlock.look()
+    if isinstance(second, Landlock):
+        return Found(second, first)
+    return Found(None, f"{first}, and {second}")
+
+
+def wrap(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    workspace: Path,
+    home: Path,
+    cwd: Path,
+    hidden: Sequence[Path] = (),
+    lent: Mapping[Path, Path] | None = None,
+    view: View = NOTHING_MORE,
+) -> list[str]:
+    """The command that runs `argv` inside; refuses when nothing would hold it.
+
+    `hidden` is not shown even where it lies in something that is. `lent` are single files, each
+    with its place inside. `view` is what it has beside all that. It is to be started with
+    `outer(env)`.
+    """
+    found = look()
+    if found.sandbox is None:
+        raise Unsupported(
+            f"Programs of agents cannot be held in a sandbox here: {found.reason}.",
+            "Install bubblewrap, or give the agent full_access and set sandbox to full.",
+            code="no_sandbox",
+        )
+    shown = parts_of(argv[0], env.get("PATH", os.defpath))
+    argv = [*_steered(env), *argv]
+    given = Given((workspace, home), cwd, hidden, lent or {}, view)
+    if isinstance(found.sandbox, Landlock):
+        return found.sandbox.wrap(argv, shown, given, limits=_LIMITS)
+    return found.sandbox.wrap(limits(argv), shown, given)
+
+
+def outer(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment to start a command of `wrap` with.
+
+    What loaders and shells obey before they do anything else is for the program inside alone: who
+    holds it runs outside, and is not to load what an agent left in its home.
+    """
+    return {name: value for name, value in env.items() if not _STEERING.fullmatch(name)}
+
+
+def _steered(env: Mapping[str, str]) -> list[str]:
+    """The rest of it, set inside."""
+    rest = [f"{name}={value}" for name, value in env.items() if _STEERING.fullmatch(name)]
+    return [_ENV, *rest] if rest else []
+
+
+def limits(argv: Sequence[str]) -> list[str]:
+    """The same command with bounds on what it can take from the machine."""
+    program = shutil.which("prlimit")
+    if program is None:
+        return list(argv)
+    return [
+        program,
+        f"--as={MOST_MEMORY}",
+        f"--nproc={MOST_PROCESSES}",
+        f"--fsize={LARGEST_FILE}",
+        "--core=0",
+        "--",
+        *argv,
+    ]
+
+
+def tie_to_parent(argv: Sequence[str]) -> list[str]:
+    """The same command, killed when we die; for programs that no sandbox holds."""
+    program = shutil.which("setpriv")
+    return list(argv) if program is None else [program, "--pdeathsig", "KILL", "--", *argv]
+
+
+def end_together(argv: Sequence[str]) -> list[str]:
+    """The same command, which sees the machine as we do, but whatever it starts ends with it; and
+    it ends with us. For programs that are not an agent's."""
+    if (together := bubblewrap.together()) is not None:
+        return [*together, "--", *argv]
+    if (together := landlock.together()) is not None:
+        return [*together, *argv]
+    return tie_to_parent(argv)

@@ -1,0 +1,1 @@
+"""Values of secrets: where they come from, and kept in memory."""

@@ -1,0 +1,189 @@
+"""Sources of secret values: the environment, a file, a command, or a plugin.
+
+A plugin names a class under the entry point group `remit.secrets`. The class has a `source`, by
+which secrets refer to it, and `async def read(self, place: str) -> str`.
+"""
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import re
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any, ClassVar
+
+from remit.errors import Unavailable
+from remit.model.connections.secret import BUILT_IN, LONGEST_VALUE
+from remit.runtime.child_process import end_child, start_child
+from remit.runtime.sandbox.sandbox_policy import tie_to_parent
+
+log = logging.getLogger(__name__)
+
+GROUP = "remit.secrets"
+#: A command that is asked for a value may ask somebody else over the network.
+COMMAND_SECONDS = 30.0
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+_NEXT = "Correct it with `remit secret set`, or what it refers to."
+
+
+def cannot(sentence: str, step: str = _NEXT) -> Unavailable:
+    """The error for a value that cannot be read; the sentence never says anything about the
+    value."""
+    return Unavailable(sentence, step, code="secret")
+
+
+class Source(ABC):
+    """One kind of place."""
+
+    source: ClassVar[str]
+
+    @abstractmethod
+    async def read(self, place: str) -> str:
+        """The value at that place, or an error that says why there is none."""
+
+
+class Environment(Source):
+    """A variable of this process."""
+
+    source = "env"
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    async def read(self, place: str) -> str:
+        found = self._variables.get(place)
+        if not found:
+            raise cannot(
+                f"The variable {place} is not set for this process.",
+                "Set it where Remit is started, and start Remit again.",
+            )
+        return found
+
+
+class File(Source):
+    """A file that nobody else can read."""
+
+    source = "file"
+
+    async def read(self, place: str) -> str:
+        return await asyncio.to_thread(self._read, place)
+
+    def _read(self, place: str) -> str:
+        try:
+            # Not through a link, and without waiting for whoever writes into a pipe.
+            opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise cannot(f"The file {place} cannot be read ({error.strerror}).") from None
+        try:
+            found = os.fstat(opened)
+            if not stat.S_ISREG(found.st_mode):
+                raise cannot(f"{place} is not an ordinary file.")
+            if found.st_uid != os.geteuid():
+                raise cannot(
+                    f"The file {place} belongs to another user.", f"chown it to uid {os.geteuid()}."
+                )
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                raise cannot(
+                    f"The file {place} can be read or written by others.", f"chmod 600 {place}"
+                )
+            return _text(os.read(opened, LONGEST_VALUE + 2))
+        finally:
+            os.close(opened)
+
+
+class Command(Source):
+    """Output of a program, such as `op read`; it is started as it stands, without a shell."""
+
+    source = "command"
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    async def read(self, place: str) -> str:
+        argv: list[str] = json.loads(place)
+        # It may need to know who we are to somebody else, but not how to get into our database.
+        told = {
+            key: value for key, value in self._variables.items() if not key.startswith("REMIT_")
+        }
+        try:
+            nowhere = asyncio.subprocess.DEVNULL
+            process = await start_child(tie_to_parent(argv), told, stderr=nowhere)
+        except (OSError, ValueError) as error:
+            raise cannot(f"{argv[0]!r} cannot be started ({type(error).__name__}).") from None
+        try:
+            async with asyncio.timeout(COMMAND_SECONDS):
+                assert process.stdout is not None
+                said = await _at_most(process.stdout, LONGEST_VALUE + 2)
+                code = await process.wait() if len(said) <= LONGEST_VALUE + 1 else 0
+        except TimeoutError:
+            raise cannot(
+                f"{argv[0]!r} took longer than {COMMAND_SECONDS:.0f} seconds.",
+                "Let it answer without asking anybody.",
+            ) from None
+        finally:
+            await end_child(process)
+        if code:
+            raise cannot(f"{argv[0]!r} ended with {code}.", "Try the command where Remit runs.")
+        return _text(said)
+
+
+class Plugin(Source):
+    """A source that somebody else wrote; whatever it raises is not shown, it may hold the value."""
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    async def read(self, place: str) -> str:
+        name = self._made.source
+        try:
+            async with asyncio.timeout(COMMAND_SECONDS):
+                answer = self._made.read(place)
+                found = await answer if inspect.isawaitable(answer) else answer
+        except Exception as error:
+            raise cannot(f"The source {name!r} failed ({type(error).__name__}).") from None
+        if not isinstance(found, str):
+            raise cannot(f"The source {name!r} did not answer with text.")
+        return found
+
+
+def sources(variables: Mapping[str, str]) -> dict[str, Source]:
+    """Ours, and those of plugins; a plugin that cannot be used leaves the others alone."""
+    found: dict[str, Source] = {
+        "env": Environment(variables),
+        "file": File(),
+        "command": Command(variables),
+    }
+    for entry in entry_points(group=GROUP):
+        try:
+            made = entry.load()()
+            name = made.source
+            if not isinstance(name, str) or not _NAME.fullmatch(name) or name in BUILT_IN:
+                raise ValueError("its `source` is not a name of its own")
+            if not callable(made.read):
+                raise ValueError("it has no `read()`")
+        except Exception as error:
+            log.warning("the source of secrets %s cannot be used: %s", entry.value, error)
+            continue
+        found.setdefault(name, Plugin(made))
+    return found
+
+
+async def _at_most(stream: asyncio.StreamReader, size: int) -> bytes:
+    said = b""
+    while len(said) < size and (piece := await stream.read(size - len(said))):
+        said += piece
+    return said
+
+
+def _text(raw: bytes) -> str:
+    """Decoded output, without the line end that most programs add."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise cannot("What was found is not text.") from None
+    return text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,240 @@
+"""The values of secrets: looked up once, kept in memory, written down nowhere.
+
+The process that needs them looks them all up when it starts. One that is registered or changed
+later is looked up when it is first needed; one that changes at its source is known after the next
+start, or when it is set again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from remit.clock import DAY, Micros
+from remit.errors import BadInput, NotFound, RemitError
+from remit.ids import random_name
+from remit.model.connections.secret import FILE, LONGEST_VALUE, SHORTEST_VALUE, Secret
+from remit.runtime.secrets.secret_sources import Source, cannot, sources
+from remit.services.command import Answer, Gate
+from remit.services.connections import secrets
+from remit.services.identity import Caller, as_system
+
+log = logging.getLogger(__name__)
+
+#: How long a kept value may wait for its row. A command takes seconds, so a day is generous.
+ORPHAN_AGE: Micros = DAY
+#: Looked up at the same time.
+PARALLEL = 8
+
+
+class Vault:
+    """Values of secrets in this process, reached only by naming a company and one of its
+    secrets."""
+
+    def __init__(self, gate: Gate, folder: Path) -> None:
+        self._gate = gate
+        self._folder = folder
+        self._sources: dict[str, Source] | None = None
+        #: By company and name: the version, and the look-up of it.
+        self._known: dict[tuple[str, str], tuple[str, int, asyncio.Task[str]]] = {}
+        self._turn = asyncio.Semaphore(PARALLEL)
+
+    async def open(self) -> None:
+        """Look up whatever is registered; what cannot be had is said again by who needs it."""
+        found = await self._gate(as_system(), secrets.registered)
+        for secret, problem in zip(found, await self.problems(found), strict=True):
+            if problem is not None:
+                log.warning("the secret %s is not to be had: %s", secret.name, problem)
+
+    async def value(self, company: str, name: str) -> str:
+        """The value of a secret as it is registered now."""
+        secret = await self._gate(as_system(), secrets.find, company=company, name=name)
+        if secret is None:
+            self._known.pop((company, name), None)
+            raise NotFound(
+                f"There is no secret {name!r} in this company.",
+                f"Let an operator register it with `remit secret set {name}`.",
+                code="secret",
+            )
+        return await self._looked_up(secret)
+
+    async def values(self, company: str, names: Iterable[str]) -> dict[str, str]:
+        return {name: await self.value(company, name) for name in names}
+
+    async def problems(self, found: Iterable[Secret]) -> list[str | None]:
+        """For each, why it is not to be had here; None when it is."""
+
+        async def look(secret: Secret) -> str | None:
+            try:
+                await self._looked_up(secret)
+            except RemitError as error:
+                return error.sentence
+            return None
+
+        return list(await asyncio.gather(*map(look, found)))
+
+    @property
+    def source_names(self) -> list[str]:
+        """The kinds of places where values can be found here."""
+        return sorted(self._all_sources())
+
+    async def try_place(self, source: str, place: str) -> str | None:
+        """The problem with a place that nobody has registered yet; None when it can be read."""
+        try:
+            async with self._turn:
+                _check(await self._all_sources()[source].read(place))
+        except RemitError as error:
+            return error.sentence
+        return None
+
+    def check_source(self, source: str) -> None:
+        known = self._all_sources()
+        if source not in known:
+            raise BadInput(
+                f"There is no source {source[:40]!r} of secrets here.",
+                f"Use one of {', '.join(sorted(known))}.",
+            )
+
+    # ── values that are kept for somebody ───────────────────────────────────────────────────
+
+    async def put(
+        self, caller: Caller, *, company: str | None, name: object, value: object
+    ) -> Answer:
+        """Register a secret whose value is given to us, or give it another value."""
+        allowed = await self._gate(caller, secrets.may_change, company=company, name=name)
+        kept = await self.keep(allowed["company_id"], value)
+        try:
+            answer = await self._gate(
+                caller,
+                secrets.put,
+                company=allowed["company_id"],
+                name=name,
+                source=FILE,
+                new_place=kept,
+            )
+        except BaseException:
+            await self.discard(kept)
+            raise
+        if answer["place"] != kept:  # the same request was answered before
+            await self.discard(kept)
+        return await self.settled(answer)
+
+    async def remove(self, caller: Caller, *, company: str | None, name: object) -> Answer:
+        return await self.settled(
+            await self._gate(caller, secrets.remove, company=company, name=name)
+        )
+
+    async def settled(self, answer: Answer) -> Answer:
+        """Delete the earlier value of a secret, if it was kept here."""
+        replaced = answer.pop("replaced", None)
+        if replaced != answer.get("place"):
+            await self.discard(replaced)
+        return answer
+
+    async def keep(self, company: str, value: object) -> str:
+        """Put a value into a file of its own that only this user can read; answers its place."""
+        if not isinstance(value, str):
+            raise BadInput("value must be text.", "Send it as a string.")
+        text = value.removesuffix("\n").removesuffix("\r")
+        try:
+            _check(text)
+            raw = text.encode()
+        except (RemitError, UnicodeEncodeError):
+            raise BadInput(
+                f"A secret must be text of {SHORTEST_VALUE} to {LONGEST_VALUE} characters.",
+                "A shorter one could not be kept out of logs.",
+            ) from None
+        return await asyncio.to_thread(self._write, company, raw)
+
+    def _write(self, company: str, raw: bytes) -> str:
+        folder = self._folder / company
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        path = folder / random_name()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        return str(path)
+
+    async def tidy(self) -> None:
+        """Delete values that no secret names, such as those of a process that was killed.
+
+        Those of companies that are not in this database are another database's to decide about.
+        """
+        before = self._gate.clock.now() - ORPHAN_AGE
+        old = await asyncio.to_thread(_older, self._folder, before)
+        if not old:
+            return
+        # Asked after the files were seen: whatever is registered later is younger than these.
+        named = await self._gate(as_system(), secrets.places, companies=sorted(old))
+        for company, places in named.items():
+            if len(places) < secrets.MOST:
+                for kept in old[company]:
+                    if not any(kept in place for place in places):
+                        await self.discard(kept)
+
+    def keeps(self, place: str) -> bool:
+        """Return whether a value lies in a file of ours."""
+        return self._folder in Path(place).parents
+
+    async def discard(self, place: str | None) -> None:
+        """Delete a file that was ours, once nothing refers to it; others' files stay."""
+        if place is None or not self.keeps(place):
+            return
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(os.unlink, place)
+
+    # ── looking up ──────────────────────────────────────────────────────────────────────────
+
+    async def _looked_up(self, secret: Secret) -> str:
+        key = (secret.company_id, secret.name)
+        known = self._known.get(key)
+        if known is None or known[:2] != (secret.id, secret.version):
+            task = asyncio.create_task(self._read(secret))
+            # Somebody who stops waiting does not stop those who wait for the same.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            known = self._known[key] = (secret.id, secret.version, task)
+        try:
+            return await asyncio.shield(known[2])
+        except RemitError:
+            if self._known.get(key) is known:
+                del self._known[key]  # it may be there next time
+            raise
+
+    async def _read(self, secret: Secret) -> str:
+        source = self._all_sources().get(secret.source)
+        if source is None:
+            raise cannot(
+                f"There is no source {secret.source!r} of secrets here.", "Install its plugin."
+            )
+        async with self._turn:
+            value = await source.read(secret.place)
+        _check(value)
+        return value
+
+    def _all_sources(self) -> dict[str, Source]:
+        if self._sources is None:
+            self._sources = sources(os.environ)
+        return self._sources
+
+
+def _older(folder: Path, before: Micros) -> dict[str, list[str]]:
+    """The values that were kept before a time, by company."""
+    found: dict[str, list[str]] = {}
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.lstat().st_mtime_ns <= before * 1000:
+                found.setdefault(path.parent.name, []).append(str(path))
+    return found
+
+
+def _check(value: str) -> None:
+    """A value that can be used and kept out of what is shown."""
+    if len(value.strip()) < SHORTEST_VALUE or len(value) > LONGEST_VALUE or "\0" in value:
+        raise cannot(
+            f"What was found is not text of {SHORTEST_VALUE} to {LONGEST_VALUE} characters."
+        )

@@ -1,0 +1,41 @@
+"""Repositories, checks and copies to work in, as a document for `remit apply`.
+
+An import carries none of it out: it says what an instance fetches and runs. Whoever moves a company
+reads it, and applies it. There are no secrets in it but names, and no folders of the machine.
+"""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from remit.model.connections import check as checks
+from remit.model.connections.repo import is_local
+from remit.model.organisation.agent import AgentStatus
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.connections import folders, repos
+from remit.services.declared.declared_connections import REPO
+from remit.services.redaction import text_without_secrets
+from remit.store.connections import folders as folder_statements
+from remit.store.connections import repos as repo_statements
+
+
+def written(ctx: Context) -> dict[str, Any]:
+    here: Any = {"company": ctx.company, "after": ""}
+    known = ctx.tx.all(repo_statements.REPOS, **here, limit=repos.MOST_REPOS)
+    known.sort(key=lambda one: one.name)
+    found: dict[str, Any] = {"repos": [], "checks": [], "folders": []}
+    for repo in known:
+        about: dict[str, Any] = {key: getattr(repo, key) for key in REPO}
+        about |= {"people": ", ".join(json.loads(repo.people)) or None}
+        found["repos"].append({**about, "url": None if is_local(repo.url) else repo.url})
+        for one in checks.read(repo.checks):
+            command = text_without_secrets(one.command)[0]
+            found["checks"].append({"repo": repo.name, **asdict(one), "command": command})
+    for folder in ctx.tx.all(folder_statements.FOLDERS, **here, limit=folders.MOST_FOLDERS):
+        agent = lookup.agent_row(ctx, folder.agent_id or "")
+        if folder.repo_id and agent and agent.status is not AgentStatus.TERMINATED:
+            about = {"agent": agent.name, "repo": folders.view(ctx, folder)["repo"]}
+            found["folders"].append({**about, "megabytes": folder.most_megabytes})
+    found["folders"].sort(key=lambda one: one["agent"])
+    return found

@@ -1,0 +1,1 @@
+"""Changes that agents propose to repositories: proposed, published, talked about, ended."""

@@ -1,0 +1,231 @@
+"""Running checks: leased, run again after a crash, and each with one result.
+
+What came of one is evidence of its author's, and says so. A failed one comes to the author as mail
+with the end of what it printed, and makes what the change is for due.
+"""
+
+import json
+from collections.abc import Sequence
+
+from remit.authority import Action
+from remit.clock import MINUTE, Micros
+from remit.errors import Conflict
+from remit.model.connections import check as model
+from remit.model.connections.change import LONGEST_TITLE, Change, ChangeStatus
+from remit.model.connections.check import ChangeCheck, CheckResult
+from remit.model.connections.folder import FolderKind
+from remit.model.messaging.mail import DeliveryStatus
+from remit.model.organisation.grant import Level
+from remit.model.work.file import FileKind
+from remit.services import shapes
+from remit.services.changes import changes, checks
+from remit.services.command import FOR_REMIT, Context, command, logged, query
+from remit.services.fields import ChangeRef
+from remit.services.knowledge import documents
+from remit.services.queues import Deliveries, Held
+from remit.services.redaction.document import text_without_secrets
+from remit.services.rights import grants
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.store.connections import changes as change_statements
+from remit.store.connections import checks as statements
+from remit.store.connections import folders as folder_statements
+from remit.store.connections import repos as repo_statements
+from remit.store.engine.statement import row
+
+#: Renewed for as long as it runs.
+LEASE: Micros = MINUTE
+#: Of what it printed, in a letter.
+_IN_LETTER = 4000
+_QUEUE = Deliveries(
+    statements.CHECKS,
+    delivered="check.end",
+    failed="check.fail",
+    about=lambda one: {
+        "change": one.change_id,
+        "check": one.name,
+        "head": one.head_commit,
+        "attempt": one.attempt,
+    },
+)
+
+
+@query(
+    "changes.checks",
+    AsTool(
+        "repo_checks",
+        "What checks found, run on the author's code.",
+        answer="checks",
+        offer="changes",
+    ),
+)
+def of(ctx: Context, *, change: ChangeRef) -> list[shapes.ChangeCheckShape]:
+    """What was run on a change as it is proposed now, and what came of it."""
+    found = changes.required(ctx, change, Action.CHANGE_READ)
+    own = [checks.view(one) for one in checks.of_change(ctx, found)]
+    return [*own, *checks.at_forge(found)]
+
+
+@command(
+    "changes.check",
+    AsRoute("POST /changes/{id}/checks", "check_change", 202),
+    AsCommand("change check", said="Its checks are run again."),
+)
+def again(ctx: Context, *, change: ChangeRef) -> shapes.ChangeDetailShape:
+    """Run the checks of its repository on a change again, as they are now."""
+    found = changes.required(ctx, change, Action.CHANGE_COMMENT)
+    if found.status is not ChangeStatus.OPEN:
+        raise Conflict(f"The change is {found.status.value}.", "Only what is open is checked.")
+    changes.refuse_merging(ctx, found)
+    made = checks.begin(ctx, found, changes.repo_of(ctx, found))
+    if not made:
+        raise Conflict(
+            "Its repository has no checks.", "Name one: `remit repo check REPO NAME COMMAND`."
+        )
+    about = {"head": found.head_commit, "checks": [one.name for one in made]}
+    ctx.record("change.check", f"change:{found.id}", about)
+    return changes.detail(ctx, found)
+
+
+# ── for whoever runs them ───────────────────────────────────────────────────────────────────────
+
+ready = _QUEUE.readies("checks", statements.READY, "repo_id")
+next_due, expired, under_way = _QUEUE.looks("checks")
+
+
+def _brief(ctx: Context, found: ChangeCheck) -> dict[str, object]:
+    change = _change(ctx, found)
+    bundle = changes.bundle_of(ctx, change)
+    asked = {"company": change.company_id, "agent": change.agent_id}
+    shown = ctx.tx.all(folder_statements.FOLDERS_OF, **asked)
+    return {
+        "check": found.id,
+        "wanted": json.loads(found.details),
+        "repo": row(ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id)),
+        "change": row(change),
+        "bundle": {"id": bundle.id, "sha256": bundle.sha256},
+        "tools": [one for one in shown if one.kind is FolderKind.TOOLS],
+    }
+
+
+claim = _QUEUE.claims("checks", LEASE, _brief)
+
+
+@logged("checks.renew", FOR_REMIT)
+def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE) -> list[Held]:
+    """Go on running these; answers those that nobody wants any more."""
+    return _QUEUE.renew(ctx, held, lease)
+
+
+@command("checks.delivered", FOR_REMIT)
+def delivered(
+    ctx: Context,
+    *,
+    check: str,
+    epoch: int,
+    code: int | None,
+    log: str,
+    cut: bool = False,
+    why: str | None = None,
+) -> shapes.EndedShape:
+    """It has run: what it printed last, and how it ended; or why it was ended, if that was not
+    because of the time it had."""
+    found = _QUEUE.entered(ctx, check)
+    answer = _QUEUE.delivered(ctx, check, epoch)
+    change = _change(ctx, found)
+    wanted = model.read_one(json.loads(found.details))
+    result = CheckResult.PASSED if code == 0 else CheckResult.FAILED
+    how = why or f"took longer than {wanted.seconds} seconds"
+    if code is not None:
+        how = f"ended with {code}"
+    log = model.printed(text_without_secrets(log)[0])
+    evidence = documents.create(
+        *(ctx, FileKind.FILE, f"Check {found.name} {result.value}: {change.title}"[:LONGEST_TITLE]),
+        _EVIDENCE.format(
+            name=found.name,
+            result=result.value,
+            title=change.title,
+            how=how,
+            repo=changes.repo_of(ctx, change).name,
+            change=change.id,
+            head=found.head_commit,
+            base=found.base_commit,
+            log=_quoted(log),
+            command=wanted.command,
+            protected=", ".join(wanted.protected) or "none",
+            network="yes" if wanted.network else "no",
+            cut=" (the end of it)" if cut or len(log) >= model.LONGEST_LOG else "",
+        ),
+        home=change.agent_id,
+    )
+    grants.give_by_rule(ctx, change.agent_id, evidence.id, Level.READ)
+    came = {"new_result": result.value, "new_log": log, "new_evidence_id": evidence.id}
+    ctx.tx.run(statements.RESULT, check=check, epoch=epoch, **came)
+    about = {"check": found.name, "result": result.value, "head": found.head_commit}
+    ctx.record("change.checked", f"change:{change.id}", {**about, "evidence": evidence.id})
+    if result is CheckResult.FAILED:
+        kept = ", ".join(wanted.protected) or "nothing"
+        changes.tell_author(
+            ctx,
+            change,
+            f"Check {found.name} failed: {change.title}",
+            f"`{wanted.command}` {how} on {found.head_commit[:12]}. It printed at last:\n\n"
+            f"{_quoted(log[-_IN_LETTER:])}\n\nMend it on the same branch and propose that again. "
+            f"Files that match {kept} were taken from the base.",
+            [evidence.id],
+        )
+    return answer
+
+
+_EVIDENCE = """# {name} {result}: {title}
+
+Run by Remit on the author's code: the command and the protected files are the repository's, \
+whatever else ran is the author's.
+
+- result: {result}, it {how}
+- command: `{command}`
+- repository: {repo}
+- change: {change}
+- commit: {head}
+- from: {base}
+- taken from there: {protected}
+- network: {network}
+
+Printed{cut}:
+
+{log}
+"""
+
+
+def _quoted(log: str) -> str:
+    """Indented, so that nothing in it is taken for more than it is."""
+    return "\n".join(f"    {line}" for line in (log or "nothing").splitlines())
+
+
+@command("checks.take_over", FOR_REMIT)
+def take_over(ctx: Context, *, check: str, epoch: int, alone: bool = False) -> shapes.EndedShape:
+    """Have a check run again whose lease is over; with `alone` there is no other process."""
+    found = _QUEUE.entered(ctx, check)
+    answer = _QUEUE.take_over(ctx, check, epoch, alone=alone)
+    if answer["status"] == DeliveryStatus.DEAD.value:
+        _tell_broken(ctx, found, "whoever ran it was not heard of any more, every time")
+    return answer
+
+
+put_back = _QUEUE.puts_back("checks", "check.put_back")
+
+
+def _tell_broken(ctx: Context, found: ChangeCheck, why: str) -> None:
+    change = _change(ctx, found)
+    changes.tell_author(
+        ctx,
+        change,
+        f"Check {found.name} could not be run: {change.title}",
+        f"That says nothing about your change: {why}. Proposing it again runs it again.",
+    )
+
+
+failed = _QUEUE.fails("checks", gave_up=_tell_broken)
+
+
+def _change(ctx: Context, check: ChangeCheck) -> Change:
+    return ctx.tx.existing(change_statements.CHANGE, change=check.change_id)

@@ -1,0 +1,122 @@
+"""Checks of what is proposed: put in line with each proposal, shown with it, asked for a merge.
+
+Each says what it is: run on the author's code. Its command and the files that it protects are
+the repository's; whatever else it runs, the author wrote.
+"""
+
+import json
+from dataclasses import asdict
+
+from remit.errors import Conflict
+from remit.model.connections import check as model
+from remit.model.connections.change import Change
+from remit.model.connections.check import ChangeCheck, CheckResult, CheckSource
+from remit.model.connections.repo import Repo
+from remit.model.messaging.mail import DeliveryStatus
+from remit.services import shapes, views
+from remit.services.command import Context
+from remit.store.connections import checks as statements
+from remit.store.engine.statement import row
+
+
+def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
+    """Have everything run on what is proposed now; what was proposed before is not run any more."""
+    leave(ctx, change, "something else is proposed")
+    made = [
+        ChangeCheck(
+            id=ctx.ids.new(),
+            company_id=change.company_id,
+            repo_id=repo.id,
+            change_id=change.id,
+            name=one.name,
+            head_commit=change.head_commit,
+            base_commit=change.base_commit,
+            details=json.dumps(asdict(one), ensure_ascii=False),
+            status=DeliveryStatus.QUEUED,
+            next_at=ctx.now,
+            created_at=ctx.now,
+        )
+        for one in model.read(repo.checks)
+    ]
+    for check in made:
+        ctx.tx.run(statements.INSERT_CHECK, **row(check))
+    return made
+
+
+def leave(ctx: Context, change: Change, why: str) -> None:
+    """Nothing about it has to be run any more; who runs something finds out and ends it."""
+    for one in ctx.tx.all(statements.UNFINISHED_OF, change=change.id):
+        ended = {"new_status": DeliveryStatus.CANCELLED.value, "now": ctx.now, "why": why}
+        ctx.tx.run(statements.CHECKS.close, check=one.id, **ended)
+
+
+def of_change(ctx: Context, change: Change) -> list[ChangeCheck]:
+    """The last of each name, about what is proposed now."""
+    found = ctx.tx.all(statements.OF_HEAD, change=change.id, head=change.head_commit)
+    last = {one.name: one for one in found if one.base_commit == change.base_commit}
+    return list(last.values())
+
+
+def refuse_unchecked(
+    ctx: Context, change: Change, repo: Repo, *, still_running: bool = False
+) -> None:
+    """Nothing is merged that a required check did not pass, as the board requires it now. With
+    `still_running`, one that has no result yet refuses nothing."""
+    states = {one.name: one for one in of_change(ctx, change)}
+    for wanted in model.read(repo.checks):
+        found = states.get(wanted.name)
+        # A command that the board replaced meanwhile says nothing about what it wants now.
+        if found is not None and not wanted.tries_the_same(
+            model.read_one(json.loads(found.details))
+        ):
+            found = None
+        if not wanted.required or (found and found.result is CheckResult.PASSED):
+            continue
+        state = "not run as it is now" if found is None else found.state
+        waits = found is not None and found.status in (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
+        if waits and still_running:
+            continue
+        raise Conflict(
+            f"The check {wanted.name} has to pass on exactly this commit first; it is {state}.",
+            "Wait for it." if waits else f"Have it run again: `remit change check {change.id}`.",
+            code="unchecked",
+        )
+
+
+def at_forge(change: Change) -> list[shapes.ChangeCheckShape]:
+    """Checks of the forge, in the same form."""
+    seen = json.loads(change.request_seen or "{}")
+    return [
+        {
+            "id": str(one["id"]),
+            "name": one["name"],
+            "source": CheckSource.FORGE.value,
+            "state": one["state"],
+            "head": seen.get("head") or change.head_commit,
+            "log": one.get("tail") or None,
+            "url": one["url"],
+            "command": None,
+            "required": False,
+            "evidence_id": None,
+            "why": None,
+            "at": None,
+        }
+        for one in seen.get("checks", ())
+    ]
+
+
+def view(value: ChangeCheck) -> shapes.ChangeCheckShape:
+    return {
+        "id": value.id,
+        "name": value.name,
+        "source": CheckSource.REMIT.value,
+        "state": value.state,
+        "command": json.loads(value.details).get("command"),
+        "required": bool(json.loads(value.details).get("required")),
+        "head": value.head_commit,
+        "log": value.log,
+        "why": value.ended_why,
+        "url": None,
+        "evidence_id": value.evidence_id,
+        "at": views.time(value.ended_at or value.created_at),
+    }

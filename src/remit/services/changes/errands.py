@@ -1,0 +1,110 @@
+"""Errands at remotes: leased, tried again, and done once as far as the world allows.
+
+Each is in line in the transaction that makes it necessary. Whoever does one looks at the outside
+before: what is there already is not done again.
+"""
+
+import json
+
+from remit.clock import HOUR, MINUTE, SECOND, Micros
+from remit.model.connections.change import Change, ChangeErrand, Errand
+from remit.services import shapes
+from remit.services.changes import changes
+from remit.services.command import FOR_REMIT, Answer, Context, command
+from remit.services.context import system_only
+from remit.services.governance import approval_engine
+from remit.services.queues import Deliveries
+from remit.store.connections import changes as statements
+from remit.store.connections import repos as repo_statements
+from remit.store.engine.statement import row
+
+#: Longer than a fetch and a push of something large may take.
+LEASE: Micros = 30 * MINUTE
+#: A remote may be down for a while.
+BACKOFF = (10 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR)
+MOST_ATTEMPTS = 9
+_QUEUE = Deliveries(
+    statements.ERRANDS,
+    delivered="errand.done",
+    failed="errand.fail",
+    about=lambda one: {"kind": one.kind.value, "change": one.change_id, "attempt": one.attempt},
+)
+
+
+ready = _QUEUE.readies("errands", statements.READY, "repo_id")
+next_due, expired, under_way = _QUEUE.looks("errands")
+
+
+def _brief(ctx: Context, found: ChangeErrand) -> dict[str, object]:
+    repo = ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id)
+    change = _change(ctx, found)
+    bundle = changes.bundle_of(ctx, change)
+    return {
+        "errand": found.id,
+        "details": found.details,
+        "repo": row(repo),
+        "change": row(change),
+        "bundle": {"id": bundle.id, "sha256": bundle.sha256},
+        "identity": changes.identity(ctx, change.agent_id),
+    }
+
+
+claim = _QUEUE.claims("errands", LEASE, _brief)
+
+
+@command("errands.pushing", FOR_REMIT)
+def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> Answer:
+    """The remote is about to get this head: who finds it there later knows that it is ours."""
+    found, change = held(ctx, errand, epoch)
+    details = json.loads(found.details)
+    heads = [*details.get("pushed", []), head][-20:]
+    new = json.dumps({**details, "pushed": heads})
+    ctx.tx.run(statements.SET_DETAILS, errand=errand, epoch=epoch, new_details=new)
+    ctx.record("change.push", f"change:{change.id}", {"head": head, "to": change.remote_branch})
+    return {"errand": errand, "head": head}
+
+
+@command("errands.published", FOR_REMIT)
+def published(ctx: Context, *, errand: str, epoch: int, head: str) -> Answer:
+    """The remote has this head of the change."""
+    _, change = held(ctx, errand, epoch)
+    ctx.tx.run(statements.PUBLISHED, change=change.id, new_published_commit=head, now=ctx.now)
+    about = {"head": head, "branch": change.remote_branch}
+    ctx.record("change.publish", f"change:{change.id}", about)
+    return {"change": change.id, "head": head}
+
+
+@command("errands.delivered")
+def delivered(ctx: Context, *, errand: str, epoch: int) -> shapes.EndedShape:
+    """It is done."""
+    system_only(ctx)
+    return _QUEUE.delivered(ctx, errand, epoch)
+
+
+def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
+    """Tell the author, and of a merge also who decided on it, that it cannot be done."""
+    change = _change(ctx, errand)
+    subject = f"Could not {errand.kind.value}: {change.title}"
+    said = f"It could not be done at the remote: {why}."
+    changes.tell_author(ctx, change, subject, f"{said} Propose it again when that is fixed.")
+    if errand.kind is Errand.MERGE and (decider := change.decided_by) is not None:
+        about = f"About change {change.id}, which you decided to merge."
+        text = f"{about}\n\n{said} Its author knows; decide again when it proposes anew.\n"
+        approval_engine.tell(ctx, decider, subject, text)
+
+
+failed = _QUEUE.fails("errands", usual=BACKOFF, most=MOST_ATTEMPTS, gave_up=_tell)
+take_over = _QUEUE.takes_over("errands")
+put_back = _QUEUE.puts_back("errands", "errand.put_back")
+
+
+def held(ctx: Context, errand: str, epoch: int) -> tuple[ChangeErrand, Change]:
+    """The errand that whoever does it still holds, and its change."""
+    found = _QUEUE.entered(ctx, errand)
+    if found.epoch != epoch or found.lease_until is None:
+        raise _QUEUE.lost()
+    return found, _change(ctx, found)
+
+
+def _change(ctx: Context, errand: ChangeErrand) -> Change:
+    return ctx.tx.existing(statements.CHANGE, change=errand.change_id)

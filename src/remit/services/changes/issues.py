@@ -1,0 +1,76 @@
+"""Issues of a forge that become outcomes, by a label that a listed person set."""
+
+from remit.ids import OutcomeId
+from remit.model.connections.forge import ForgeIssue
+from remit.model.messaging.turn import barred
+from remit.model.work.outcome import LONGEST_TITLE
+from remit.services.changes import texts, watches
+from remit.services.command import FOR_REMIT, Answer, Context, command, logged
+from remit.services.execution import waking
+from remit.services.work import outcomes
+from remit.services.work.outcome_creation import open_outcome, write_document
+from remit.store.connections import forges as statements
+from remit.store.engine.statement import row
+from remit.store.organisation import agents as agent_statements
+
+
+@logged("issues.take", FOR_REMIT)
+def take(
+    ctx: Context,
+    *,
+    repo: str,
+    epoch: int,
+    number: int,
+    url: str,
+    title: str,
+    body: str,
+    author: str,
+    labelled_by: str,
+) -> Answer:
+    """Have an issue worked on: an outcome of the agent at the top, once."""
+    found = watches.held(ctx, repo, epoch)
+    before = ctx.tx.one(statements.ISSUE, repo=repo, number=number)
+    heard = labelled_by.lower() in watches.people_of(found)
+    if before is not None or not heard or found.label is None:
+        return {"outcome": None if before is None else before.outcome_id}
+    root = ctx.tx.one(agent_statements.WORKING_ROOT, company=ctx.company)
+    if root is None:
+        return {"outcome": None}
+    called = texts.line(title, LONGEST_TITLE) or f"Issue {number}"
+    outcome = open_outcome(ctx, title=called, owner=root)
+    write_document(
+        ctx,
+        outcome,
+        f"Issue {number} of repo:{found.name} ({url}). {labelled_by}, who is listed, wants it "
+        f"worked on. {texts.line(author, 100)} wrote it, from outside this company:\n\n"
+        f"{barred(texts.plain(body))}\n"
+        "What becomes of this outcome is said there by Remit.\n",
+    )
+    agent = ctx.tx.existing(agent_statements.AGENT, agent=root)
+    outcomes.add_to_mandate(ctx, agent, outcome)
+    issue = ForgeIssue(
+        id=ctx.ids.new(),
+        company_id=found.company_id,
+        repo_id=found.id,
+        number=number,
+        url=url,
+        labelled_by=labelled_by,
+        outcome_id=OutcomeId(outcome.id),
+        created_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_ISSUE, **row(issue))
+    waking.news(ctx, outcome, "an issue of a forge became an outcome")
+    made = {"title": called, "owner": root, "parents": [root], "issue": url}
+    ctx.record("outcome.create", f"outcome:{outcome.id}", made)
+    about: dict[str, object] = {"number": number, "outcome": outcome.id, "by": labelled_by}
+    ctx.record("issue.take", f"repo:{found.name}", about)
+    return {"outcome": outcome.id}
+
+
+@command("issues.told", FOR_REMIT)
+def told(ctx: Context, *, repo: str, epoch: int, issue: str, outside: str) -> Answer:
+    """It is said there what became of it."""
+    found = watches.held(ctx, repo, epoch)
+    ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside, now=ctx.now)
+    ctx.record("issue.tell", f"repo:{found.name}", {"issue": issue, "as": outside})
+    return {"issue": issue}

@@ -1,0 +1,243 @@
+"""Requests at forges: one for each change, and what became of them there.
+
+What the forge says is looked at by whoever holds the watch of the repository (`watches`), and comes
+here: all that is new about one change in one transaction, so that a look that was cut off is made
+again and tells nobody anything twice.
+
+People whom the company does not know write at forges. Those who may push there, or are listed, are
+heard: what they say is mail for the author. What others say is kept, shown as from outside, and
+starts nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remit.errors import Conflict
+from remit.ids import ChangeCommentId
+from remit.model.connections.change import (
+    LONGEST_COMMENT,
+    LONGEST_PATH,
+    Change,
+    ChangeComment,
+    ChangeStatus,
+    Errand,
+    Side,
+)
+from remit.model.connections.forge import CheckState, RequestState, Verdict
+from remit.model.messaging.turn import barred
+from remit.services.changes import changes, errands, texts, watches
+from remit.services.command import FOR_REMIT, Answer, Context, command, logged
+from remit.store.connections import changes as change_statements
+from remit.store.connections import forges as statements
+from remit.store.engine.statement import row
+
+MOST_SAID = 100
+MOST_CHECKS = 200
+#: Of the log of a check that failed, for the author.
+LONGEST_TAIL = 6000
+MOST_TAILS = 5
+
+
+@command("requests.opened", FOR_REMIT)
+def opened(ctx: Context, *, errand: str, epoch: int, number: int, url: str) -> Answer:
+    """The change has this request at the forge."""
+    _, change = errands.held(ctx, errand, epoch)
+    if change.request_number != number:
+        seen = {"state": RequestState.OPEN.value}
+        keep = {"new_request_number": number, "new_request_url": url}
+        ctx.tx.run(
+            statements.SET_REQUEST, change=change.id, new_request_seen=json.dumps(seen), **keep
+        )
+    ctx.record("change.request", f"change:{change.id}", {"number": number, "url": url})
+    watches.ring_for(ctx, change.repo_id)
+    return {"change": change.id, "number": number}
+
+
+@logged("requests.observe", FOR_REMIT)
+def observe(
+    ctx: Context,
+    *,
+    repo: str,
+    epoch: int,
+    change: str,
+    request: Mapping[str, Any] | None,
+    said: Sequence[Mapping[str, Any]],
+    checks: Sequence[Mapping[str, Any]] | None,
+) -> Answer:
+    """What the forge says about a request by now; None is as before."""
+    watches.held(ctx, repo, epoch)
+    found = ctx.tx.existing(change_statements.CHANGE, change=change)
+    if found.repo_id != repo or found.status is not ChangeStatus.OPEN:
+        return {"change": change, "news": 0}
+    was = json.loads(found.request_seen or "{}")
+    now = {**was, **_kept(was, request, checks)}
+    told = [
+        *_hear(ctx, found, said, now),
+        *_failed_checks(was, checks),
+        *_conflicts(ctx, found, request),
+    ]
+    if told or now != was:
+        ctx.tx.run(statements.SET_SEEN, change=change, new_request_seen=json.dumps(now))
+        about = {"number": found.request_number, "news": [subject for subject, _ in told]}
+        ctx.record("change.observe", f"change:{change}", about)
+    for subject, text in told:
+        changes.tell_author(ctx, found, f"{subject}: {found.title}", text)
+    if request is not None:
+        _ended(ctx, found, request)
+    return {"change": change, "news": len(told)}
+
+
+def _kept(
+    was: Mapping[str, Any],
+    request: Mapping[str, Any] | None,
+    checks: Sequence[Mapping[str, Any]] | None,
+) -> dict[str, object]:
+    """The state of a request that is shown from now on."""
+    kept: dict[str, object] = {}
+    if request is not None:
+        kept = {key: request[key] for key in ("state", "head", "mergeable")}
+    if checks is not None:
+        tails = {one["id"]: one.get("tail") for one in was.get("checks", ())}
+        kept["checks"] = [
+            {**one, "tail": texts.tail(one["tail"], LONGEST_TAIL) or tails.get(one["id"]) or ""}
+            for one in checks[:MOST_CHECKS]
+        ]
+    return kept
+
+
+# ── what is said ────────────────────────────────────────────────────────────────────────────────
+
+
+def _hear(
+    ctx: Context, change: Change, said: Sequence[Mapping[str, Any]], now: dict[str, Any]
+) -> list[tuple[str, str]]:
+    heard: list[str] = []
+    subject = "Comments"
+    outside = []
+    for one in said[:MOST_SAID]:
+        if ctx.tx.one(statements.KNOWN, change=change.id, outside=one["id"]) is not None:
+            continue
+        comment = _comment(ctx, change, one)
+        ctx.tx.run(change_statements.INSERT_COMMENT, **row(comment))
+        if not comment.heard:
+            outside.append(comment.outside_author)
+            continue
+        verdict = Verdict(one["verdict"])
+        if verdict is not Verdict.NONE:
+            now["reviews"] = {**now.get("reviews", {}), one["by"]: verdict.value}
+            subject = verdict.value.capitalize()
+        heard.append(_words(comment, verdict))
+    if outside:
+        ctx.record("change.outside", f"change:{change.id}", {"by": sorted(set(map(str, outside)))})
+    if not heard:
+        return []
+    return [(subject, "\n\n".join(heard) + "\n\nAnswer with repo_comment, or propose it again.")]
+
+
+def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComment:
+    path = texts.line(one["path"] or "", LONGEST_PATH) or None
+    line = one["line"] if path is not None else None
+    return ChangeComment(
+        id=ChangeCommentId(ctx.ids.new()),
+        company_id=change.company_id,
+        change_id=change.id,
+        head_commit=one["commit"] or change.head_commit,
+        path=path,
+        line=line,
+        side=None if line is None else Side.OLD if one["old"] else Side.NEW,
+        body=texts.plain(one["body"])[:LONGEST_COMMENT] or one["verdict"],
+        agent_id=None,
+        user_id=None,
+        created_at=ctx.now,
+        outside_id=one["id"],
+        outside_author=texts.line(one["by"], 100),
+        heard=bool(one["heard"]),
+    )
+
+
+def _words(comment: ChangeComment, verdict: Verdict) -> str:
+    does = {Verdict.APPROVED: "approves it", Verdict.CHANGES: "wants it changed"}
+    said = f"{does.get(verdict, 'says')}{changes.at(comment)}"
+    return f"{comment.outside_author} (at the forge) {said}:\n\n{barred(comment.body)}"
+
+
+# ── checks, conflicts, ends ─────────────────────────────────────────────────────────────────────
+
+
+def _failed_checks(
+    was: Mapping[str, Any], checks: Sequence[Mapping[str, Any]] | None
+) -> list[tuple[str, str]]:
+    before = {one["id"]: one["state"] for one in was.get("checks", ())}
+    new = [
+        one
+        for one in (checks or ())[:MOST_CHECKS]
+        if one["state"] == CheckState.FAILED and before.get(one["id"]) != CheckState.FAILED
+    ]
+    if not new:
+        return []
+    parts = []
+    for place, one in enumerate(new):
+        said = (one["tail"] or one["summary"]) if place < MOST_TAILS else ""
+        tail = texts.tail(said, LONGEST_TAIL)
+        end = f". The end of what it said:\n\n{barred(tail)}" if tail else "."
+        parts.append(f"{texts.line(one['name'], 200)} failed{end}\n{one['url']}".strip())
+    return [("Check failed", "\n\n".join(parts) + "\n\nMend it and propose that again.")]
+
+
+def _conflicts(
+    ctx: Context, change: Change, request: Mapping[str, Any] | None
+) -> list[tuple[str, str]]:
+    if request is None or request["mergeable"] is None or request["head"] != change.head_commit:
+        return []
+    now = not request["mergeable"]
+    if now != change.conflicts:
+        ctx.tx.run(
+            change_statements.SET_CONFLICTS, change=change.id, new_conflicts=now, now=ctx.now
+        )
+        ctx.record("change.conflicts", f"change:{change.id}", {"conflicts": now})
+    if not now or change.conflicts:
+        return []
+    text = (
+        f"It cannot be taken in as it is: {change.target} has something else at the same places by "
+        "now. Bring that into your branch, fix it, and propose it again."
+    )
+    return [("Conflicts", text)]
+
+
+def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
+    if any(
+        one.kind is Errand.MERGE
+        for one in ctx.tx.all(change_statements.UNFINISHED_OF, change=change.id)
+    ):
+        return  # whoever takes it in says what became of it
+    if request["state"] == RequestState.MERGED:
+        by = texts.line(request["merged_by"], 100) or "somebody"
+        note = "" if request["head"] == change.head_commit else f" as {request['head']}"
+        changes.merged(ctx, change, request["merged_commit"], f"{by} at the forge{note}")
+    elif request["state"] == RequestState.CLOSED:
+        changes.closed(ctx, change, "Somebody at the forge")
+
+
+# ── what is told there ──────────────────────────────────────────────────────────────────────────
+
+
+@command("requests.said", FOR_REMIT)
+def told(ctx: Context, *, repo: str, epoch: int, comment: str, outside: str) -> Answer:
+    """The forge has what the author said, and calls it this."""
+    watches.held(ctx, repo, epoch)
+    if not ctx.tx.run(statements.SET_OUTSIDE_ID, comment=comment, outside=outside):
+        raise Conflict("It has been told already.")
+    ctx.record("change.tell", f"repo:{watches.name_of(ctx, repo)}", {"comment": comment})
+    return {"comment": comment, "outside": outside}
+
+
+@command("requests.closed", FOR_REMIT)
+def closed(ctx: Context, *, repo: str, epoch: int, change: str) -> Answer:
+    """Its request is no longer open there, as the change is not here."""
+    watches.held(ctx, repo, epoch)
+    was = ctx.tx.existing(change_statements.CHANGE, change=change).request_seen
+    seen = {**json.loads(was or "{}"), "state": RequestState.CLOSED.value}
+    ctx.tx.run(statements.SET_SEEN, change=change, new_request_seen=json.dumps(seen))
+    ctx.record("change.close_request", f"change:{change}", {})
+    return {"change": change}

@@ -1,0 +1,262 @@
+"""Judging a change: approve it, return it, have it taken in. Each is about exactly what was shown.
+
+Whoever judges says which commits they looked at. If the author proposed something else meanwhile,
+nothing is decided. To take a change in is an errand: it is pinned to the same two commits, and the
+commit that is to be pushed is written down before it is, so that whoever goes on after a crash
+finds out whether that happened, and does it once.
+"""
+
+import json
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict
+from remit.model.connections.change import Change, ChangeDecision, ChangeStatus, Errand, MergeMethod
+from remit.model.connections.forge import merge_methods
+from remit.model.organisation.decision import Effect, allow, deny
+from remit.services import lookup, shapes
+from remit.services.changes import changes, checks, errands
+from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.fields import ChangeRef, Help, Reason, Remark, Text
+from remit.services.organisation import halts
+from remit.services.queues import MOST_AT_ONCE
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.store.connections import changes as statements
+from remit.store.engine.statement import row
+
+Commit = Annotated[str, Text(64, one_line=True)]
+Head = Annotated[Commit, Help("The commit that was looked at", model=True)]
+Base = Annotated[Commit, Help("The commit that it was compared with", model=True)]
+Judged = Annotated[Remark, Help("What the author is told with it.")]
+_JUDGES = allow("judge", "You may have it taken in, if need be after asking.")
+
+
+@command(
+    "changes.approve",
+    AsTool("repo_approve", "Approve another's change, as you saw it.", offer="merging"),
+    AsRoute("POST /changes/{id}/approve", "approve_change"),
+    AsCommand("change approve", said="{title} is approved."),
+)
+def approve(
+    ctx: Context, *, change: ChangeRef, head: Head, base: Base, note: Judged = ""
+) -> shapes.ChangeShape:
+    """Say that a change is good as it is. It is not taken in by that."""
+    found = _judged(ctx, change, head, base)
+    now = _decide(ctx, found, ChangeDecision.APPROVED, note)
+    said = f" and says:\n\n{note}" if note else "."
+    changes.tell_author(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{said}")
+    return changes.view(ctx, now)
+
+
+@command(
+    "changes.return",
+    AsTool("repo_return", "Send another's change back to its author.", offer="merging"),
+    AsRoute("POST /changes/{id}/return", "return_change"),
+    AsCommand("change return", said="{title} went back to its author."),
+)
+def return_(
+    ctx: Context,
+    *,
+    change: ChangeRef,
+    head: Head,
+    base: Base,
+    note: Annotated[Reason, Help("What is to be different.")],
+) -> shapes.ChangeShape:
+    """Have the author change something first; what the change is for is due again."""
+    found = _judged(ctx, change, head, base)
+    now = _decide(ctx, found, ChangeDecision.RETURNED, note)
+    changes.tell_author(
+        ctx,
+        now,
+        f"Returned: {now.title}",
+        f"{ctx.actor.name} wants it changed before it is taken in:\n\n{note}\n\n"
+        "Mend it on the same branch and propose that again.",
+    )
+    return changes.view(ctx, now)
+
+
+@command(
+    "changes.decline",
+    AsTool("repo_decline", "End another's change without taking it in.", offer="merging"),
+    AsRoute("POST /changes/{id}/decline", "decline_change"),
+    AsCommand("change decline", said="{title} is declined."),
+)
+def decline(
+    ctx: Context,
+    *,
+    change: ChangeRef,
+    head: Head,
+    base: Base,
+    note: Annotated[Reason, Help("Why it is not wanted.")],
+) -> shapes.ChangeShape:
+    """End a change without taking it in. Its branch stays at the remote."""
+    found = _judged(ctx, change, head, base)
+    return _given_up(ctx, found, "declined", note)
+
+
+@command(
+    "changes.withdraw",
+    AsTool("repo_withdraw", "Take your own change back.", offer="changes"),
+    AsRoute("POST /changes/{id}/withdraw", "withdraw_change"),
+    AsCommand("change withdraw", said="{title} is withdrawn."),
+)
+def withdraw(
+    ctx: Context, *, change: ChangeRef, note: Annotated[Remark, Help("Why.")] = ""
+) -> shapes.ChangeShape:
+    """Take a change of one's own back. Its branch stays at the remote."""
+    found = lookup.find(ctx, changes.CHANGE, change)
+    decision = changes.decide(ctx, Action.CHANGE_COMMENT, found)
+    if decision.effect is not Effect.DENY and found.agent_id != ctx.actor.agent_id:
+        decision = deny("not_author", "A change is withdrawn by its author alone.")
+    ctx.accept(Action.CHANGE_COMMENT, f"change:{found.id}", decision)
+    if found.status is not ChangeStatus.OPEN:
+        raise Conflict(f"The change is {found.status.value}.", "Look at it again.")
+    changes.refuse_merging(ctx, found)
+    return _given_up(ctx, found, "withdrawn", note)
+
+
+def _given_up(ctx: Context, change: Change, how: str, note: str) -> shapes.ChangeShape:
+    waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
+    changes.cancel_errands(ctx, waiting, f"the change is {how}")
+    return changes.view(ctx, changes.closed(ctx, change, ctx.actor.name, note, how=how))
+
+
+@command(
+    "changes.merge",
+    AsTool("repo_merge", "Have another's change taken in, as you saw it.", offer="merging"),
+    AsRoute("POST /changes/{id}/merge", "merge_change", 202),
+    AsCommand("change merge", said="{title} is being merged into {target}."),
+)
+def merge(
+    ctx: Context,
+    *,
+    change: ChangeRef,
+    head: Head,
+    base: Base,
+    method: Annotated[str, MergeMethod, Help("How its commits come into the branch.")] = "merge",
+    note: Judged = "",
+) -> shapes.ChangeShape:
+    """Have a change taken into its branch: these commits and no others, once they passed the
+    required checks that still run."""
+    found = changes.required(ctx, change, Action.CHANGE_MERGE)
+    _same(found, head, base)
+    forge = changes.repo_of(ctx, found).forge
+    if method not in merge_methods(forge):
+        raise BadInput(f"{forge} does not fast-forward.", "Merge it, or squash it.")
+    changes.refuse_merging(ctx, found)
+    # Whoever judges is not there any more when a check ends: the errand waits for that.
+    checks.refuse_unchecked(ctx, found, changes.repo_of(ctx, found), still_running=True)
+    if found.is_decided and found.decision is ChangeDecision.RETURNED and not note:
+        raise Conflict(
+            "It was returned to its author.", "Say with a note why it is taken in all the same."
+        )
+    if not (found.is_decided and found.decision is ChangeDecision.APPROVED):
+        found = _decide(ctx, found, ChangeDecision.APPROVED, note)
+    pinned = {"head": head, "base": base, "method": method, "by": ctx.actor.name}
+    changes.put_errand(ctx, found, Errand.MERGE, **pinned)
+    ctx.record("change.merge", f"change:{found.id}", pinned)
+    return changes.view(ctx, found)
+
+
+def _judged(ctx: Context, text: str, head: str, base: str) -> Change:
+    """A change for somebody who may judge it; only to take it in has to be asked for."""
+    found = lookup.find(ctx, changes.CHANGE, text)
+    decision = changes.decide(ctx, Action.CHANGE_MERGE, found)
+    if decision.effect is Effect.ASK:
+        decision = _JUDGES
+    ctx.accept(Action.CHANGE_MERGE, f"change:{found.id}", decision)
+    _same(found, head, base)
+    changes.refuse_merging(ctx, found)
+    return found
+
+
+def _same(change: Change, head: str, base: str) -> None:
+    """Whether what was looked at is what is proposed."""
+    if change.status is not ChangeStatus.OPEN:
+        raise Conflict(f"The change is {change.status.value}.", "Look at it again.")
+    if (head, base) != (change.head_commit, change.base_commit):
+        raise Conflict(
+            "Something else is proposed by now than what you looked at.",
+            "Look at it again, and decide about that.",
+            code="change_moved",
+        )
+
+
+def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -> Change:
+    if not ctx.tx.run(
+        statements.DECIDE,
+        change=change.id,
+        seen_version=change.version,
+        new_decision=decision.value,
+        new_decision_note=note,
+        new_decided_head=change.head_commit,
+        new_decided_base=change.base_commit,
+        new_decided_by_agent=ctx.actor.agent_id,
+        new_decided_by_user=ctx.actor.user_id,
+        now=ctx.now,
+    ):
+        raise Conflict("The change was changed meanwhile.", "Look at it again.")
+    about = {"head": change.head_commit, "base": change.base_commit, "note": note}
+    ctx.record(f"change.{decision.value}", f"change:{change.id}", about)
+    return ctx.tx.existing(statements.CHANGE, change=change.id)
+
+
+@query("reviews.material")
+def material(ctx: Context, *, change: str) -> dict[str, object]:
+    """What our side needs to show what a change does, to somebody who may see it."""
+    found = changes.required(ctx, change, Action.CHANGE_READ)
+    return {
+        "change": row(found),
+        "detail": changes.detail(ctx, found),
+        "judges": changes.decide(ctx, Action.CHANGE_MERGE, found).effect is not Effect.DENY,
+        **source(ctx, found),
+    }
+
+
+def source(ctx: Context, change: Change) -> dict[str, Any]:
+    """Where the commits of a change are found."""
+    bundle = changes.bundle_of(ctx, change)
+    repo = changes.repo_of(ctx, change)
+    return {"repo": row(repo), "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
+
+
+# ── for whoever carries the errand out ──────────────────────────────────────────────────────────
+
+
+@query("reviews.ready", FOR_REMIT)
+def ready(ctx: Context) -> list[tuple[str, str]]:
+    """Errands to take a change in that can be done now, each with its repository."""
+    found = ctx.tx.all(statements.READY_TO_MERGE, now=ctx.now, limit=MOST_AT_ONCE)
+    return [(one.id, one.repo_id) for one in found]
+
+
+@command("reviews.intend", FOR_REMIT)
+def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> Answer:
+    """Write down which commit is about to be pushed; refuses if it is not to be merged any more."""
+    found, change = errands.held(ctx, errand, epoch)
+    pinned: dict[str, Any] = json.loads(found.details)
+    _same(change, pinned["head"], pinned["base"])
+    halts.refuse_stopped(ctx, lookup.known_agent(ctx, change.agent_id))
+    checks.refuse_unchecked(ctx, change, changes.repo_of(ctx, change))
+    details = json.dumps({**pinned, "commit": commit})
+    ctx.tx.run(statements.SET_DETAILS, errand=errand, epoch=epoch, new_details=details)
+    ctx.record("change.intend", f"change:{change.id}", {"commit": commit, **pinned})
+    return {"change": change.id, "commit": commit}
+
+
+@command("reviews.taken_in")
+def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> Answer:
+    """The branch has it by this commit; the errand is done with that."""
+    found, change = errands.held(ctx, errand, epoch)
+    changes.merged(ctx, change, commit, json.loads(found.details)["by"])
+    errands.delivered.body(ctx, errand=errand, epoch=epoch)
+    return {"change": change.id, "commit": commit}
+
+
+@command("reviews.refused", FOR_REMIT)
+def refused(ctx: Context, *, errand: str, epoch: int, why: str, conflicts: bool) -> Answer:
+    """It cannot be taken in as it is: its author and who decided hear why; nobody tries again."""
+    _, change = errands.held(ctx, errand, epoch)
+    if conflicts and change.status is ChangeStatus.OPEN:
+        ctx.tx.run(statements.SET_CONFLICTS, change=change.id, new_conflicts=True, now=ctx.now)
+    return errands.failed.body(ctx, errand=errand, epoch=epoch, why=why, for_good=True)

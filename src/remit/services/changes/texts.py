@@ -1,0 +1,17 @@
+"""Texts of people at forges, made safe to keep and to show."""
+
+from remit.services.redaction import text_without_secrets
+
+
+def plain(text: str) -> str:
+    """Lines of what can be seen."""
+    return "".join(char for char in text if char in "\n\t" or char.isprintable()).strip()
+
+
+def line(text: str, longest: int) -> str:
+    return " ".join(plain(text).split())[:longest]
+
+
+def tail(text: str, longest: int) -> str:
+    """The end of a log, without what looks like a secret."""
+    return text_without_secrets(plain(text)[-longest:])[0]

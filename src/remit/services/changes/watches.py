@@ -1,0 +1,222 @@
+"""Watches: of each repository with a forge one process looks at what happens there, by a lease.
+
+A webhook only makes the next look come sooner: what it says is not believed, so that nothing is
+gained by sending an old one again.
+"""
+
+import json
+from typing import Any
+
+from remit.authority import Action
+from remit.clock import MINUTE, SECOND, Micros
+from remit.model.connections.change import Change
+from remit.model.connections.forge import ForgeWatch
+from remit.model.connections.repo import Repo
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.services import lookup, shapes, views
+from remit.services.changes import changes
+from remit.services.command import FOR_REMIT, Context, logged, query
+from remit.services.context import system_only
+from remit.services.fields import CompanyRef
+from remit.services.queues import MOST_AT_ONCE, Held, Leases
+from remit.services.surfaces import AsRoute
+from remit.store.connections import forges as statements
+from remit.store.connections import repos as repo_statements
+from remit.store.engine.statement import row
+from remit.store.work import outcomes as outcome_statements
+
+#: Renewed while somebody looks; then somebody else does.
+LEASE = 30 * SECOND
+#: Between two looks while something is open there, and while nothing is.
+SOON = MINUTE
+LATER = 10 * MINUTE
+#: After failures in a row.
+PAUSES = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE)
+#: However often a webhook calls.
+_LEAST = 5 * SECOND
+_LONGEST_PROBLEM = 300
+_MOST_CURSOR = 200_000
+MOST_PARTS = 500
+_LEASES = Leases(statements.WATCHES)
+
+
+@query("watches.ready", FOR_REMIT)
+def ready(ctx: Context) -> list[str]:
+    """Repositories whose forge is to be looked at now."""
+    return [
+        one.repo_id for one in ctx.tx.all(statements.UNWATCHED, now=ctx.now, limit=MOST_AT_ONCE)
+    ]
+
+
+@query("watches.next_due", FOR_REMIT)
+def next_due(ctx: Context) -> Micros | None:
+    """When a forge is to be looked at again."""
+    return ctx.tx.one(statements.NEXT_WATCH, now=ctx.now)
+
+
+@logged("watches.claim", FOR_REMIT)
+def claim(ctx: Context, *, repo: str, worker: str, lease: Micros = LEASE) -> dict[str, Any] | None:
+    """Begin to look: all that is needed for it. None when somebody else does."""
+    found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
+    if found is None or found.forge is None or not _LEASES.claim(ctx, repo, worker, lease):
+        return None
+    ctx.enter(found.company_id)
+    watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
+    some = {"repo": repo, "limit": MOST_AT_ONCE}
+    return {
+        "epoch": watch.epoch,
+        "repo": row(found),
+        "cursor": watch.cursor,
+        "requests": [_watched(ctx, one) for one in ctx.tx.all(statements.REQUESTED, **some)],
+        "to_close": [
+            {"change": one.id, "number": one.request_number}
+            for one in ctx.tx.all(statements.TO_CLOSE, **some)
+        ],
+        "to_tell": [
+            {"comment": one.id, "change": one.change_id, "body": one.body, "place": changes.at(one)}
+            for one in ctx.tx.all(statements.TO_TELL, **some)
+        ],
+        "issues": list(ctx.tx.all(statements.ISSUES_OF, repo=repo)),
+        "issues_to_tell": [
+            _told_of(ctx, one.id, one.number, one.outcome_id)
+            for one in ctx.tx.all(statements.ISSUES_TO_TELL, **some)
+        ],
+    }
+
+
+def _watched(ctx: Context, change: Change) -> dict[str, object]:
+    known = ctx.tx.all(statements.KNOWN_OF, change=change.id)
+    return {"change": row(change), "known": list(known)}
+
+
+def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> dict[str, object]:
+    found = lookup.known_outcome(ctx, outcome)
+    return {
+        "issue": issue,
+        "number": number,
+        "done": found.status is OutcomeStatus.COMPLETED,
+        "links": sorted(_taken_in(ctx, found)),
+    }
+
+
+def _taken_in(ctx: Context, root: Outcome) -> set[str]:
+    """Merged changes of an outcome and its parts."""
+    links, seen, left = set(), {root.id}, [root.id]
+    while left and len(seen) < MOST_PARTS:
+        outcome = left.pop()
+        for one in ctx.tx.all(statements.MERGED_FOR, outcome=outcome, limit=MOST_AT_ONCE):
+            links.add(one.request_url or one.merged_commit or "")
+        for part in ctx.tx.all(outcome_statements.CHILDREN, outcome=outcome, limit=MOST_PARTS):
+            if part.id not in seen:
+                seen.add(part.id)
+                left.append(part.id)
+    return links
+
+
+@logged("watches.renew", FOR_REMIT)
+def renew(ctx: Context, *, held: list[Held], lease: Micros) -> list[Held]:
+    """Go on looking; answers where somebody else does, or nobody should."""
+    return _LEASES.renew(ctx, held, lease)
+
+
+@logged("watches.ended", FOR_REMIT)
+def ended(
+    ctx: Context,
+    *,
+    repo: str,
+    epoch: int,
+    cursor: dict[str, object],
+    busy: bool = False,
+    problem: str | None = None,
+    retry_after: Micros = 0,
+) -> None:
+    """The look is over: what to go on from, and whether there is something to wait for."""
+    watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
+    failures = 0 if problem is None else watch.failures + 1
+    pause = PAUSES[min(failures, len(PAUSES)) - 1] if failures else SOON if busy else LATER
+    kept = json.dumps(cursor)
+    due = ctx.now + max(pause, retry_after)
+    # Whoever called meanwhile wants another look.
+    rung = watch.next_at <= ctx.now + _LEAST
+    _LEASES.fenced(
+        ctx,
+        statements.RELEASE,
+        (repo, epoch),
+        now=ctx.now,
+        due=ctx.now + _LEAST if rung and not failures and not retry_after else due,
+        new_failures=failures,
+        new_problem=None if problem is None else problem[:_LONGEST_PROBLEM],
+        new_cursor=kept if len(kept) <= _MOST_CURSOR else "{}",
+    )
+
+
+@logged("watches.free", FOR_REMIT)
+def free(ctx: Context) -> None:
+    """Nobody looks: there is no other process."""
+    ctx.tx.run(statements.FREE, now=ctx.now)
+
+
+@logged("watches.ring", FOR_REMIT)
+def ring(ctx: Context, *, repo: str) -> None:
+    """A webhook says that something happened there."""
+    ring_for(ctx, repo)
+
+
+@query("watches.hook", FOR_REMIT)
+def hook(ctx: Context, *, repo: str) -> dict[str, Any] | None:
+    """What a webhook has to be signed with: the kind of forge and the name of a secret."""
+    found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
+    if found is None or found.forge is None or found.hook is None:
+        return None
+    return {"company": found.company_id, "forge": found.forge, "hook": found.hook}
+
+
+def ring_for(ctx: Context, repo: str) -> None:
+    """Look sooner, if its forge is looked at."""
+    watch = ctx.tx.one(statements.WATCHES.row, repo=repo)
+    if watch is not None:
+        due = max(ctx.now, (watch.looked_at or 0) + _LEAST)
+        ctx.tx.run(statements.RING, repo=repo, due=due)
+
+
+def held(ctx: Context, repo: str, epoch: int) -> Repo:
+    """The repository, for whoever looks at its forge and still may."""
+    system_only(ctx)
+    found = ctx.tx.existing(repo_statements.REPO_EVER, repo=repo)
+    ctx.enter(found.company_id)
+    ctx.lock_company()  # what is looked at may turn out to be as it was, so nothing is recorded
+    ctx.require(Action.RUN_CHANGE, on=f"repo:{found.name}")
+    watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
+    if watch.epoch != epoch or watch.lease_until is None or found.removed_at is not None:
+        raise _LEASES.lost()
+    return found
+
+
+def people_of(repo: Repo) -> set[str]:
+    """People of the list, whatever the case."""
+    return {name.lower() for name in json.loads(repo.people)}
+
+
+def name_of(ctx: Context, repo: str) -> str:
+    return ctx.tx.existing(repo_statements.REPO_EVER, repo=repo).name
+
+
+@query(
+    "watches.listing", AsRoute("GET /companies/{companyId}/forges", "list_forges", page="repo_id")
+)
+def listing(ctx: Context, *, company: CompanyRef | None) -> list[shapes.ForgeWatchShape]:
+    """Whether the forge of each repository answers, and why not."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_READ, on="repos")
+    return [_view(ctx, one) for one in ctx.tx.all(statements.WATCHES_OF, company=ctx.company)]
+
+
+def _view(ctx: Context, watch: ForgeWatch) -> shapes.ForgeWatchShape:
+    return {
+        "repo_id": watch.repo_id,
+        "repo": name_of(ctx, watch.repo_id),
+        "state": "failing" if watch.problem else "watched" if watch.looked_at else "waiting",
+        "problem": watch.problem,
+        "looked_at": views.time(watch.looked_at),
+        "next_at": views.time(watch.next_at),
+    }

@@ -1,0 +1,1 @@
+"""People who talk to agents from a chat: linked accounts, commands, buttons, and what comes."""

@@ -1,0 +1,169 @@
+"""Linked accounts: a chat account that is known to be a user, by a code that the user sent from it.
+
+Whoever signed in gets a code and sends it to an agent in a direct conversation. From then on what
+that account says comes with that user's authority, until the user or an operator revokes it, or
+what the user was signed in with ends.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from typing import Annotated
+
+from remit.channels import registry
+from remit.errors import BadInput, NotFound
+from remit.ids import UserId, is_id, new_code, token_digest
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.chat import CODE_LASTS, LinkCode, LinkedAccount
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.fields import Help, Reference, Text
+from remit.services.people import users
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.engine.statement import row
+from remit.store.messaging import chat as statements
+from remit.store.organisation import people
+
+_OWN = Decision(Effect.ALLOW, "self", "It is your own account.", "rule:self")
+_CODE = re.compile(r"(?:/(?:start|link)(?:@\w+)?\s+)?([A-HJ-NP-Z2-9]{10})")
+#: A person has a few devices, not hundreds.
+MOST_ACCOUNTS = 50
+
+
+@command(
+    "linked_accounts.code",
+    AsRoute("POST /linked-accounts", "link_account", 201, words="A code, shown this once."),
+)
+def code(
+    ctx: Context, *, kind: Annotated[str, Text(40), Help("The kind of channel, such as telegram.")]
+) -> shapes.LinkCodeShape:
+    """A code that links one chat account to the user who asks, within fifteen minutes."""
+    _allow_own(ctx)
+    channel = registry.get(kind)
+    if not channel.vouches:
+        raise BadInput(
+            f"{kind} cannot prove who speaks, so no account of it can be linked.",
+            "Use a channel that can, such as telegram.",
+        )
+    linked = ctx.tx.all(statements.ACCOUNTS_OF_USER, user=ctx.actor.id)
+    if len(linked) >= MOST_ACCOUNTS:
+        raise BadInput(f"You have {MOST_ACCOUNTS} linked accounts.", "Revoke one first.")
+    text = new_code()
+    made = LinkCode(
+        digest=token_digest(text),
+        user_id=UserId(ctx.actor.id),
+        kind=kind,
+        created_at=ctx.now,
+        expires_at=ctx.now + CODE_LASTS,
+        made_with=origin.id if (origin := users.origin(ctx)) is not None else None,
+    )
+    # One at a time, so that a code that was seen over a shoulder is worth nothing after the next.
+    ctx.tx.run(statements.FORGET_CODES, user=ctx.actor.id, kind=kind, now=ctx.now)
+    ctx.tx.run(statements.INSERT_CODE, **row(made))
+    ctx.record("linked_account.code", f"user:{ctx.actor.id}", {"kind": kind})
+    ctx.secrets["code"] = text
+    return {"kind": kind, "code": None, "expires_at": views.time(made.expires_at)}
+
+
+@query(
+    "linked_accounts.mine",
+    AsRoute("GET /linked-accounts", "list_linked_accounts", page="id"),
+    AsCommand("link list", "List your linked accounts."),
+)
+def mine(ctx: Context) -> list[shapes.LinkedAccountShape]:
+    """The chat accounts that are linked to the calling person."""
+    _person(ctx)
+    return [view(one) for one in ctx.tx.all(statements.ACCOUNTS_OF_USER, user=ctx.actor.id)]
+
+
+@command(
+    "linked_accounts.revoke",
+    AsRoute("DELETE /linked-accounts/{id}", "revoke_linked_account", spelled={"account": "id"}),
+    AsCommand("link revoke", said="{label} is not linked any more."),
+)
+def revoke(
+    ctx: Context, *, account: Annotated[str, Reference("linked account")]
+) -> shapes.LinkedAccountShape:
+    """End a link of one's own; an operator may end anybody's. What it says is from outside then."""
+    _allow_own(ctx)
+    found = ctx.tx.one(statements.ACCOUNT, id=account) if is_id(account) else None
+    if found is None or (found.user_id != ctx.actor.id and not ctx.actor.operator):
+        raise NotFound("There is no such linked account.", "See `remit link list`.")
+    ctx.tx.run(statements.REVOKE_ACCOUNT, id_=found.id, now=ctx.now)
+    ctx.record("linked_account.revoke", f"user:{found.user_id}", _about(found))
+    return view(found)
+
+
+def code_in(text: str) -> str | None:
+    """The code that somebody sent, if that is all they sent."""
+    found = _CODE.fullmatch(text.strip())
+    return found[1] if found else None
+
+
+def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], place: str) -> str:
+    """Make an account its user's, by a code that was sent from it; answers what to tell them."""
+    digest = token_digest(text)
+    found = ctx.tx.one(statements.CODE, digest=digest)
+    good = (
+        found is not None
+        and hmac.compare_digest(found.digest, digest)
+        and found.kind == binding.adapter_type
+        and ctx.now < found.expires_at
+        and ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=found.user_id)
+        is not None
+    )
+    # Of several who come with it at the same moment, one finds it unused.
+    if found is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest, now=ctx.now):
+        raise BadInput("That code is not good here, or not any more.", "Get a new one.")
+    user = ctx.tx.existing(people.USER, user=found.user_id)
+    channel = registry.get(binding.adapter_type)
+    config = registry.installed.read(binding.adapter_type, json.loads(binding.adapter_config))
+    realm = channel.realm(config)
+    whose = {"of_kind": found.kind, "of_realm": realm, "of_account": sender["id"]}
+    ctx.tx.run(statements.REVOKE_ACCOUNT_OF, **whose)
+    made = LinkedAccount(
+        id=ctx.ids.new(),
+        user_id=found.user_id,
+        kind=found.kind,
+        realm=realm,
+        account=sender["id"],
+        label=sender["name"],
+        conversation=place,
+        binding_id=binding.id,
+        company_id=binding.company_id,
+        created_at=ctx.now,
+        used_at=ctx.now,
+        made_with=found.made_with,
+    )
+    ctx.tx.run(statements.INSERT_ACCOUNT, **row(made))
+    who = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
+    with ctx.acting_as(who):
+        ctx.record("linked_account.link", f"user:{user.id}", _about(made), _OWN)
+    return user.name
+
+
+view = views.view_of(LinkedAccount, shapes.LinkedAccountShape)
+
+
+def _about(found: LinkedAccount) -> dict[str, str]:
+    return {"linked": found.id, "kind": found.kind, "account": found.account, "label": found.label}
+
+
+def _person(ctx: Context) -> None:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise NotFound("Only people link accounts.", "Ask the board for a binding.")
+
+
+def _allow_own(ctx: Context) -> None:
+    """It concerns the person, so it is recorded in the first company they are in; and only where
+    they signed in, because whoever has the chat account must not make it stay."""
+    _person(ctx)
+    if ctx.caller is not None and ctx.caller.account is not None:
+        raise NotFound("Accounts are linked where one signed in.", "Use the web or the CLI.")
+    companies = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
+    ctx.enter(lookup.only(companies, "company").id)
+    ctx.allow_by_rule(_OWN)

@@ -1,0 +1,189 @@
+"""Commands to Remit itself from the chat of a linked person, the same in every channel.
+
+Each is the verb that the web and the command line use, called as that person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from remit.clock import MINUTE
+from remit.errors import BadInput
+from remit.model.messaging.channel import Binding
+from remit.model.organisation.agent import Agent
+from remit.model.text import plural
+from remit.services import lookup
+from remit.services.chat import items, posts
+from remit.services.command import Context
+from remit.services.execution.running import require_look
+from remit.services.governance import approvals
+from remit.services.organisation import agents, halts, idleness
+from remit.services.screens import needs_you
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+
+#: More are looked at on the web.
+MOST_SHOWN = 10
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command, and where its answer goes."""
+
+    binding: Binding
+    agent: Agent
+    conversation: str
+    words: str
+
+
+Answers = Callable[[Context, Asked], str]
+
+
+@dataclass(frozen=True)
+class Command:
+    help: str
+    run: Answers
+    #: Whether it shows what not everybody in a room may see.
+    private: bool = False
+
+
+def status(ctx: Context, asked: Asked) -> str:
+    """How the agent is, and what waits for it and for the person."""
+    agent = asked.agent
+    require_look(ctx, agent.id, f"agent:{agent.id}")
+    company = ctx.tx.existing(people.COMPANY, company=ctx.company)
+    _, sentence = idleness.reason(ctx, agent)
+    mail = ctx.tx.one(mail_statements.COUNT_WAITING, agent=agent.id) or 0
+    needs = len(needs_you.here(ctx))
+    return "\n".join(
+        [
+            f"{agent.name} of {company.name}: {sentence}",
+            f"{plural(mail, 'message waits', 'messages wait')} to be read.",
+            f"{plural(needs, 'thing awaits', 'things await')} you" + (": /needs" if needs else "."),
+        ]
+    )
+
+
+def now(ctx: Context, asked: Asked) -> str:
+    """The agent's current work."""
+    agent = asked.agent
+    require_look(ctx, agent.id, f"agent:{agent.id}")
+    run = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
+    if run is None:
+        _, sentence = idleness.reason(ctx, agent)
+        return f"{agent.name} does nothing now. {sentence}"
+    minutes = (ctx.now - run.started_at) // MINUTE
+    since = plural(minutes, "minute") if minutes else "less than a minute"
+    lines = [f"{agent.name} has been running for {since}: {run.why or 'there is something to do'}."]
+    for outcome in json.loads(run.outcome_ids)[:MOST_SHOWN]:
+        found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
+        if found is not None:
+            lines.append(f"- {found.title}")
+    return "\n".join(lines)
+
+
+def new(ctx: Context, asked: Asked) -> str:
+    agents.new_session.body(ctx, agent=asked.agent.id)
+    return f"The next run of {asked.agent.name} begins a new conversation."
+
+
+def abort(ctx: Context, asked: Asked) -> str:
+    agents.abort.body(ctx, agent=asked.agent.id)
+    return f"The run of {asked.agent.name} is aborted; something new starts it again."
+
+
+def stop(ctx: Context, asked: Asked) -> str:
+    """The agent and everybody below it; `/stop all` is the company."""
+    whole = _whole(asked.words)
+    done = halts.stop.body(
+        ctx,
+        company=ctx.company if whole else None,
+        agent=None if whole else asked.agent.id,
+        note="",
+    )
+    what = "The company" if whole else f"{asked.agent.name} and everybody below"
+    ended = plural(done["runs_ended"], "run") + " ended"
+    return f"{what} {'was stopped already' if done['already'] else 'is stopped'}; {ended}."
+
+
+def go(ctx: Context, asked: Asked) -> str:
+    whole = _whole(asked.words)
+    halts.go.body(
+        ctx, company=ctx.company if whole else None, agent=None if whole else asked.agent.id
+    )
+    covering = halts.covering(ctx, asked.agent.id)
+    left = f" Still: {halts.explain(ctx, covering)}" if covering is not None else ""
+    return f"{'The company' if whole else asked.agent.name} goes on.{left}"
+
+
+def _whole(words: str) -> bool:
+    if words.casefold() not in ("", ALL):
+        raise BadInput(f"{words[:40]!r} is not understood.", "Say nothing more, or `all`.")
+    return bool(words)
+
+
+def needs(ctx: Context, asked: Asked) -> str:
+    """Everything that awaits the person; what can be decided by tapping comes with buttons."""
+    found = needs_you.here(ctx)
+    if not found:
+        return "Nothing awaits you."
+    lines = [f"{plural(len(found), 'thing awaits', 'things await')} you."]
+    shown = 0
+    for item in found:
+        if item["kind"] in ("approval", "question") and shown < MOST_SHOWN:
+            shown += _show(ctx, asked, item["kind"], item["id"])
+        elif len(lines) <= MOST_SHOWN:
+            lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}")
+    if shown:
+        lines.append("What you can decide here follows.")
+    return "\n".join(lines)
+
+
+def _show(ctx: Context, asked: Asked, kind: str, item: str) -> bool:
+    # Shown anew: what was shown before stands for nothing any more, so that there is one of it.
+    for post in posts.about(ctx, f"{kind}:{item}"):
+        if (post.binding_id, post.conversation) == (asked.binding.id, asked.conversation):
+            posts.withdraw(ctx, post, ctx.actor.id)
+    if kind == "approval":
+        approvals.show.body(ctx, approval=item)
+        items.show_approval(ctx, asked.binding, asked.conversation, items.approval_of(ctx, item))
+        return True
+    question = items.question_of(ctx, item)
+    if question is not None:
+        items.show_question(ctx, asked.binding, asked.conversation, question)
+    return question is not None
+
+
+def help_(_: Context, asked: Asked) -> str:
+    lines = [f"What you write here goes to {asked.agent.name} as mail, in your name."]
+    lines += [f"/{name} {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join(lines)
+
+
+COMMANDS = {
+    "status": Command("how it is, and what waits", status, private=True),
+    "now": Command("what it is doing", now, private=True),
+    "needs": Command("what awaits you, with buttons", needs, private=True),
+    "new": Command("begin a new conversation with its next run", new),
+    "abort": Command("end its run", abort),
+    "stop": Command("stop it and everybody below; /stop all: the company", stop),
+    "go": Command("let it go on; /go all: the company", go),
+    "help": Command("this list", help_),
+}
+
+
+def parse(text: str) -> tuple[str, str] | None:
+    """The name of a command and the words behind it, if a text is one. A bot's name behind it, as
+    in a room with several, is left out."""
+    first, _, rest = text.strip().partition(" ")
+    name = first[1:].partition("@")[0].casefold()
+    return (name, rest.strip()) if first.startswith("/") and name in COMMANDS else None
+
+
+def agent_of(ctx: Context, binding: Binding) -> Agent:
+    return lookup.known_agent(ctx, binding.agent_id)

@@ -1,0 +1,192 @@
+"""Inbound chat queue: messages are stored before the outside is told that we have them, then dealt
+with in order of each room, and of each person who is known here.
+
+Storing is cheap and dealing with it is not, so a room in which thousands speak fills its own line
+and nobody else's; who is known does not wait in it either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from remit.channels import registry
+from remit.channels.contract import Incoming
+from remit.clock import DAY, MINUTE, SECOND
+from remit.errors import BadInput
+from remit.model.messaging.channel import LARGEST_TEXT, LONGEST_OUTSIDE_ID, Binding, is_conversation
+from remit.model.messaging.chat import LONGEST_LABEL, Intake, LinkedAccount
+from remit.model.messaging.mail import LONGEST_SUBJECT, DeliveryStatus
+from remit.model.organisation.decision import BY_REMIT
+from remit.services.chat import receivers
+from remit.services.command import Context, logged
+from remit.services.context import system_only
+from remit.services.queues import Deliveries
+from remit.store.engine.statement import row
+from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import chat as statements
+from remit.store.organisation import people
+
+log = logging.getLogger(__name__)
+
+#: Longer than fetching a few files takes.
+LEASE = 3 * MINUTE
+#: Whatever is more than this in one line is not kept.
+MOST_IN_LANE = 10_000
+#: How often something is tried that breaks whoever deals with it.
+BACKOFF = (5 * SECOND, MINUTE)
+#: No outside sends something again after this.
+KEEP = 7 * DAY
+MOST_STORED = 200
+_QUEUE = Deliveries(
+    statements.INTAKE,
+    delivered="chat.handled",
+    failed="chat.unhandled",
+    about=lambda one: {"binding": one.binding_id, "attempt": one.attempt},
+)
+
+
+def document_of(said: Incoming) -> dict[str, object]:
+    """The stored form of a message; what the outside may not say is left out."""
+    if not is_conversation(said.conversation):
+        raise BadInput("The conversation has no usable name.", "Name it without blanks.")
+    if not 0 < len(said.id) <= LONGEST_OUTSIDE_ID or not said.id.isprintable():
+        raise BadInput("The message has no usable id.", "Give each its own.")
+    kept = asdict(said)
+    kept["text"] = _cut(said.text, LARGEST_TEXT)
+    kept["subject"] = _line(said.subject, LONGEST_SUBJECT)
+    kept["sender"]["name"] = _line(said.sender.name, LONGEST_LABEL) or said.sender.id
+    return kept
+
+
+def kept(said: Incoming) -> dict[str, object] | None:
+    """The stored form of a message that is for the agent, if it can be kept."""
+    try:
+        return document_of(said) if said.addressed else None
+    except BadInput as error:
+        log.warning("something that came is left out: %s", error.sentence)
+        return None
+
+
+@logged("intake.store")
+def store(
+    ctx: Context, *, binding: str, epoch: int | None, said: Sequence[Mapping[str, Any]]
+) -> int:
+    """Keep what came, each once; answers how many are new. Only who listens may, and the outside
+    of the binding itself, which has no epoch."""
+    system_only(ctx)
+    found = ctx.tx.one(statements.RECEIVERS.row, binding=binding)
+    if found is None or (epoch is not None and found.epoch != epoch):
+        raise receivers.lost()
+    ctx.enter(found.company_id)
+    ctx.lock_company()
+    bound = ctx.tx.one(channel_statements.BINDING, binding=binding)
+    if bound is None:  # it was removed while we waited
+        raise receivers.lost()
+    epoch = found.epoch if epoch is None else epoch
+    stored = 0
+    dropped = 0
+    counts: dict[str, int] = {}
+    known: dict[str, bool] = {}
+    for one in said:
+        if ctx.tx.one(statements.CAME, binding=binding, outside_id=one["id"]) is not None:
+            continue
+        who = f"{one['sender']['id']} {one['sender']['sure']}"
+        if who not in known:
+            known[who] = account_of(ctx, bound, one) is not None
+        lane = _lane(one, known[who])
+        if lane not in counts:
+            counts[lane] = ctx.tx.one(statements.COUNT_LANE, binding=binding, lane=lane) or 0
+        counts[lane] += 1
+        if counts[lane] > MOST_IN_LANE:
+            dropped += 1
+            continue
+        new = Intake(
+            id=ctx.ids.new(),
+            company_id=found.company_id,
+            binding_id=found.binding_id,
+            outside_id=one["id"],
+            lane=lane,
+            document=json.dumps(one),
+            status=DeliveryStatus.QUEUED,
+            created_at=ctx.now,
+            next_at=ctx.now,
+        )
+        ctx.tx.run(statements.INSERT_INTAKE, **row(new))
+        stored += 1
+    if dropped:
+        ctx.record("chat.flood", f"binding:{binding}", {"dropped": dropped}, BY_REMIT)
+    ctx.tx.run(statements.HEARD, binding=binding, epoch=epoch, now=ctx.now)
+    return stored
+
+
+def _lane(one: Mapping[str, Any], known: bool) -> str:
+    """Who speaks, and where; all who are not known in a place are one. Who is known comes first,
+    by the first letter."""
+    named = f"{one['conversation']} {one['sender']['id']}" if known else one["conversation"]
+    return ("k" if known else "u") + hashlib.sha256(named.encode()).hexdigest()[:32]
+
+
+# ── for the process that deals with it ──────────────────────────────────────────────────────────
+
+
+ready = _QUEUE.readies("intake", statements.READY_INTAKE, "binding_id")
+next_due, expired, under_way = _QUEUE.looks("intake")
+
+
+def _brief(ctx: Context, found: Intake) -> dict[str, object]:
+    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
+    document = json.loads(found.document)
+    account = account_of(ctx, binding, document)
+    return {"document": document, "account": account, **receivers.about(binding)}
+
+
+claim = _QUEUE.claims("intake", LEASE, _brief)
+
+
+def account_of(ctx: Context, binding: Binding, document: Mapping[str, Any]) -> LinkedAccount | None:
+    """Linked account of the sender; only people with a part in the company are known in it."""
+    kind, sender = binding.adapter_type, document["sender"]
+    channel = registry.get(kind)
+    if not channel.vouches or not sender["sure"]:
+        return None
+    realm = channel.realm(registry.installed.read(kind, json.loads(binding.adapter_config)))
+    found = ctx.tx.one(statements.ACCOUNT_OF, kind=kind, realm=realm, account=sender["id"])
+    if found is None:
+        return None
+    part = ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=found.user_id)
+    return found if part is not None else None
+
+
+failed = _QUEUE.fails("intake")
+take_over = _QUEUE.takes_over("intake")
+put_back = _QUEUE.puts_back("intake", "chat.put_back")
+
+
+def end(ctx: Context, intake: str, epoch: int, why: str) -> None:
+    """It is dealt with, in the transaction that does so; who lost it changes nothing."""
+    ended = {"new_status": DeliveryStatus.DONE.value, "now": ctx.now, "why": why}
+    _QUEUE.fenced(ctx, statements.INTAKE.end, (intake, epoch), **ended)
+    ctx.tx.run(statements.EMPTY_INTAKE, intake=intake)
+
+
+@logged("intake.tidy")
+def tidy(ctx: Context) -> None:
+    """Forget what was dealt with long ago, and buttons that are too old."""
+    system_only(ctx)
+    ctx.tx.run(statements.FORGET_INTAKE, before=ctx.now - KEEP)
+    ctx.tx.run(statements.FORGET_REFERENCES, now=ctx.now)
+
+
+def _cut(text: str, most: int) -> str:
+    raw = text.encode(errors="replace")
+    return raw[:most].decode(errors="ignore")
+
+
+def _line(text: str, most: int) -> str:
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(plain.split())[:most]

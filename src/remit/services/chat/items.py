@@ -1,0 +1,177 @@
+"""Approvals and questions as a chat shows them: what is asked, and a button for each answer.
+
+Whoever taps acts as themselves. A button says which revision was seen, so that what is decided is
+what was shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.chat import LONGEST_POST, Post
+from remit.model.messaging.question import Question, QuestionStatus
+from remit.model.organisation.approval import OPEN, Approval, ApprovalStatus
+from remit.services import lookup, views
+from remit.services.chat import posts
+from remit.services.command import Context
+from remit.services.governance import approval_engine
+from remit.services.hiring import configuration
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import governance, people
+
+_STATES = {
+    ApprovalStatus.APPROVED: "Approved",
+    ApprovalStatus.REJECTED: "Rejected",
+    ApprovalStatus.CANCELLED: "Withdrawn",
+    ApprovalStatus.REVISION_REQUESTED: "Sent back to be changed",
+}
+#: Leaves room for what became of it.
+_MOST_SHOWN = LONGEST_POST - 400
+_LONGEST_LABEL = 60
+#: Between what is asked and what became of it.
+_MARK = "\n\n→ "
+#: For programs, or said elsewhere.
+_HIDDEN = frozenset(
+    {"agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration", "verb"}
+    | {"basis", "prepared", "options", "baseRevision"}
+)
+
+
+def show_approval(ctx: Context, binding: Binding, conversation: str, approval: Approval) -> Post:
+    """Show an approval to somebody who may read it, with buttons for its revision."""
+    text, whole = approval_text(ctx, approval)
+    return posts.put(
+        ctx,
+        binding,
+        conversation,
+        text,
+        subject=f"approval:{approval.id}",
+        buttons=approval_buttons(approval, whole=whole),
+    )
+
+
+def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
+    """Text of an approval, without secrets, and whether that is all of it."""
+    seen = configuration.as_seen(ctx, views.approval(approval))
+    asked_by = _name(ctx, approval.requested_by_agent_id, approval.requested_by_user_id)
+    lines = [
+        f"Approval: {approval_engine.summary(approval)}",
+        f"Asked by {asked_by}{_revision(approval)}",
+        *(_fact(name, value) for name, value in seen["payload"].items() if name not in _HIDDEN),
+    ]
+    text = "\n".join(lines)
+    whole = len(text) <= _MOST_SHOWN
+    if not whole:
+        text = f"{text[:_MOST_SHOWN]}…\n\nIt is longer than fits here; approve it on its page."
+    if approval.status not in OPEN or approval.status is ApprovalStatus.REVISION_REQUESTED:
+        text += f"\n\n{approval_state(ctx, approval)}"
+    return text, whole
+
+
+def approval_state(ctx: Context, approval: Approval) -> str:
+    """State of an approval, and who decided it."""
+    said = _STATES.get(approval.status, "It waits for a decision")
+    by = _name(ctx, approval.decided_by_agent_id, approval.decided_by_user_id, "")
+    note = f": {approval.decision_note}" if approval.decision_note else "."
+    return f"{said}{' by ' + by if by else ''}{note}"
+
+
+def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[posts.Act]]:
+    """Buttons of an approval; what could not be shown whole cannot be approved here."""
+    if approval.status is not ApprovalStatus.PENDING:
+        return ()
+    about = {"approval": approval.id, "revision": approval.revision}
+    row: list[posts.Act] = [("Approve", {"act": "approve", **about})] if whole else []
+    row += [("Reject", {"act": "reject", **about}), ("Send back", {"act": "revise", **about})]
+    return (row,)
+
+
+def show_question(ctx: Context, binding: Binding, conversation: str, question: Question) -> Post:
+    """Show a question to somebody who may read it; each option is a button."""
+    return posts.put(
+        ctx,
+        binding,
+        conversation,
+        question_text(ctx, question),
+        subject=f"question:{question.id}",
+        buttons=question_buttons(question),
+    )
+
+
+def question_text(ctx: Context, question: Question) -> str:
+    text = f"Question from {_name(ctx, question.agent_id, None)}:\n{question.text}"[:_MOST_SHOWN]
+    if question.status is QuestionStatus.ANSWERED:
+        return f"{text}\n\nAnswered: {question.answer}"
+    if question.status is QuestionStatus.CANCELLED:
+        return f"{text}\n\nIt was withdrawn."
+    return f"{text}\n\nReply to this message to answer."
+
+
+def question_buttons(question: Question) -> Sequence[Sequence[posts.Act]]:
+    if question.status is not QuestionStatus.OPEN:
+        return ()
+    return [
+        [(option[:_LONGEST_LABEL], {"act": "answer", "question": question.id, "answer": option})]
+        for option in json.loads(question.options)
+    ]
+
+
+def approval_of(ctx: Context, subject: str) -> Approval:
+    """An approval as it is now."""
+    return ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=subject)
+
+
+def question_of(ctx: Context, subject: str) -> Question | None:
+    return ctx.tx.one(mail_statements.QUESTION_ANYWHERE, question=subject)
+
+
+def refresh(ctx: Context, subject: str, by: str = "") -> int:
+    """Show what became of something wherever it was shown; somebody decided it elsewhere. Answers
+    how often that is new."""
+    kind, _, item = subject.partition(":")
+    revised = 0
+    for post in posts.about(ctx, subject):
+        shown = json.loads(post.document)["text"]
+        text = shown
+        if post.withdrawn:
+            continue
+        if kind == "approval":
+            text = _marked(ctx, shown, approval_of(ctx, item))
+        elif (question := question_of(ctx, item)) is not None:
+            text = question_text(ctx, question)
+        if text != shown:
+            posts.revise(ctx, post, text, by=by)
+            revised += 1
+    return revised
+
+
+def _marked(ctx: Context, shown: str, approval: Approval) -> str:
+    """What was shown, with what became of it. It is not put together anew, because whoever reads
+    it there may see less than whoever decided."""
+    asked = shown.partition(_MARK)[0]
+    if approval.status is ApprovalStatus.PENDING:
+        if _revision(approval) in asked and asked == shown:
+            return shown
+        return f"{asked}{_MARK}It was revised meanwhile; /needs shows what is asked now."
+    state = approval_state(ctx, approval)
+    return shown if shown.endswith(state) else f"{asked}{_MARK}{state}"
+
+
+def _revision(approval: Approval) -> str:
+    return f", revision {approval.revision}\n"
+
+
+def _fact(name: str, value: Any) -> str:
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{name}: {shown}"
+
+
+def _name(ctx: Context, agent: str | None, user: str | None, nobody: str = "remit") -> str:
+    if agent is not None:
+        found = lookup.agent_row(ctx, agent)
+        return found.name if found else agent
+    person = ctx.tx.one(people.USER, user=user) if user is not None else None
+    return person.name if person else nobody

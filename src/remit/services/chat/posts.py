@@ -1,0 +1,170 @@
+"""Posts of Remit itself in chats: answers to commands, approvals, questions, notices.
+
+A post is in line in the transaction that makes it, like what agents say. It is delivered once and
+edited in place from then on: `revise` says what is to be seen there now, `withdraw` that nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remit.clock import Micros
+from remit.ids import new_reference, token_digest
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.chat import BUTTON_LASTS, LONGEST_POST, ButtonReference, Post
+from remit.model.messaging.mail import DeliveryStatus
+from remit.services import shapes
+from remit.services.chat import receivers
+from remit.services.command import FOR_REMIT, Context, command
+from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
+from remit.store.engine.statement import row
+from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import chat as statements
+
+GONE = "the binding is gone"
+#: A label, and what tapping it stands for: `act` and what the act needs.
+Act = tuple[str, Mapping[str, Any]]
+_QUEUE = Deliveries(
+    statements.POSTS,
+    delivered="post.deliver",
+    failed="post.undelivered",
+    about=lambda one: {"binding": one.binding_id, "subject": one.subject, "attempt": one.attempt},
+)
+
+
+def put(
+    ctx: Context,
+    binding: Binding,
+    conversation: str,
+    text: str,
+    *,
+    subject: str = "",
+    buttons: Sequence[Sequence[Act]] = (),
+    reply_to: str | None = None,
+    due: Micros | None = None,
+) -> Post:
+    """Show something in a conversation. The references of its buttons are known to the outside
+    and kept as digests."""
+    made = Post(
+        id=ctx.ids.new(),
+        company_id=binding.company_id,
+        binding_id=binding.id,
+        conversation=conversation,
+        subject=subject,
+        document="{}",
+        version=1,
+        status=DeliveryStatus.QUEUED,
+        created_at=ctx.now,
+        next_at=due or ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_POST, **row(made))
+    _fill(ctx, made, text, buttons, reply_to)
+    return made
+
+
+def revise(
+    ctx: Context, post: Post, text: str, *, buttons: Sequence[Sequence[Act]] = (), by: str = ""
+) -> None:
+    """Show something else in its place. Buttons that were there stand for nothing any more."""
+    before = json.loads(post.document)
+    ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, now=ctx.now, by=by)
+    _fill(ctx, post, text, buttons, before.get("reply_to"))
+    ctx.tx.run(statements.REOPEN_POST, post=post.id, now=ctx.now)
+
+
+def withdraw(ctx: Context, post: Post, by: str = "") -> None:
+    """Take it back. What has not gone out does not go out."""
+    ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, now=ctx.now, by=by)
+    ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=post.document, new_withdrawn=True)
+    ctx.tx.run(statements.REOPEN_POST, post=post.id, now=ctx.now)
+
+
+def about(ctx: Context, subject: str) -> list[Post]:
+    """The posts about something, such as `approval:<id>`, wherever they are."""
+    return ctx.tx.all(statements.POSTS_ABOUT, company=ctx.company, subject=subject)
+
+
+def _fill(
+    ctx: Context, post: Post, text: str, buttons: Sequence[Sequence[Act]], reply_to: str | None
+) -> None:
+    rows = [[_button(ctx, post, label, act) for label, act in line] for line in buttons]
+    shown = text if len(text) <= LONGEST_POST else f"{text[: LONGEST_POST - 1]}…"
+    document = json.dumps({"text": shown, "buttons": rows, "reply_to": reply_to})
+    ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=document, new_withdrawn=False)
+
+
+def _button(ctx: Context, post: Post, label: str, act: Mapping[str, Any]) -> list[str]:
+    # Short enough for any channel, and long enough that nobody guesses one.
+    reference = new_reference()
+    made = ButtonReference(
+        digest=token_digest(reference),
+        company_id=post.company_id,
+        post_id=post.id,
+        act=json.dumps(dict(act)),
+        expires_at=ctx.now + BUTTON_LASTS,
+    )
+    ctx.tx.run(statements.INSERT_REFERENCE, **row(made))
+    return [label, reference]
+
+
+# ── for the process that delivers ───────────────────────────────────────────────────────────────
+
+
+ready = _QUEUE.readies("posts", statements.READY_POSTS, "binding_id")
+next_due, expired, under_way = _QUEUE.looks("posts")
+
+
+def _brief(ctx: Context, found: Post) -> dict[str, object]:
+    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
+    document = json.loads(found.document)
+    return {
+        "version": found.version,
+        "gone": binding.removed_at is not None,
+        "outside": found.outside_id,
+        "withdrawn": found.withdrawn,
+        **receivers.about(binding),
+        "parcel": {
+            "id": found.id,
+            "sender": "remit",
+            "address": f"channel:{binding.adapter_type}:{found.conversation}",
+            "conversation": found.conversation,
+            "subject": "",
+            "body": document["text"],
+            "thread": found.id,
+            "reply_to": None,
+            "reply_to_outside": document["reply_to"],
+            "created_at": found.created_at,
+            "attempt": found.attempt,
+            "again": found.outside_id is None and (found.ended_why or "").endswith(MAY_HAVE_IT),
+        },
+        "buttons": document["buttons"],
+    }
+
+
+claim = _QUEUE.claims("posts", DELIVERY_LEASE, _brief)
+
+
+@command("posts.delivered", FOR_REMIT)
+def delivered(
+    ctx: Context, *, post: str, epoch: int, version: int, outside: str | None = None
+) -> shapes.EndedShape:
+    """The outside shows it; if something else is to be seen by now, it goes on with that."""
+    found = _QUEUE.entered(ctx, post)
+    if outside is not None:
+        _QUEUE.fenced(ctx, statements.SHOWN, (post, epoch), outside=outside)
+    if found.version == version:
+        return _QUEUE.delivered(ctx, post, epoch)
+    return _QUEUE.put_back(ctx, "post.revise", post, epoch)
+
+
+failed = _QUEUE.fails("posts")
+take_over = _QUEUE.takes_over("posts")
+put_back = _QUEUE.puts_back("posts", "post.put_back")
+
+
+def bury(ctx: Context, binding: Binding) -> None:
+    """What a binding that is gone has not shown is shown no more."""
+    for found in ctx.tx.all(statements.UNSHOWN, binding=binding.id):
+        _QUEUE.close(ctx, found.id, DeliveryStatus.CANCELLED, GONE)

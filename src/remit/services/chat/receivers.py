@@ -1,0 +1,176 @@
+"""Receivers: for each binding whose channel listens, one process does, by a lease."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.channels import registry
+from remit.clock import MINUTE, SECOND, Micros
+from remit.errors import Conflict
+from remit.ids import BindingId
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.chat import Receiver
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, logged, query
+from remit.services.context import system_only
+from remit.services.fields import CompanyRef, Help
+from remit.services.queues import MOST_AT_ONCE, Held, Leases
+from remit.services.surfaces import AsRoute
+from remit.store.engine.statement import row
+from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import chat as statements
+
+#: Renewed while somebody listens; then somebody else does.
+LEASE = 30 * SECOND
+#: After failures in a row, before somebody listens again.
+PAUSES = (2 * SECOND, 10 * SECOND, MINUTE, 5 * MINUTE)
+_LONGEST_PROBLEM = 300
+_LEASES = Leases(statements.RECEIVERS)
+
+
+def begin(ctx: Context, binding: Binding) -> None:
+    """Have somebody listen for a binding, if its channel does; also anew."""
+    if not registry.get(binding.adapter_type).receives:
+        return
+    if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id, now=ctx.now):
+        made = Receiver(binding_id=binding.id, company_id=binding.company_id, next_at=ctx.now)
+        ctx.tx.run(statements.INSERT_RECEIVER, **row(made))
+
+
+@query("receivers.ready")
+def ready(ctx: Context) -> list[str]:
+    """Bindings for which nobody listens, and somebody should."""
+    system_only(ctx)
+    found = ctx.tx.all(statements.UNHEARD, now=ctx.now, limit=MOST_AT_ONCE)
+    return [one.binding_id for one in found]
+
+
+@query("receivers.next_due")
+def next_due(ctx: Context) -> Micros | None:
+    """When somebody should begin to listen again."""
+    system_only(ctx)
+    return ctx.tx.one(statements.NEXT_RECEIVER, now=ctx.now)
+
+
+@logged("receivers.claim")
+def claim(
+    ctx: Context, *, binding: str, worker: str, lease: Micros = LEASE
+) -> dict[str, Any] | None:
+    """Begin to listen for a binding: what is needed for it. None when somebody else does."""
+    system_only(ctx)
+    found = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)
+    if found is None or found.removed_at is not None:
+        return None
+    if not _LEASES.claim(ctx, binding, worker, lease):
+        return None
+    held = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
+    return {"epoch": held.epoch, **about(found)}
+
+
+def about(binding: Binding) -> dict[str, object]:
+    """Parts of a binding that a `Connection` is made of."""
+    return {
+        "binding": binding.id,
+        "company_id": binding.company_id,
+        "adapter_type": binding.adapter_type,
+        "adapter_config": json.loads(binding.adapter_config),
+        "adapter_token": binding.adapter_token,
+    }
+
+
+@logged("receivers.renew")
+def renew(ctx: Context, *, held: list[Held], lease: Micros) -> list[Held]:
+    """Go on listening; answers for which bindings somebody else does, or nobody should."""
+    system_only(ctx)
+    return _LEASES.renew(ctx, held, lease)
+
+
+@logged("receivers.heard")
+def heard(ctx: Context, *, binding: str, epoch: int) -> None:
+    """The outside answered, so all is well."""
+    system_only(ctx)
+    _LEASES.fenced(ctx, statements.HEARD, (binding, epoch), now=ctx.now)
+
+
+@logged("receivers.ended")
+def ended(
+    ctx: Context,
+    *,
+    binding: str,
+    epoch: int,
+    problem: str | None = None,
+    retry_after: Micros | None = None,
+) -> None:
+    """Nobody listens any more: because of a problem, or because the process is stopped."""
+    system_only(ctx)
+    found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
+    failures = found.failures + 1 if problem is not None else 0
+    pause = PAUSES[min(failures, len(PAUSES)) - 1] if problem is not None else 0
+    _LEASES.fenced(
+        ctx,
+        statements.RELEASE_RECEIVER,
+        (binding, epoch),
+        due=ctx.now + max(pause, retry_after or 0),
+        new_failures=failures,
+        new_problem=None if problem is None else problem[:_LONGEST_PROBLEM],
+    )
+
+
+@logged("receivers.free")
+def free(ctx: Context) -> None:
+    """Nobody listens: there is no other process."""
+    system_only(ctx)
+    ctx.tx.run(statements.FREE_RECEIVERS, now=ctx.now)
+
+
+@query(
+    "receivers.listing",
+    AsRoute("GET /companies/{companyId}/receivers", "list_receivers", page="binding_id"),
+)
+def listing(
+    ctx: Context, *, company: Annotated[CompanyRef, Help("The company.")] | None
+) -> list[shapes.ReceiverShape]:
+    """Whether somebody listens for each binding whose channel does, and why not."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.BINDING_READ, on="bindings")
+    return [view(ctx, one) for one in ctx.tx.all(statements.RECEIVERS_OF, company=ctx.company)]
+
+
+@query("receivers.worked_for")
+def worked_for(ctx: Context, *, limit: int) -> list[tuple[dict[str, object], str]]:
+    """The conversations for which runs are at work now, each with its binding."""
+    system_only(ctx)
+    found = []
+    for agent, address in ctx.tx.all(statements.WORKED_FOR, limit=limit):
+        _, kind, conversation = address.split(":", 2)
+        binding = ctx.tx.one(channel_statements.BOUND, agent=agent, kind=kind)
+        if binding is not None:
+            found.append((about(binding), conversation))
+    return found
+
+
+def lost() -> Conflict:
+    return _LEASES.lost()
+
+
+def end(ctx: Context, binding: BindingId) -> None:
+    """Nobody listens any more for a binding that is gone."""
+    ctx.tx.run(statements.RESTART_RECEIVER, binding=binding, now=ctx.now)
+
+
+def of(ctx: Context, binding: BindingId) -> Receiver | None:
+    return ctx.tx.one(statements.RECEIVERS.row, binding=binding)
+
+
+def view(ctx: Context, found: Receiver) -> shapes.ReceiverShape:
+    live = found.lease_until is not None and found.lease_until > ctx.now
+    state = "failing" if found.problem else "listening" if live else "waiting"
+    return {
+        "binding_id": found.binding_id,
+        "state": state,
+        "problem": found.problem,
+        "heard_at": views.time(found.heard_at),
+        "worker": found.worker if live else None,
+    }

@@ -1,0 +1,1 @@
+"""Connections to the outside: secrets, MCP servers, repositories, channels, notices."""

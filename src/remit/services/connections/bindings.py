@@ -1,0 +1,385 @@
+"""Bindings: which agent is reached through which channel. The board makes and ends them.
+
+A binding has a token, which is shown to whoever makes it and is kept as a digest. The outside shows
+it to write to the agent, and it opens nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from remit.authority import Action
+from remit.channels import registry
+from remit.clock import Micros
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import (
+    AgentId,
+    BindingId,
+    CompanyId,
+    MessageId,
+    TokenKind,
+    is_id,
+    new_token,
+    token_digest,
+)
+from remit.model.messaging.channel import Binding, channel_kind
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.services import lookup, shapes, views
+from remit.services.chat import posts, receivers
+from remit.services.command import Answer, Context, command, query
+from remit.services.connections import outbox, secrets
+from remit.services.fields import AgentRef, CompanyRef, Help, OnlyAgent, Reference, Text
+from remit.services.redaction import REMOVED, without_secrets
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.verbs import preview_of
+from remit.store.engine.statement import row
+from remit.store.messaging import channels as statements
+
+HELD = "It came with an import, and waits until its secret is said."
+HELD_STEP = "Bind the agent again: `remit bind add AGENT CHANNEL --secret NAME`."
+
+
+@command(
+    "bindings.add",
+    AsRoute(
+        "POST /companies/{companyId}/bindings",
+        "add_binding",
+        201,
+        words="The answer has the token, once; the outside shows it at `POST /api/channels/:kind`.",
+        spelled={"kind": "adapterType", "config": "adapterConfig"},
+    ),
+)
+def add(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    agent: AgentRef,
+    kind: Annotated[str, Text(40), Help("The kind of channel, such as webhook.")],
+    config: Annotated[dict[str, Any], Help("As the channel's documentation says.")] | None = None,
+    replace: Annotated[bool, Help("It may be there already; it gets a new token.")] = False,
+) -> shapes.NewBindingShape:
+    """Bind an agent to a channel; `replace` says anew how, with a new token."""
+    lookup.company_of_caller(ctx, company)
+    found = _bindable(ctx, agent)
+    called = channel_kind(kind)
+    was = live(ctx, found.id, called)
+    if was is not None and not (replace or was.held):
+        raise AlreadyExists(
+            f"{found.name} is bound to {called} already.",
+            "Remove that binding first, or replace it with --replace.",
+        )
+    given = config or {}
+    if was is not None and was.held:
+        given = _completed(was, given)
+    made, token = bind(ctx, found, called, given, was)
+    ctx.secrets["token"] = token
+    # A repeat of the same request gets everything but the token, which is shown once.
+    return {**view(ctx, made), "token": None}
+
+
+def _completed(held: Binding, config: Mapping[str, Any]) -> dict[str, object]:
+    """Settings that came with an import, with what was left out of them."""
+    whole = {**json.loads(held.adapter_config), **config}
+    missing = [key for key, value in whole.items() if _is_cut(value)]
+    if missing:
+        raise BadInput(f"{', '.join(missing)}: left out of the export.", "Say what it is.")
+    return whole
+
+
+#: What would be said of it, before the channel looks around.
+preview = preview_of("bindings.preview", add)
+
+
+def bind(
+    ctx: Context, agent: Agent, kind: str, config: Mapping[str, Any], was: Binding | None = None
+) -> tuple[Binding, str]:
+    """Make the binding, in place of one that was there; answers with its token."""
+    decision = _require(ctx, agent)
+    text = settings(ctx, kind, config)
+    _require_alone(ctx, agent, kind, text)
+    if was is not None:
+        ctx.tx.run(statements.REMOVE_BINDING, binding=was.id, now=ctx.now)
+        _close(ctx, was)
+        ctx.record("binding.delete", f"binding:{was.id}", _about(was), decision)
+    token = new_token(TokenKind.CHANNEL)
+    made = Binding(
+        id=BindingId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        agent_id=agent.id,
+        adapter_type=kind,
+        adapter_token=token_digest(token),
+        adapter_config=text,
+        created_at=ctx.now,
+        removed_at=None,
+    )
+    ctx.tx.run(statements.INSERT_BINDING, **row(made))
+    receivers.begin(ctx, made)
+    ctx.record("binding.create", f"binding:{made.id}", _about(made), decision)
+    return made, token
+
+
+def configure(ctx: Context, agent: Agent, binding: Binding, config: Mapping[str, Any]) -> Binding:
+    """Say anew how a binding works; its token stays."""
+    decision = _require(ctx, agent)
+    text = settings(ctx, binding.adapter_type, config)
+    _require_alone(ctx, agent, binding.adapter_type, text)
+    ctx.tx.run(statements.CONFIGURE_BINDING, binding=binding.id, new_config=text)
+    ctx.record("binding.change", f"binding:{binding.id}", _about(binding), decision)
+    found = live(ctx, agent.id, binding.adapter_type)
+    assert found is not None
+    receivers.begin(ctx, found)
+    return found
+
+
+def settings(ctx: Context, kind: str, config: Mapping[str, Any]) -> str:
+    """A binding's settings as the channel's own model takes them; a secret they name is there."""
+    text = registry.installed.validate(kind, config)
+    name = registry.secret_of(json.loads(text))
+    secrets.require_all(ctx, [] if name is None else [name])
+    return text
+
+
+def _require_alone(ctx: Context, agent: Agent, kind: str, config: str) -> None:
+    other = _listener(ctx, agent, kind, config)
+    if other is not None:
+        raise Conflict(
+            f"{other} is bound to that {kind} already, and of two each would get a part of what"
+            " comes.",
+            "Give each agent its own, with a secret of its own; or remove that binding first.",
+        )
+
+
+def _listener(ctx: Context, agent: Agent, kind: str, config: str) -> str | None:
+    """Other listener where a binding with these settings would listen."""
+    wanted = _place(kind, config)
+    if wanted is None:
+        return None
+    for one in ctx.tx.all(statements.BOUND_TO_KIND, company=ctx.company, kind=kind):
+        if one.agent_id != agent.id and _place(kind, one.adapter_config) == wanted:
+            return lookup.known_agent(ctx, one.agent_id).name
+    return None
+
+
+def _place(kind: str, config: str) -> str | None:
+    try:
+        return registry.get(kind).place(registry.installed.read(kind, json.loads(config)))
+    except BadInput:  # what the channel takes no more listens nowhere
+        return None
+
+
+@query("bindings.channels", AsRoute("GET /companies/{companyId}/channels", "list_channels"))
+def channels(ctx: Context, *, company: CompanyRef | None) -> list[shapes.ChannelShape]:
+    """The kinds of channels that there are here, and how a binding to each is configured."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="channels")
+    found: list[shapes.ChannelShape] = [
+        {"type": one.type, "summary": one.summary, "text": one.configuration_doc(), "problem": None}
+        for one in registry.installed.all()
+    ]
+    return found + [
+        {"type": name, "summary": "", "text": "", "problem": problem}
+        for name, problem in sorted(registry.installed.problems().items())
+    ]
+
+
+@query(
+    "bindings.listing",
+    AsRoute("GET /companies/{companyId}/bindings", "list_bindings", page="id"),
+    AsCommand("bind list", "List the bindings. Never their tokens."),
+)
+def listing(
+    ctx: Context,
+    *,
+    company: CompanyRef | None = None,
+    agent: OnlyAgent | None = None,
+    after: str = "",
+    limit: int = 100,
+) -> list[shapes.BindingShape]:
+    """The bindings of a company, or of one agent; an agent sees its own."""
+    lookup.company_of_caller(ctx, company)
+    whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
+    ctx.require(Action.BINDING_READ, on=f"agent:{whose}" if whose else "bindings", over=whose)
+    found = ctx.tx.all(
+        statements.BINDINGS,
+        company=ctx.company,
+        agent=whose or "",
+        any_agent=whose is None,
+        after=after,
+        limit=limit,
+    )
+    return [view(ctx, one) for one in found]
+
+
+@command(
+    "bindings.remove", AsRoute("DELETE /companies/{companyId}/bindings/{id}", "remove_binding")
+)
+def remove(
+    ctx: Context, *, company: CompanyRef | None, binding: Annotated[str, Reference("binding")]
+) -> shapes.RemovedShape:
+    """End a binding: nothing comes in by its token any more, and what has not gone out is dead."""
+    lookup.company_of_caller(ctx, company)
+    found = _known(ctx, binding)
+    decision = ctx.require(Action.BINDING_CHANGE, on=f"binding:{found.id}", home=found.agent_id)
+    end(ctx, found)
+    ctx.allow_by_rule(decision)
+    return {"id": found.id, "removed": True}
+
+
+@command("bindings.try_out")
+def try_out(ctx: Context, *, company: str | None, binding: str) -> Answer:
+    """That the outside is asked whether it knows us; recorded, because that shows it a secret."""
+    lookup.company_of_caller(ctx, company)
+    found = _known(ctx, binding)
+    ctx.require(Action.BINDING_CHANGE, on=f"binding:{found.id}", home=found.agent_id)
+    ctx.record("binding.test", f"binding:{found.id}", _about(found))
+    return {"id": found.id, "kind": found.adapter_type, "held": found.held}
+
+
+def _known(ctx: Context, binding: str) -> Binding:
+    found = ctx.tx.one(statements.BINDING, company=ctx.company, binding=binding)
+    if found is None or not is_id(binding):
+        raise NotFound("There is no such binding here.", "See `remit bind list`.")
+    return found
+
+
+def end(ctx: Context, binding: Binding) -> list[MessageId]:
+    """Answers what waited to go out, and is dead now."""
+    ctx.tx.run(statements.REMOVE_BINDING, binding=binding.id, now=ctx.now)
+    unsent = outbox.bury(ctx, binding.agent_id, binding.adapter_type)
+    _close(ctx, binding)
+    ctx.record("binding.delete", f"binding:{binding.id}", _about(binding))
+    return unsent
+
+
+def hold(ctx: Context, agent: AgentId, kind: str, config: str, created_at: Micros) -> None:
+    """A binding that came with an import: it waits until the board binds the agent again, because
+    neither where it listens nor its secret was said by anybody here."""
+    made = Binding(
+        id=BindingId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        agent_id=agent,
+        adapter_type=kind,
+        adapter_token=token_digest(new_token(TokenKind.CHANNEL)),
+        adapter_config=config,
+        created_at=created_at,
+        removed_at=None,
+        held=True,
+    )
+    ctx.tx.run(statements.INSERT_BINDING, **row(made))
+
+
+def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
+    """Bind an agent that works again as it was bound; why not, if that cannot be."""
+    was = ctx.tx.one(statements.BINDING_EVER, binding=binding)
+    if was is None or was.agent_id != agent.id:
+        return "it is known no more"
+    if live(ctx, agent.id, was.adapter_type) is not None:
+        return "it is bound anew by now"
+    if (other := _listener(ctx, agent, was.adapter_type, was.adapter_config)) is not None:
+        return f"{other} listens there by now"
+    ctx.tx.run(statements.BIND_AGAIN, binding=was.id)
+    if not was.held:
+        receivers.begin(ctx, was)
+    ctx.record("binding.restore", f"binding:{was.id}", _about(was))
+    return None
+
+
+def end_all(ctx: Context, agent: Agent) -> dict[str, Any]:
+    """When an agent is gone, nobody reaches it. Answers what ended."""
+    ended: dict[str, Any] = {"bindings": {}, "unsent": []}
+    for binding in ctx.tx.all(
+        statements.BINDINGS,
+        company=ctx.company,
+        agent=agent.id,
+        any_agent=False,
+        after="",
+        limit=1 << 30,
+    ):
+        ended["unsent"] += end(ctx, binding)
+        ended["bindings"][binding.id] = binding.adapter_type
+    return ended
+
+
+def _close(ctx: Context, binding: Binding) -> None:
+    """Nobody listens for it any more, and what Remit had to show there is not shown."""
+    receivers.end(ctx, binding.id)
+    posts.bury(ctx, binding)
+
+
+def live(ctx: Context, agent: str, kind: str) -> Binding | None:
+    """How an agent is bound to a kind of channel, if it is; also when that waits for its secret."""
+    return ctx.tx.one(statements.BINDING_OF, agent=agent, kind=kind)
+
+
+def speaking(ctx: Context, agent: str, kind: str) -> Binding | None:
+    """The same, only if it can be spoken through."""
+    return ctx.tx.one(statements.BOUND, agent=agent, kind=kind)
+
+
+def view(ctx: Context, binding: Binding) -> shapes.BindingShape:
+    """A binding as it is shown: never its token, and no secret of its settings."""
+    agent = lookup.agent_row(ctx, binding.agent_id)
+    return _view(
+        binding,
+        agent_name=agent.name if agent else binding.agent_id,
+        adapter_config=shown(json.loads(binding.adapter_config)),
+        **_state(ctx, binding),
+    )
+
+
+_view = views.view_of(
+    Binding,
+    shapes.BindingShape,
+    given={"agent_name", "adapter_config", "state", "problem", "heard_at"},
+)
+
+
+def _state(ctx: Context, binding: Binding) -> shapes.BindingStateShape:
+    if binding.held:
+        return {"state": "held", "problem": HELD, "heard_at": None}
+    found = receivers.of(ctx, binding.id)
+    if found is None:
+        return {"state": "bound", "problem": None, "heard_at": None}
+    seen = receivers.view(ctx, found)
+    return {"state": seen["state"], "problem": seen["problem"], "heard_at": seen["heard_at"]}
+
+
+def shown(config: Mapping[str, Any]) -> dict[str, object]:
+    """Settings without what opens something. Of an address only whose it is: for many services
+    the rest of it is the key."""
+    cut = {key: _cut(value) for key, value in config.items()}
+    clean: dict[str, object] = without_secrets(cut)[0]
+    return clean
+
+
+def _cut(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        return value
+    parts = urlsplit(value)
+    rest = "/…" if parts.path.strip("/") or parts.query else parts.path
+    return f"{parts.scheme}://{parts.netloc}{rest}"
+
+
+def _is_cut(value: Any) -> bool:
+    return REMOVED in json.dumps(value) or (isinstance(value, str) and value.endswith("/…"))
+
+
+def _bindable(ctx: Context, text: str) -> Agent:
+    found = lookup.agent_ever(ctx, text)
+    _require(ctx, found)
+    if found.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{found.name} is terminated.", "Bind an agent that works here.")
+    if found.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{found.name} awaits approval.", "Bind it when its hire is approved.")
+    return found
+
+
+def _require(ctx: Context, agent: Agent) -> Any:
+    return ctx.require(Action.BINDING_CHANGE, on=f"agent:{agent.id}", home=agent.id)
+
+
+def _about(binding: Binding) -> dict[str, object]:
+    return {"agent_id": binding.agent_id, "adapter_type": binding.adapter_type}

@@ -1,0 +1,152 @@
+"""Inbound channel messages: mail to the agent that the token is bound to, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from remit.errors import BadInput, KeyReused, Unauthenticated, Unavailable
+from remit.ids import is_id
+from remit.model.event import canonical
+from remit.model.messaging.channel import (
+    LARGEST_TEXT,
+    Binding,
+    Receipt,
+    channel_address,
+    outside_id,
+)
+from remit.model.messaging.mail import LONGEST_SUBJECT, Message
+from remit.model.text import clean_line
+from remit.services import shapes
+from remit.services.chat import receivers
+from remit.services.command import Context, logged, query
+from remit.services.context import system_only
+from remit.services.messaging import mail
+from remit.store.engine.statement import row
+from remit.store.messaging import channels as statements
+from remit.store.messaging import mail as mail_statements
+
+#: Whoever writes faster than the agent reads has to wait.
+MOST_WAITING = 1000
+
+
+@query("channels.admit")
+def admit(ctx: Context, *, kind: str, digest: str) -> None:
+    """Whether a token is bound, asked before anything is read of what its bearer sends."""
+    system_only(ctx)
+    _bound(ctx, kind, digest)
+
+
+@query("channels.posted")
+def posted(ctx: Context, *, kind: str, binding: str) -> dict[str, object]:
+    """What is needed to read what the outside of a binding posts; it has to prove itself."""
+    system_only(ctx)
+    found = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
+    if found is None or found.adapter_type != kind or found.removed_at is not None or found.held:
+        raise unproven()
+    return receivers.about(found)
+
+
+def unproven() -> Unauthenticated:
+    """The same for a binding that is not there."""
+    return Unauthenticated("That does not come from a binding of this channel.", "")
+
+
+@logged("channels.receive")
+def receive(
+    ctx: Context,
+    *,
+    kind: str,
+    digest: str,
+    outside: object,
+    conversation: object,
+    body: object,
+    subject: object = "",
+    reply_to: object = None,
+) -> shapes.TakenInShape:
+    """Take a message in, once, from whoever has the binding's token; for Remit itself.
+
+    `digest` is that of the token. A message that came before is answered as it was then.
+    """
+    system_only(ctx)
+    binding = _bound(ctx, kind, digest)
+    called = outside_id(outside)
+    address = channel_address(kind, conversation)
+    text = _text(body)
+    line = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
+    if reply_to is not None and not isinstance(reply_to, str):
+        raise BadInput("replyTo must be the id of a message.", "Leave it out.")
+    ctx.enter(binding.company_id)
+    ctx.lock_company()
+    binding = _bound(ctx, kind, digest)  # it may have been removed while we waited
+    said = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
+    before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
+    if before is not None:
+        if not hmac.compare_digest(before.digest, said):
+            raise KeyReused(
+                "This id was used for a different message.", "Give every message its own id."
+            )
+        return _answer(_message(ctx, before.message_id), duplicate=True)
+    if (ctx.tx.one(mail_statements.COUNT_WAITING, agent=binding.agent_id) or 0) >= MOST_WAITING:
+        raise Unavailable(
+            "The agent has more unread mail than it can take.",
+            "Send it again later, with the same id.",
+            code="inbox_full",
+        )
+    message = mail.post(
+        ctx,
+        to=f"agent:{binding.agent_id}",
+        text=text,
+        subject=line,
+        reply_to=_answered(ctx, binding, address, reply_to),
+        from_channel=address,
+    )
+    receipt = Receipt(binding.id, called, binding.company_id, message.id, said)
+    ctx.tx.run(statements.INSERT_RECEIPT, **row(receipt))
+    return _answer(message, duplicate=False)
+
+
+def _bound(ctx: Context, kind: str, digest: str) -> Binding:
+    """Looked up by digest, so that nothing is learned from how long it takes."""
+    found = ctx.tx.one(statements.BOUND_BY_TOKEN, kind=kind, digest=digest)
+    if found is None or not hmac.compare_digest(found.adapter_token, digest):
+        raise Unauthenticated(
+            "The token is not bound to this channel.", "Ask the board for a new binding."
+        )
+    return found
+
+
+def _answered(ctx: Context, binding: Binding, address: str, text: str | None) -> Message | None:
+    """A message that went out to this very place; nobody outside learns of any other."""
+    if text is None:
+        return None
+    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text) if is_id(text) else None
+    sent_there = found is not None and (found.sender_agent_id, found.address) == (
+        binding.agent_id,
+        address,
+    )
+    if not sent_there:
+        raise BadInput(
+            "replyTo is no message that was sent there.", "Leave it out to begin a new thread."
+        )
+    return found
+
+
+def _text(body: object) -> str:
+    if not isinstance(body, str) or not body.strip():
+        raise BadInput("body must be text.", "Say something.")
+    try:
+        size = len(body.encode())
+    except UnicodeEncodeError:
+        raise BadInput("body has a character that is not text.", "Send UTF-8.") from None
+    if size > LARGEST_TEXT:
+        raise BadInput(f"body is larger than {LARGEST_TEXT >> 10} KiB.", "Send less.")
+    return body
+
+
+def _message(ctx: Context, message: str) -> Message:
+    return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
+
+
+def _answer(message: Message, *, duplicate: bool) -> shapes.TakenInShape:
+    return {"id": message.id, "thread": message.thread_id, "duplicate": duplicate}

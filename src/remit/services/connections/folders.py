@@ -1,0 +1,274 @@
+"""Folders of workers' machines that runs are shown: the board says which, and nobody else.
+
+Here names are judged. What lies behind a name is judged by the worker, before each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, NamedTuple
+
+from remit.authority import Action
+from remit.clock import Micros
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import CompanyId, FolderId, is_id
+from remit.model.connections.commit_identity import CommitIdentity
+from remit.model.connections.folder import (
+    DEFAULT_MEGABYTES,
+    LEAST_MEGABYTES,
+    LONGEST_PATH,
+    MOST_MEGABYTES,
+    MOST_PROGRAMS,
+    MOST_VARIABLES,
+    Folder,
+    FolderKind,
+    folder_path,
+    overlap,
+    program_folders,
+    set_variables,
+)
+from remit.model.connections.repo import Repo
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.decision import Effect
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.connections import repos
+from remit.services.fields import AgentRef, CompanyRef, Help, Most, Range, Reference, Text
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.connections import folders as statements
+from remit.store.connections import repos as repo_statements
+from remit.store.engine.statement import row
+from remit.store.execution import runs as run_statements
+
+MOST_FOLDERS = 200
+Place = Annotated[str, Text(LONGEST_PATH, one_line=True)]
+
+
+@command(
+    "folders.bind",
+    AsRoute("POST /companies/{companyId}/folders", "bind_folder", 201),
+    AsCommand("folder bind", said="{agentName} works in {title} from its next run on."),
+)
+def bind(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    agent: AgentRef,
+    repo: Annotated[str, Text(64, one_line=True), Help("A repository; Remit keeps a copy.")]
+    | None = None,
+    path: Annotated[Place, Help("A folder of the machine, written to.")] | None = None,
+    megabytes: Annotated[
+        int,
+        Range(LEAST_MEGABYTES, MOST_MEGABYTES),
+        Help(f"How much it may hold; {DEFAULT_MEGABYTES} unless said."),
+    ]
+    | None = None,
+) -> shapes.FolderShape:
+    """Give an agent a lasting folder to work in: a copy of a repository, or one of the machine."""
+    if (repo is None) == (path is None):
+        raise BadInput("Give either a repository or a path.", "Use one of the two.")
+    place = None if path is None else folder_path(path)
+    lookup.company_of_caller(ctx, company)
+    found = lookup.agent(ctx, agent)
+    ctx.require(Action.FOLDER_CHANGE, on=f"agent:{found.id}")
+    if found.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{found.name} is terminated.", "Bind an agent that works here.")
+    if ctx.tx.one(statements.WORK_FOLDER, agent=found.id) is not None:
+        raise AlreadyExists(
+            f"{found.name} has a folder already.", "Remove it first: `remit folder list`."
+        )
+    copied = None if repo is None else repos.named(ctx, repo)
+    if place is not None:
+        _refuse_overlap(ctx, place, FolderKind.WORK)
+    limit = DEFAULT_MEGABYTES if megabytes is None else megabytes
+    made = Folder(*_new(ctx), FolderKind.WORK, found.id, place, most_megabytes=limit)
+    return _add(ctx, made if copied is None else replace(made, repo_id=copied.id))
+
+
+@command(
+    "folders.mount",
+    AsRoute("POST /companies/{companyId}/mounts", "mount_folder", 201),
+    AsCommand("folder mount", said="Runs see {path} from now on, and cannot change it."),
+)
+def mount(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    path: Annotated[Place, Help("A tool chain or cache on the machine where agents run.")],
+    agent: Annotated[AgentRef, Help("Only for this agent.")] | None = None,
+    programs: Annotated[
+        Sequence[Annotated[str, Text(200, one_line=True)]],
+        Most(MOST_PROGRAMS),
+        Help("Folders in it that go to the front of PATH, such as bin."),
+    ] = (),
+    variables: Annotated[
+        Sequence[Annotated[str, Text(1100, one_line=True)]],
+        Most(MOST_VARIABLES),
+        Help("NAME=VALUE to set for programs, such as GOROOT=/opt/go."),
+    ] = (),
+) -> shapes.FolderShape:
+    """Show a folder of the machine to runs, read only."""
+    place, added, named = folder_path(path), program_folders(programs), set_variables(variables)
+    lookup.company_of_caller(ctx, company)
+    found = None if agent is None else lookup.agent(ctx, agent)
+    ctx.require(Action.FOLDER_CHANGE, on=f"folder:{place}")
+    _refuse_overlap(ctx, place, FolderKind.TOOLS)
+    owner = None if found is None else found.id
+    return _add(ctx, Folder(*_new(ctx), FolderKind.TOOLS, owner, place, None, added, named))
+
+
+@query(
+    "folders.listing",
+    AsRoute("GET /companies/{companyId}/folders", "list_folders", page="id"),
+    AsCommand("folder list", "List the folders that runs of this company are shown."),
+)
+def listing(
+    ctx: Context, *, company: CompanyRef | None = None, after: str = "", limit: int = 100
+) -> list[shapes.FolderShape]:
+    """What runs are shown beside their workspace, home and the system."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_READ, repos.CONFIGURING, on="folders")
+    found = ctx.tx.all(statements.FOLDERS, after=after, limit=limit)
+    return [view(ctx, one) for one in found]
+
+
+@command(
+    "folders.remove",
+    AsRoute("DELETE /companies/{companyId}/folders/{id}", "remove_folder"),
+    AsCommand("folder remove", said="Runs that begin from now on do not see it."),
+)
+def remove(
+    ctx: Context, *, company: CompanyRef | None, folder: Annotated[str, Reference("folder")]
+) -> shapes.RemovedShape:
+    """Show a folder to no run any more. What is in a folder of the machine stays as it is; a copy
+    that Remit kept goes when the worker tidies up."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")
+    found = ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder) if is_id(folder) else None
+    if found is None or found.company_id != ctx.company or found.removed_at is not None:
+        raise NotFound("There is no such folder here.", "See `remit folder list`.")
+    ctx.tx.run(statements.REMOVE_FOLDER, folder=found.id)
+    ctx.record("folder.remove", f"folder:{found.id}", _about(found))
+    return {"id": found.id, "removed": True}
+
+
+def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
+    """Let the folder of an agent hold more, or less; what is in it stays."""
+    ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder.id}")
+    ctx.tx.run(statements.RESIZE, folder=folder.id, new_megabytes=megabytes)
+    about = {"was": folder.most_megabytes, "now": megabytes}
+    ctx.record("folder.change", f"folder:{folder.id}", {"megabytes": about})
+
+
+@query("folders.kept", FOR_REMIT)
+def kept(ctx: Context, *, folders: Sequence[str]) -> list[str]:
+    """Which of these are in use, or may be by a run that began before; for Remit itself."""
+    found = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=one) for one in folders]
+    return [
+        one.id
+        for one in found
+        if one is not None
+        and (
+            one.removed_at is None
+            or ctx.tx.one(run_statements.LIVE_RUN_OF, agent=one.agent_id) is not None
+        )
+    ]
+
+
+@query("folders.of_run")
+def of_run(ctx: Context) -> Folder | None:
+    """The folder that the calling run works in, if it has one."""
+    if ctx.actor.agent_id is None or ctx.actor.workspace is None:
+        return None
+    return ctx.tx.one(statements.WORK_FOLDER, agent=ctx.actor.agent_id)
+
+
+class Shown(NamedTuple):
+    """The folders of a run: tool chains, and one to work in, perhaps a copy of a repository."""
+
+    tools: list[Folder]
+    work: Folder | None = None
+    repo: Repo | None = None
+    note: str = ""
+    #: Who commits in a copy that is made.
+    who: CommitIdentity | None = None
+
+
+def shown_to(ctx: Context, agent: Agent) -> Shown:
+    """The folders of the calling agent's run. A copy of a repository takes the right to clone it,
+    as it is now."""
+    answer = Shown([])
+    for one in ctx.tx.all(statements.FOLDERS_OF, company=agent.company_id, agent=agent.id):
+        if one.kind is FolderKind.TOOLS:
+            answer.tools.append(one)
+        elif one.repo_id is None:
+            answer = answer._replace(work=one)
+        else:
+            repo = ctx.tx.one(repo_statements.REPO_BY_ID, repo=one.repo_id)
+            if repo is None:
+                continue
+            if ctx.decide(Action.REPO_USE, repos.resource(repo.name)).effect is Effect.DENY:
+                note = f"your folder is not there: you may not have repo:{repo.name}"
+                answer = answer._replace(note=note)
+                continue
+            answer = answer._replace(work=one, repo=repo)
+    return answer
+
+
+def _new(ctx: Context) -> tuple[FolderId, CompanyId, Micros]:
+    """How each begins."""
+    return FolderId(ctx.ids.new()), CompanyId(ctx.company or ""), ctx.now
+
+
+def _add(ctx: Context, made: Folder) -> shapes.FolderShape:
+    here = ctx.tx.all(statements.FOLDERS, after="", limit=MOST_FOLDERS)
+    if len(here) >= MOST_FOLDERS:
+        raise Conflict(f"The company has {MOST_FOLDERS} folders.", "Remove some of them first.")
+    ctx.tx.run(statements.INSERT_FOLDER, **row(made))
+    ctx.record(
+        f"folder.{'bind' if made.kind is FolderKind.WORK else 'mount'}",
+        f"folder:{made.id}",
+        _about(made),
+    )
+    return view(ctx, made)
+
+
+def _refuse_overlap(ctx: Context, path: str, kind: FolderKind) -> None:
+    """What one agent writes is no other's folder, and no tool chain: it would be its programs."""
+    for other in ctx.tx.all(statements.PLACES):
+        both_read = kind is FolderKind.TOOLS and other.kind is FolderKind.TOOLS
+        if other.path is not None and not both_read and overlap(path, other.path):
+            raise Conflict(
+                f"{path} meets a folder that runs are shown already.",
+                "One agent alone writes to a folder, and no tool chain lies in it.",
+            )
+
+
+def view(ctx: Context, folder: Folder) -> shapes.FolderShape:
+    agent = None if folder.agent_id is None else lookup.agent_row(ctx, folder.agent_id)
+    repo = (
+        None
+        if folder.repo_id is None
+        else ctx.tx.one(repo_statements.REPO_BY_ID, repo=folder.repo_id)
+    )
+    return _view(
+        folder,
+        agent_name=agent and agent.name,
+        title=folder.path or f"repo:{repo.name if repo else folder.repo_id}",
+        repo=repo and repo.name,
+    )
+
+
+_view = views.view_of(
+    Folder, shapes.FolderShape, given={"agent_name", "title", "repo"}, megabytes="most_megabytes"
+)
+
+
+def _about(folder: Folder) -> dict[str, object]:
+    about = row(folder)
+    return {
+        name: about[name]
+        for name in ("kind", "agent_id", "path", "repo_id", "programs", "variables")
+        if about[name] is not None
+    }

@@ -1,0 +1,291 @@
+"""MCP servers besides Remit's own: which there are, who may use them, and that somebody did.
+
+They run on Remit's side. An agent calls them through Remit's own endpoint, where each call is
+decided like any other; what they need to know stays with the process that talks to them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from remit.authority import Action, holding
+from remit.errors import AlreadyExists, NotFound
+from remit.ids import CompanyId, McpServerId
+from remit.model.connections.mcp_server import (
+    Definition,
+    McpServer,
+    Transport,
+    define,
+    resource,
+    server_name,
+)
+from remit.model.connections.secret import named_in
+from remit.model.execution.run import RunStatus
+from remit.model.organisation.decision import Effect
+from remit.model.organisation.grant import INSTANCE_CONFIGURE, Level, Mode, Resource, ResourceKind
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.connections import secrets
+from remit.services.execution import tool_changes
+from remit.services.fields import CompanyRef, Reference
+from remit.services.redaction import without_secrets
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.connections import mcp_servers as statements
+from remit.store.engine.statement import renewed, row
+from remit.store.execution import runs as run_statements
+from remit.store.organisation import grants as grant_statements
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """User of a server: an agent, in a run if it is in one."""
+
+    company_id: str
+    agent_id: str
+    run_id: str | None
+    workspace: str | None
+    server: McpServer
+
+
+# ── what operators do ───────────────────────────────────────────────────────────────────────────
+
+
+@command("mcp_servers.add")
+def add(
+    ctx: Context,
+    *,
+    company: str | None,
+    name: object,
+    definition: Mapping[str, Any],
+    replace: bool = False,
+) -> shapes.McpServerShape:
+    """Register a server, or say anew what it is; whoever is at work with it is told."""
+    called = server_name(name)
+    wanted = define(**definition)
+    lookup.company_of_caller(ctx, company)
+    decision = ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
+    found = ctx.tx.one(statements.SERVER_NAMED, name=called)
+    if found is not None and not replace:
+        raise AlreadyExists(
+            f"There is an MCP server {called!r} already.",
+            "Choose another name, or replace it with --replace.",
+        )
+    made = _store(ctx, called, wanted, found)
+    secrets.require_all(ctx, named_in(made.templates.values()))
+    ctx.record(
+        "mcp_server.add" if found is None else "mcp_server.replace",
+        f"mcp_server:{called}",
+        {"transport": made.transport.value, "version": made.version, "inject": made.inject},
+        decision,
+    )
+    if found is not None:
+        tool_changes.server_changed(ctx, called)
+    return view(ctx, made)
+
+
+def _store(ctx: Context, name: str, wanted: Definition, found: McpServer | None) -> McpServer:
+    if found is not None:
+        ctx.tx.run(statements.REPLACE_SERVER, server=found.id, **renewed(wanted))
+        return _named(ctx, name)
+    made = _made(ctx, name, wanted)
+    ctx.tx.run(statements.INSERT_SERVER, **row(made))
+    return made
+
+
+def _made(ctx: Context, name: str, wanted: Definition) -> McpServer:
+    return McpServer(
+        id=McpServerId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        name=name,
+        version=1,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+        **asdict(wanted),
+    )
+
+
+@query(
+    "mcp_servers.listing",
+    AsRoute("GET /companies/{companyId}/mcp-servers", "list_mcp_servers", page="id"),
+    AsCommand("mcp list"),
+)
+def listing(
+    ctx: Context, *, company: CompanyRef | None, after: str = "", limit: int = 100
+) -> list[shapes.McpServerShape]:
+    """List the servers, and who may use them."""
+    lookup.company_of_caller(ctx, company)
+    configuring = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
+    ctx.require(Action.MCP_SERVER_READ, configuring, on="mcp_servers")
+    found = ctx.tx.all(statements.SERVERS, after=after, limit=limit)
+    return [view(ctx, one) for one in found]
+
+
+@command(
+    "mcp_servers.remove",
+    AsRoute(
+        "DELETE /companies/{companyId}/mcp-servers/{id}",
+        "remove_mcp_server",
+        spelled={"name": "id"},
+    ),
+    AsCommand(
+        "mcp remove",
+        "Remove a server, and every right to use it.",
+        said="{name} is removed; {revoked:count} grants went.",
+        spelled={"name": "name"},
+    ),
+)
+def remove(
+    ctx: Context, *, company: CompanyRef | None, name: Annotated[str, Reference("server name")]
+) -> shapes.RemovedMcpServerShape:
+    """Take a server away, and every right to use it; prohibitions stay."""
+    called = server_name(name)
+    lookup.company_of_caller(ctx, company)
+    decision = ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
+    found = _named(ctx, called)
+    ctx.tx.run(statements.REMOVE_SERVER, server=found.id)
+    revoked: list[str] = []
+    for grant in _held(ctx, called):
+        if grant.mode is not Mode.DENY:
+            revoked += ctx.tx.all(grant_statements.REVOKE_WITH_DERIVED, grant=grant.id)
+    revoked.sort()
+    ctx.record("mcp_server.remove", f"mcp_server:{called}", {"revoked": revoked}, decision)
+    tool_changes.taken(ctx, revoked)
+    return {"name": called, "removed": True, "revoked": revoked}
+
+
+@command("mcp_servers.try_out")
+def try_out(ctx: Context, *, company: str | None, name: object) -> Answer:
+    """That an operator has a server started to see its tools; recorded, because it runs it."""
+    called = server_name(name)
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
+    found = _named(ctx, called)
+    ctx.record("mcp_server.test", f"mcp_server:{called}", {"version": found.version})
+    return {"company_id": found.company_id, "name": found.name}
+
+
+@logged("mcp_servers.try_new")
+def try_new(
+    ctx: Context, *, company: str | None, name: object, definition: Mapping[str, Any]
+) -> McpServer:
+    """That an operator has a server started before it is registered; answers it for our side."""
+    called = server_name(name)
+    wanted = define(**definition)
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
+    secrets.require_all(ctx, named_in(json.loads(wanted.secret).values()))
+    ctx.record("mcp_server.test", f"mcp_server:{called}", {"version": None})
+    return _made(ctx, called, wanted)
+
+
+def _named(ctx: Context, name: str) -> McpServer:
+    found = ctx.tx.one(statements.SERVER_NAMED, name=name)
+    if found is None:
+        raise NotFound(f"There is no MCP server {name!r} here.", "See `remit mcp list`.")
+    return found
+
+
+def _held(ctx: Context, name: str) -> list[Any]:
+    return ctx.tx.all(statements.HELD_ON_SERVER, name=name)
+
+
+def view(ctx: Context, server: McpServer) -> shapes.McpServerShape:
+    """A server as its board sees it: what is not known to be harmless is left out."""
+    shown, _ = without_secrets({"env": server.settings, "command": server.argv})
+    stdio = server.transport is Transport.STDIO
+    return _view(
+        server,
+        command=shown["command"] if stdio else None,
+        env=shown["env"] if stdio else {},
+        secret_env=server.templates if stdio else {},
+        headers={} if stdio else shown["env"],
+        secret_headers={} if stdio else server.templates,
+        holders=sorted({grant.holder_id for grant in _held(ctx, server.name)}),
+    )
+
+
+_view = views.view_of(
+    McpServer,
+    shapes.McpServerShape,
+    given={"command", "env", "secret_env", "headers", "secret_headers", "holders"},
+)
+
+
+# ── what agents do ──────────────────────────────────────────────────────────────────────────────
+
+
+@query("mcp_servers.usable")
+def usable(ctx: Context) -> list[Seat]:
+    """The servers that the calling agent may use, also those for which it has to ask each time."""
+    me = ctx.actor.agent_id
+    if me is None:
+        return []
+    lookup.company_of_caller(ctx, None)
+    return [
+        _seat(ctx, server)
+        for server in ctx.tx.all(statements.SERVERS_FOR, agent=me)
+        if ctx.decide(Action.MCP_SERVER_CALL, server.resource).effect is not Effect.DENY
+    ]
+
+
+@logged("mcp_servers.use")
+def use(ctx: Context, *, server: str, tool: str, arguments: Mapping[str, Any]) -> Seat:
+    """Decide about one call of one tool, and leave in the record that it is made.
+
+    It is not a command, because nobody could make the call in the agent's place: once it was
+    approved, the agent makes it again. The arguments are for who approves; no event shows them.
+    """
+    del arguments
+    lookup.company_of_caller(ctx, None)
+    ctx.lock_company()  # so that nothing is taken away between the decision and the record
+    ctx.require(Action.MCP_SERVER_CALL, resource(server))
+    found = _named(ctx, server)
+    ctx.record("mcp_server.call", f"mcp_server:{server}", {"tool": tool, "version": found.version})
+    return _seat(ctx, found)
+
+
+def _seat(ctx: Context, server: McpServer) -> Seat:
+    return Seat(server.company_id, ctx.actor.id, ctx.actor.run_id, ctx.actor.workspace, server)
+
+
+# ── for the process that talks to them ──────────────────────────────────────────────────────────
+
+
+@query("mcp_servers.find", FOR_REMIT)
+def find(ctx: Context, *, company: str, name: str) -> McpServer:
+    """One server as it is; for Remit itself."""
+    ctx.enter(company)
+    return _named(ctx, name)
+
+
+@query("mcp_servers.vacated", FOR_REMIT)
+def vacated(ctx: Context, *, seats: Sequence[Seat]) -> list[Seat]:
+    """Which of these are of no use any more: the run is over, the right gone, the server another;
+    for Remit itself."""
+    return [seat for seat in seats if not _still(ctx, seat)]
+
+
+def _still(ctx: Context, seat: Seat) -> bool:
+    if seat.run_id is not None:
+        run = ctx.tx.one(run_statements.RUN, run=seat.run_id)
+        if run is None or run.status is not RunStatus.RUNNING:
+            return False
+    now = ctx.tx.one(statements.SERVER_NAMED, company=seat.company_id, name=seat.server.name)
+    if now is None or (now.id, now.version) != (seat.server.id, seat.server.version):
+        return False
+    held = ctx.held(seat.agent_id, seat.server.resource)
+    return holding(held, Level.USE, ctx.now).effect is not Effect.DENY
+
+
+@query("mcp_servers.injected", FOR_REMIT)
+def injected(ctx: Context, *, company: str, agent: str) -> list[McpServer]:
+    """The servers whose variables an agent's own programs get; for Remit itself.
+
+    Where each use has to be approved nothing is given, because nobody would see the use.
+    """
+    return [
+        server
+        for server in ctx.tx.all(statements.SERVERS_FOR, company=company, agent=agent)
+        if server.inject and holding(ctx.held(agent, server.resource), Level.USE, ctx.now).allowed
+    ]

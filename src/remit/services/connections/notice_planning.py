@@ -1,0 +1,214 @@
+"""Which notices are to be made now: what needs whom, by which ways, alone, in a digest, or because
+somebody else did not decide in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remit.clock import Micros, from_iso
+from remit.ids import CompanyId, UserId
+from remit.model.messaging.mail import DeliveryStatus
+from remit.model.messaging.notice import DIGEST, ESCALATED, Notice, Rules, Way
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.user import UserRole
+from remit.services import shapes
+from remit.services.chat import items
+from remit.services.command import FOR_REMIT, Context, logged, query
+from remit.services.connections import notice_posts
+from remit.services.screens import needs_you
+from remit.store.engine.statement import row
+from remit.store.messaging import chat as chat_statements
+from remit.store.messaging import notices as statements
+from remit.store.organisation import people
+
+_MOST_PEOPLE = 500
+#: What was shown before these is left as it is.
+_MOST_SHOWN = 200
+#: What needs somebody, by kind and id.
+Needs = dict[tuple[str, str], shapes.AwaitingShape]
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who is told outside."""
+
+    user: UserId
+    rules: Rules
+    #: By which ways, unless they said otherwise; and by which they can be told.
+    usual: tuple[str, ...]
+    possible: tuple[str, ...]
+    needs: Needs
+
+    def ways(self, kind: str) -> Sequence[str]:
+        """Where a kind goes. What is routed only to ways that are not there goes as usual."""
+        routed = self.rules.ways(kind)
+        if routed is None:
+            return self.usual
+        there = [way for way in routed if way in self.possible]
+        return there if there or not routed or Way.BROWSER in routed else self.usual
+
+    def ways_of_escalated(self, kind: str) -> Sequence[str]:
+        if ESCALATED in self.rules.routes:
+            return self.ways(ESCALATED)
+        return self.ways(kind) or self.usual or self.possible
+
+
+@query("notices.companies", FOR_REMIT)
+def companies(ctx: Context, *, commands: Sequence[str]) -> list[str]:
+    """Companies with somebody who is to be told; `commands` names the users that have one."""
+    found = list(ctx.tx.all(statements.COMPANIES_TO_LOOK_AT))
+    for user in commands:
+        found += ctx.tx.all(statements.COMPANIES_OF, user=user)
+    return list(dict.fromkeys(found))
+
+
+@logged("notices.look", FOR_REMIT)
+def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
+    """Put what needs somebody and is new to them in line; answers how much that is."""
+    ctx.enter(company)
+    ctx.lock_company()
+    told = _people(ctx, commands)
+    new = 0
+    for person in told.values():
+        new += _tell(ctx, person) + _digest(ctx, person) + _mark(ctx, person)
+    for person in told.values():
+        new += _escalate(ctx, person, told)
+    # Also what people asked for themselves, such as by /needs.
+    for subject in ctx.tx.all(chat_statements.DECIDABLE, company=company, limit=_MOST_SHOWN):
+        new += items.refresh(ctx, subject)
+    return new
+
+
+def new_notice(
+    ctx: Context, user: UserId, way: str, item: Mapping[str, Any], due: Micros, **more: Any
+) -> Notice:
+    made = Notice(
+        **{
+            "id": ctx.ids.new(),
+            "company_id": CompanyId(ctx.company or ""),
+            "user_id": user,
+            "way": way,
+            "kind": item["kind"],
+            "subject_id": item["id"],
+            "status": DeliveryStatus.QUEUED,
+            "next_at": due,
+            "created_at": ctx.now,
+            **more,
+        }
+    )
+    ctx.tx.run(statements.INSERT_NOTICE, **row(made))
+    return made
+
+
+def needs_of(ctx: Context, user: str) -> Needs:
+    """Items that need a person in the company, as they would see them themselves."""
+    found = ctx.tx.one(people.USER, user=user)
+    if found is None or ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user) is None:
+        return {}
+    with ctx.acting_as(Principal(ActorKind.USER, found.id, found.name)):
+        return {(item["kind"], item["id"]): item for item in needs_you.here(ctx)}
+
+
+def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
+    hooked = {hook.user_id for hook in ctx.tx.all(statements.HOOKS, company=ctx.company)}
+    ruled = {one.user_id: one for one in ctx.tx.all(statements.ALL_RULES, company=ctx.company)}
+    found: dict[str, Person] = {}
+    linked = ctx.tx.all(statements.LINKED_USERS, company=ctx.company)
+    named = [*sorted(hooked), *sorted(linked), *commands, *ruled]
+    for user in dict.fromkeys(map(UserId, named)):
+        ways = [Way.WEBHOOK.value] if user in hooked else []
+        ways += [Way.COMMAND.value] if user in commands else []
+        usual, possible = notice_posts.ways(ctx, user)
+        rules = Rules.read(ruled[user].rules) if user in ruled else Rules()
+        needs = needs_of(ctx, user)
+        found[user] = Person(user, rules, (*ways, *usual), (*ways, *possible), needs)
+    return found
+
+
+def _tell(ctx: Context, person: Person) -> int:
+    """Each thing by itself, unless it waits for the digest or has not waited for long enough."""
+    new = 0
+    for item in person.needs.values():
+        since = from_iso(item["since"]) if item["since"] else ctx.now
+        if person.rules.is_gathered(item["kind"]) or not person.rules.is_told(since, ctx.now):
+            continue
+        for way in person.ways(item["kind"]):
+            new += _tell_of(ctx, person, way, item)
+    return new
+
+
+def _tell_of(ctx: Context, person: Person, way: str, item: Mapping[str, Any], **more: Any) -> int:
+    if _is_known(ctx, person, way, item):
+        return 0
+    due = person.rules.not_before(item["kind"], ctx.now)
+    new_notice(ctx, person.user, way, item, due, **more)
+    return 1
+
+
+def _is_known(ctx: Context, person: Person, way: str, item: Mapping[str, Any]) -> bool:
+    about = {"user": person.user, "way": way, "kind": item["kind"], "subject": item["id"]}
+    return ctx.tx.one(statements.KNOWN, **about) is not None
+
+
+def _digest(ctx: Context, person: Person) -> int:
+    """The daily digest, when its time has come since the last one."""
+    stored = ctx.tx.one(statements.RULES, company=ctx.company, user=person.user)
+    slot = person.rules.last_digest(ctx.now)
+    if stored is None or not person.rules.digest or slot <= stored.digested_at:
+        return 0
+    ctx.tx.run(statements.DIGESTED, company=ctx.company, user=person.user, at=slot)
+    by_way: dict[str, list[shapes.AwaitingShape]] = {}
+    for item in person.needs.values():
+        for way in person.ways(item["kind"]) if person.rules.is_gathered(item["kind"]) else ():
+            if not _is_known(ctx, person, way, item):
+                by_way.setdefault(way, []).append(item)
+    for way, together in by_way.items():
+        due = person.rules.not_before(DIGEST, ctx.now)
+        # It is about itself; what it tells of is known from now on.
+        about = ctx.ids.new()
+        digest = new_notice(ctx, person.user, way, {"kind": DIGEST, "id": about}, due, id=about)
+        ended = {"status": DeliveryStatus.DONE, "ended_at": ctx.now, "ended_why": "in a digest"}
+        for item in together:
+            new_notice(ctx, person.user, way, item, ctx.now, digest_id=digest.id, **ended)
+    return len(by_way)
+
+
+def _mark(ctx: Context, person: Person) -> int:
+    """What was shown in a chat and has been dealt with since is marked there."""
+    about = {"company": ctx.company, "user": person.user, "limit": _MOST_SHOWN}
+    shown = ctx.tx.all(statements.CHANGEABLE, **about)
+    return sum(notice_posts.mark(ctx, notice, person.needs) for notice in shown)
+
+
+def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
+    """What a person leaves undecided for too long is told to the next who can decide it."""
+    if not person.rules.escalate_minutes:
+        return 0
+    deputies = [told[user] for user in _deputies(ctx, person) if user in told]
+    new = 0
+    for about, item in person.needs.items():
+        since = from_iso(item["since"]) if item["since"] else ctx.now
+        if not person.rules.is_late(since, ctx.now):
+            continue
+        for deputy in deputies:
+            ways = deputy.ways_of_escalated(item["kind"]) if about in deputy.needs else ()
+            for way in ways:
+                new += _tell_of(ctx, deputy, way, item, escalated_from=person.user)
+            if ways:
+                break  # the next one is the next one's to name
+    return new
+
+
+def _deputies(ctx: Context, person: Person) -> list[str]:
+    """Whom a person named, or the other members of the board, from the one that came after."""
+    if person.rules.escalate_to:
+        return [person.rules.escalate_to]
+    members = ctx.tx.all(people.MEMBERS, company=ctx.company, after="", limit=_MOST_PEOPLE)
+    board = [one for one in members if one.role is UserRole.BOARD]
+    order = [one.user_id for one in sorted(board, key=lambda one: (one.created_at, one.user_id))]
+    if person.user not in order:
+        return [*order]
+    at = order.index(person.user)
+    return [*order[at + 1 :], *order[:at]]

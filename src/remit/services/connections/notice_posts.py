@@ -1,0 +1,117 @@
+"""Notices in a chat: shown once to the person, in the conversation that only they read, and marked
+when what they are about was dealt with elsewhere."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.channels import registry
+from remit.channels.contract import Channel
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.chat import LinkedAccount, Post
+from remit.model.messaging.mail import DeliveryStatus
+from remit.model.messaging.notice import TRIAL, Notice
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services.chat import items, posts
+from remit.services.command import Context
+from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import chat as chat_statements
+from remit.store.messaging import notices as statements
+from remit.store.organisation import people
+
+_DEALT_WITH = "✓ Dealt with."
+#: Of those that somebody is linked in, the one that they used last is the usual way; an e-mail is
+#: read later than a chat.
+_LATER = ("email",)
+
+
+def ways(ctx: Context, user: str) -> tuple[list[str], list[str]]:
+    """By which channels of the company a person can be told: the usual one, and all."""
+    linked = [one for one in _linked(ctx, user) if _binding(ctx, one) is not None]
+    linked.sort(key=lambda one: (one.kind in _LATER, -one.used_at))
+    possible = list(dict.fromkeys(one.kind for one in linked))
+    return possible[:1], possible
+
+
+def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | None:
+    """Show it in the person's own conversation; None if they are not linked there any more."""
+    for account in _linked(ctx, notice.user_id):
+        binding = _binding(ctx, account) if account.kind == notice.way else None
+        if binding is not None:
+            user = ctx.tx.existing(people.USER, user=notice.user_id)
+            # What is shown is what they may see themselves.
+            with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
+                return _post(ctx, binding, account.conversation, document)
+    return None
+
+
+def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
+    """Say of what was shown that it was dealt with; answers whether that is new."""
+    said: dict[str, Any] = json.loads(notice.told or "{}")
+    told = said.get("items", [said])
+    over = [one for one in told if (one["kind"], one["subject"]) not in needs]
+    post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id)
+    if post is None or notice.kind == TRIAL or len(over) <= notice.settled:
+        return 0
+    ctx.tx.run(statements.SETTLE, notice=notice.id, number=len(over))
+    if not _can_edit(notice.way):
+        return 0
+    user = ctx.tx.existing(people.USER, user=notice.user_id)
+    with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
+        if post.subject:
+            items.refresh(ctx, post.subject)
+        else:
+            for one in over:
+                one["settled"] = True
+            posts.revise(ctx, post, text_of(said))
+    return 1
+
+
+def state(ctx: Context, notice: Notice) -> tuple[DeliveryStatus, str | None]:
+    """State of a notice: of its post, if it is shown in a chat."""
+    post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id) if notice.post_id else None
+    return (notice.status, notice.ended_why) if post is None else (post.status, post.ended_why)
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """A notice as a person reads it in a chat."""
+    lines = [f"{document['company']}: {document['title']}" if document["company"] else ""]
+    if document.get("escalatedFrom"):
+        lines.append(f"{document['escalatedFrom']} did not decide it in time.")
+    for item in document.get("items", ()):
+        done = " ✓" if item.get("settled") else ""
+        lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}{done}")
+    if document.get("agent"):
+        lines.append(f"{document['kind'].replace('_', ' ')}, from {document['agent']}")
+    lines += [str(document[key]) for key in ("cause", "next") if document.get(key)]
+    return "\n".join([*lines, *([_DEALT_WITH] if document.get("settled") else [])])
+
+
+def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[str, Any]) -> Post:
+    kind, subject = document["kind"], document["subject"]
+    if kind == "question" and (question := items.question_of(ctx, subject)) is not None:
+        return items.show_question(ctx, binding, conversation, question)
+    if kind == "approval":
+        approval = items.approval_of(ctx, subject)
+        if registry.get(binding.adapter_type).taps:
+            return items.show_approval(ctx, binding, conversation, approval)
+        text = f"{items.approval_text(ctx, approval)[0]}\n\n{document['next']}"
+        return posts.put(ctx, binding, conversation, text, subject=f"approval:{subject}")
+    return posts.put(ctx, binding, conversation, text_of(document))
+
+
+def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
+    """Through bindings of this company: whoever runs another's reads what is shown through it."""
+    found = ctx.tx.all(chat_statements.ACCOUNTS_OF_USER, user=user)
+    return [one for one in found if one.company_id == ctx.company]
+
+
+def _binding(ctx: Context, account: LinkedAccount) -> Binding | None:
+    found = ctx.tx.one(channel_statements.BINDING_EVER, binding=account.binding_id)
+    return found if found is not None and found.removed_at is None else None
+
+
+def _can_edit(kind: str) -> bool:
+    return kind in registry.installed.types() and (
+        type(registry.get(kind)).edit is not Channel.edit
+    )

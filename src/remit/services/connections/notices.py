@@ -1,0 +1,238 @@
+"""Telling people outside that something needs them: once for each thing and each way.
+
+A person can name a webhook; whoever runs the instance can name a command for them, in a file of
+the instance that no verb writes. Each notice is held by a lease while it goes out, as mail to
+channels is, and what was decided meanwhile does not go out any more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+from remit.channels import registry
+from remit.clock import SECOND, Micros
+from remit.errors import Conflict
+from remit.ids import CompanyId, TokenKind, new_token
+from remit.model.messaging.mail import DeliveryStatus
+from remit.model.messaging.notice import DIGEST, TRIAL, Hook, Notice, Way
+from remit.model.text import plural
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, logged, query
+from remit.services.connections import notice_posts, notice_rules
+from remit.services.connections.notice_planning import Needs, needs_of, new_notice
+from remit.services.context import system_only
+from remit.services.fields import Cleared, CompanyRef, Help, Text
+from remit.services.queues import DELIVERY_LEASE, MOST_AT_ONCE, Deliveries
+from remit.services.surfaces import AsRoute
+from remit.services.verbs import Added
+from remit.store.engine.statement import row
+from remit.store.messaging import notices as statements
+from remit.store.organisation import people
+
+MOST_SHOWN = 20
+LONGEST_WEBHOOK = 2_000
+#: A person asks for a test, and not again before this.
+TRIAL_PAUSE = 5 * SECOND
+_QUEUE = Deliveries(
+    statements.QUEUE,
+    delivered="notice.deliver",
+    failed="notice.fail",
+    about=lambda one: {
+        "user": one.user_id,
+        "way": one.way,
+        "kind": one.kind,
+        "subject": one.subject_id,
+        "attempt": one.attempt,
+    },
+)
+
+
+@query("notices.show")
+def show(ctx: Context, *, company: str | None = None) -> shapes.NotifiedShape:
+    """Where the calling person is told, and what became of the last notices."""
+    me = notice_rules.allow_own(ctx, company)
+    hook = ctx.tx.one(statements.HOOK, company=ctx.company, user=me)
+    latest = ctx.tx.all(statements.LATEST, user=me, limit=MOST_SHOWN)
+    return {
+        "user_id": me,
+        "company_id": ctx.company,
+        "webhook": None if hook is None else hook.url,
+        "rules": notice_rules.view(ctx, notice_rules.of(ctx, me)),
+        "latest": [_view(ctx, one) for one in latest if one.company_id == ctx.company],
+    }
+
+
+@command(
+    "notices.set_webhook",
+    AsRoute("PATCH /companies/{companyId}/notify", "set_notify", spelled={"url": "webhook"}),
+)
+def set_webhook(
+    ctx: Context,
+    *,
+    company: CompanyRef | None = None,
+    url: Annotated[
+        str,
+        Text(LONGEST_WEBHOOK, empty=True, one_line=True),
+        Help("Where to post what needs you, signed."),
+        Cleared("for nowhere"),
+    ]
+    | None,
+) -> shapes.WebhookShape:
+    """Have the calling person told at an address, or at none. What is sent is signed with a key
+    that is shown once."""
+    me = notice_rules.allow_own(ctx, company)
+    if url:
+        registry.validate_url(url)
+    assert ctx.company is not None
+    ctx.tx.run(statements.DELETE_HOOK, company=ctx.company, user=me)
+    if url:
+        key = new_token(TokenKind.CHANNEL)
+        hook = Hook(CompanyId(ctx.company), me, url, key, ctx.now)
+        ctx.tx.run(statements.INSERT_HOOK, **row(hook))
+        ctx.secrets["key"] = key
+    ctx.record("notice.set", f"user:{me}", {"webhook": bool(url)})
+    return {"user_id": me, "company_id": ctx.company, "webhook": url or None, "key": None}
+
+
+@command("notices.try_out")
+def try_out(
+    ctx: Context, *, company: str | None = None, by_command: bool = False
+) -> shapes.TrialShape:
+    """Tell the calling person that this is a test, in every way that they are told; with
+    `by_command` also by the command that whoever runs the instance named for them."""
+    me = notice_rules.allow_own(ctx, company)
+    ways = [Way.COMMAND.value] if by_command else []
+    if ctx.tx.one(statements.HOOK, company=ctx.company, user=me) is not None:
+        ways.append(Way.WEBHOOK.value)
+    ways += notice_posts.ways(ctx, me)[1]
+    if not ways:
+        raise Conflict(
+            "You are told nowhere outside.", "Name a webhook, or link a chat account, first."
+        )
+    before = ctx.tx.all(statements.LATEST, user=me, limit=MOST_SHOWN)
+    if any(one.kind == TRIAL and one.created_at + TRIAL_PAUSE > ctx.now for one in before):
+        raise Conflict("That was tried just now.", "Wait a few seconds.")
+    trial = {"kind": TRIAL, "id": ctx.ids.new()}
+    for way in ways:
+        new_notice(ctx, me, way, trial, ctx.now)
+    ctx.record("notice.try", f"user:{me}", {"ways": ways})
+    return {"user_id": me, "company_id": ctx.company, "ways": ways}
+
+
+def _view(ctx: Context, notice: Notice) -> shapes.NoticeShape:
+    status, why = notice_posts.state(ctx, notice)
+    return _shown(notice, status=status.value, why=why)
+
+
+_shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
+
+
+# ── for the process that tells ──────────────────────────────────────────────────────────────────
+
+
+@query("notices.ready")
+def ready(ctx: Context, *, commands: Sequence[str]) -> list[str]:
+    """Notices that can go out now; by command only those of users who have one here."""
+    system_only(ctx)
+    found = ctx.tx.all(statements.READY, now=ctx.now, limit=MOST_AT_ONCE)
+    return [one.id for one in found if one.way != Way.COMMAND or one.user_id in commands]
+
+
+next_due, expired, under_way = _QUEUE.looks("notices")
+
+
+@logged("notices.claim")
+def claim(
+    ctx: Context, *, notice: str, worker: str, lease: Micros = DELIVERY_LEASE
+) -> dict[str, object] | None:
+    """Set out to deliver a notice: what is needed for it. None when somebody else does, it has to
+    wait, or what it is about does not need the person any more."""
+    system_only(ctx)
+    found = _QUEUE.entered(ctx, notice)
+    ctx.lock_company()
+    needs = needs_of(ctx, found.user_id)
+    hook = ctx.tx.one(statements.HOOK, company=ctx.company, user=found.user_id)
+    document = _document(ctx, found, needs)
+    if document is None or (found.way == Way.WEBHOOK and hook is None):
+        why = "it was dealt with before" if document is None else "the webhook is gone"
+        _QUEUE.close(ctx, notice, DeliveryStatus.CANCELLED, why)
+        return None
+    due = notice_rules.of(ctx, found.user_id).not_before(found.kind, ctx.now)
+    if due > ctx.now and found.kind != TRIAL:
+        ctx.tx.run(statements.POSTPONE, notice=notice, due=due)
+        return None
+    if found.way not in tuple(Way):
+        _show(ctx, found, document)
+        return None
+    if not _QUEUE.claim(ctx, notice, worker, lease):
+        return None
+    return {
+        "epoch": found.epoch + 1,
+        "user_id": found.user_id,
+        "way": found.way,
+        "url": hook.url if hook is not None else None,
+        "key": hook.key if hook is not None else None,
+        "document": document,
+    }
+
+
+def _show(ctx: Context, notice: Notice, document: dict[str, object]) -> None:
+    """A chat has a queue of its own: from here on it is a post in that one."""
+    post = notice_posts.show(ctx, notice, document)
+    if post is None:
+        _QUEUE.close(ctx, notice.id, DeliveryStatus.CANCELLED, "you are not linked there any more")
+        return
+    ctx.tx.run(statements.SHOWN, notice=notice.id, shown=post.id, what=json.dumps(document))
+    _QUEUE.close(ctx, notice.id, DeliveryStatus.DONE, "shown")
+
+
+def _document(ctx: Context, notice: Notice, needs: Needs) -> dict[str, object] | None:
+    """Content of a notice, unless its item does not need the person any more."""
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    about: dict[str, object] = {"id": notice.id, "company": company.name if company else None}
+    if notice.kind == TRIAL:
+        member = ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=notice.user_id)
+        since = views.time(notice.created_at)
+        trial = {"title": "This is a test", "cause": "You asked for it.", "next": ""}
+        about |= {"kind": TRIAL, "subject": notice.subject_id, "agent": None, "since": since}
+        return {**about, **trial} if member is not None else None
+    if notice.kind == DIGEST:
+        told = ctx.tx.all(statements.IN_DIGEST, digest=notice.id)
+        keys = [(one.kind, one.subject_id) for one in told]
+        items = [_said(ctx, needs[key]) for key in keys if key in needs]
+        title = f"{plural(len(items), 'thing')} {'need' if len(items) > 1 else 'needs'} you"
+        summary = {"title": title, "cause": "", "next": "remit needs-you", "items": items}
+        since = views.time(notice.created_at)
+        about |= {"kind": DIGEST, "subject": notice.id, "agent": None, "since": since}
+        return {**about, **summary} if items else None
+    item = needs.get((notice.kind, notice.subject_id))
+    if item is None:
+        return None
+    late = ctx.tx.one(people.USER, user=notice.escalated_from) if notice.escalated_from else None
+    return {**about, **_said(ctx, item), "escalatedFrom": late.name if late else None}
+
+
+def _said(ctx: Context, item: shapes.AwaitingShape) -> dict[str, object]:
+    agent = lookup.agent_row(ctx, item["agent_id"]) if item["agent_id"] else None
+    return {
+        "kind": item["kind"],
+        "subject": item["id"],
+        "title": item["title"],
+        "agent": agent.name if agent else None,
+        "since": item["since"],
+        "cause": item["cause"],
+        "next": item.get("next", ""),
+    }
+
+
+@command("notices.delivered")
+def delivered(ctx: Context, *, notice: str, epoch: int) -> shapes.EndedShape:
+    """The person was told."""
+    system_only(ctx)
+    return _QUEUE.delivered(ctx, notice, epoch)
+
+
+failed = _QUEUE.fails("notices", Added("retry_after", None))
+take_over = _QUEUE.takes_over("notices")

@@ -1,0 +1,265 @@
+"""Outbound queue of channel messages: leased, tried again, and never lost.
+
+It is in line in the transaction that sends the message. So it gets through at least once, or is
+dead after three attempts and awaits a person.
+"""
+
+from __future__ import annotations
+
+import json
+
+from remit.channels import registry
+from remit.clock import Micros
+from remit.errors import BadInput, Conflict
+from remit.ids import AgentId, MessageId
+from remit.model.messaging.channel import LARGEST_TEXT, ChannelDelivery
+from remit.model.messaging.mail import DeliveryStatus, Message
+from remit.model.work.file import File
+from remit.services import lookup, shapes, views
+from remit.services.chat import receivers
+from remit.services.command import Context, command, logged, query
+from remit.services.context import system_only
+from remit.services.messaging import letters
+from remit.services.organisation import halts
+from remit.services.queues import BACKOFF, DELIVERY_LEASE, MAY_HAVE_IT, MOST_AT_ONCE, Deliveries
+from remit.services.verbs import Added
+from remit.store.engine.statement import row
+from remit.store.messaging import channels as statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.work import files as file_statements
+
+#: Whoever says more than the outside takes has to wait.
+MOST_UNFINISHED = 1000
+#: An agent, and a kind of channel.
+Sender = tuple[str, str]
+GONE = "the binding is gone"
+_QUEUE = Deliveries(
+    statements.QUEUE,
+    delivered="message.deliver",
+    failed="message.undelivered",
+    about=lambda one: {"to": one.address, "agent_id": one.agent_id, "attempt": one.attempt},
+)
+
+
+def put(ctx: Context, message: Message, kind: str, body: File, due: Micros) -> None:
+    """Put a message of the calling agent in line."""
+    sender = message.sender_agent_id
+    assert sender is not None, "only agents are bound"
+    files = _carried(ctx, kind, json.loads(message.attachments))
+    if body.size > LARGEST_TEXT or not body.is_text:
+        raise BadInput(f"A channel takes text of at most {LARGEST_TEXT >> 10} KiB.", "Send less.")
+    if (ctx.tx.one(statements.COUNT_UNFINISHED, agent=sender) or 0) >= MOST_UNFINISHED:
+        raise Conflict(
+            f"{MOST_UNFINISHED} of your messages have not gone out yet.",
+            "Wait until the outside takes them.",
+            code="too_many_messages",
+        )
+    waiting = ChannelDelivery(
+        message_id=message.id,
+        company_id=message.company_id,
+        agent_id=sender,
+        adapter_type=kind,
+        address=message.address,
+        status=DeliveryStatus.QUEUED,
+        deliver_at=due,
+        next_at=due,
+        files=json.dumps(files) if files else None,
+    )
+    ctx.tx.run(statements.INSERT_DELIVERY, **row(waiting))
+
+
+def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, object]]:
+    """The files of a message as they are now: what is written to them later does not go out."""
+    if not attached:
+        return []
+    channel = registry.get(kind)
+    if not channel.most_files:
+        raise BadInput(
+            "A channel takes no attachments: nobody outside can read files here.",
+            "Write what matters into the message.",
+        )
+    files = [ctx.tx.existing(file_statements.FILE_ANYWHERE, file=file) for file in attached]
+    if len(files) > channel.most_files or sum(one.size for one in files) > channel.largest_files:
+        raise BadInput(
+            f"The channel {kind} carries {channel.most_files} files at most, of "
+            f"{channel.largest_files >> 20} MiB together.",
+            "Send less, or in several messages.",
+        )
+    kept = ("id", "sha256", "size", "description", "is_text")
+    return [{name: getattr(one, name) for name in kept} for one in files]
+
+
+# ── for the process that delivers ───────────────────────────────────────────────────────────────
+
+
+@query("outbox.ready")
+def ready(ctx: Context) -> list[tuple[str, Sender]]:
+    """Messages that can go out now, each with who sends it and through what."""
+    system_only(ctx)
+    found = ctx.tx.all(statements.READY, now=ctx.now, limit=MOST_AT_ONCE)
+    return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
+
+
+next_due, expired, under_way = _QUEUE.looks("outbox")
+
+
+@logged("outbox.claim")
+def claim(
+    ctx: Context, *, message: str, worker: str, lease: Micros = DELIVERY_LEASE
+) -> dict[str, object] | None:
+    """Set out to deliver a message: what is needed for it. None when somebody else does, or its
+    sender is stopped."""
+    found = _QUEUE.entered(ctx, message)
+    ctx.lock_company()
+    stopped = halts.covering(ctx, found.agent_id) is not None
+    if stopped or not _QUEUE.claim(ctx, message, worker, lease):
+        return None
+    again = (found.ended_why or "").endswith(MAY_HAVE_IT)
+    binding = ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
+    assert binding is not None, "what is in line goes with its binding"
+    sent = _sent(ctx, message)
+    agent = lookup.agent_row(ctx, found.agent_id)
+    body, _ = letters.body_of(ctx, sent)
+    return {
+        "epoch": found.epoch + 1,
+        **receivers.about(binding),
+        "files": json.loads(found.files or "[]"),
+        "parcel": {
+            "id": sent.id,
+            "sender": f"agent:{agent.name if agent else found.agent_id}",
+            "address": found.address,
+            "conversation": found.address.split(":", 2)[2],
+            "subject": sent.subject,
+            "body": body,
+            "thread": sent.thread_id,
+            "reply_to": sent.reply_to,
+            "reply_to_outside": ctx.tx.one(statements.OUTSIDE_ID, message=sent.reply_to or ""),
+            "created_at": sent.created_at,
+            "attempt": found.attempt + 1,
+            "again": again,
+        },
+    }
+
+
+@command("outbox.delivered", Added("outside", None))
+def delivered(
+    ctx: Context, *, message: str, epoch: int, outside: str | None = None
+) -> shapes.EndedShape:
+    """The outside has it, and may have given it an id of its own."""
+    system_only(ctx)
+    if outside is not None:
+        _QUEUE.fenced(ctx, statements.TAKEN, (message, epoch), outside=outside)
+    return _QUEUE.delivered(ctx, message, epoch)
+
+
+@command("outbox.failed", Added("retry_after", None))
+def failed(
+    ctx: Context,
+    *,
+    message: str,
+    epoch: int,
+    why: str,
+    for_good: bool = False,
+    backoff: tuple[Micros, ...] = BACKOFF,
+    retry_after: Micros | None = None,
+) -> shapes.EndedShape:
+    """It did not get through: it is tried again later, or is dead if that happened too often."""
+    # Whoever asks for patience has not taken it.
+    for_good = for_good or (retry_after is None and _sent(ctx, message).at_most_once)
+    asked = (for_good, backoff, retry_after)
+    return _QUEUE.failed(ctx, message, epoch, why, *asked)
+
+
+@command("outbox.take_over")
+def take_over(ctx: Context, *, message: str, epoch: int, alone: bool = False) -> shapes.EndedShape:
+    """Try a message again whose lease is over; with `alone` there is no other process."""
+    once = _sent(ctx, message).at_most_once
+    return _QUEUE.take_over(ctx, message, epoch, alone=alone, for_good=once)
+
+
+@command("outbox.put_back")
+def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
+    """Its process is being stopped; somebody else delivers it."""
+    if _sent(ctx, message).at_most_once:
+        why = "it was interrupted; the outside may have it"
+        return _QUEUE.failed(ctx, message, epoch, why, for_good=True)
+    return _QUEUE.put_back(ctx, "message.put_back", message, epoch)
+
+
+def _sent(ctx: Context, message: str) -> Message:
+    system_only(ctx)
+    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+    assert found is not None, "what goes out is a message"
+    return found
+
+
+# ── for people, and for those over the sender ───────────────────────────────────────────────────
+
+
+def of(ctx: Context, message: Message) -> ChannelDelivery | None:
+    """How a message went out, if it was for a channel."""
+    if not message.address.startswith("channel:"):
+        return None
+    return ctx.tx.one(statements.QUEUE.row, message=message.id)
+
+
+def dead(ctx: Context, message: Message) -> ChannelDelivery | None:
+    found = of(ctx, message)
+    return found if found is not None and found.status is DeliveryStatus.DEAD else None
+
+
+def held_back(ctx: Context, message: Message) -> ChannelDelivery | None:
+    """What waits for its time and can be taken back."""
+    found = of(ctx, message)
+    waits = found is not None and found.status is DeliveryStatus.QUEUED
+    return found if found is not None and waits and found.deliver_at > ctx.now else None
+
+
+def cancel(ctx: Context, found: ChannelDelivery) -> None:
+    _QUEUE.close(ctx, found.message_id, DeliveryStatus.CANCELLED, "cancelled")
+
+
+def revive(ctx: Context, found: ChannelDelivery) -> None:
+    if ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type) is None:
+        raise Conflict("Its sender is not bound any more.", "Bind it again, or discard this.")
+    ctx.tx.run(statements.REVIVE, message=found.message_id, now=ctx.now)
+
+
+def discard(ctx: Context, found: ChannelDelivery) -> None:
+    ctx.tx.run(statements.DISCARD, message=found.message_id, now=ctx.now)
+
+
+def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
+    """What an agent said that has not gone out awaits a person when the binding is gone. Answers
+    what had not been begun, so that it certainly did not arrive."""
+    unsent = []
+    for found in ctx.tx.all(statements.UNFINISHED_OF, agent=agent, kind=kind):
+        _QUEUE.close(ctx, found.message_id, DeliveryStatus.DEAD, GONE)
+        if found.status is DeliveryStatus.QUEUED and found.attempt == 0:
+            unsent.append(found.message_id)
+    return unsent
+
+
+def unbury(ctx: Context, message: MessageId) -> bool:
+    """Put something back in line whose sender is bound again; whether it was still there."""
+    found = ctx.tx.one(statements.QUEUE.row, message=message)
+    if found is None or found.status is not DeliveryStatus.DEAD or found.ended_why != GONE:
+        return False
+    if ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type) is None:
+        return False
+    ctx.tx.run(statements.REVIVE, message=found.message_id, now=max(ctx.now, found.deliver_at))
+    return True
+
+
+def view(found: ChannelDelivery) -> shapes.DeliveryShape:
+    """As one of a message's deliveries."""
+    waits = found.status is DeliveryStatus.QUEUED and found.attempt == 0
+    return {
+        "to": found.address,
+        "to_name": found.address.partition(":")[2],
+        "status": found.status.value,
+        "attempt": max(found.attempt, 1),
+        "deliver_at": views.time(found.deliver_at if waits else found.next_at),
+        "ended_at": views.time(found.ended_at),
+        "ended_why": found.ended_why,
+    }

@@ -1,0 +1,393 @@
+"""Repositories: which there are, and who may have a copy of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import CompanyId, RepoId
+from remit.model.connections import check
+from remit.model.connections.check import RepoCheck
+from remit.model.connections.forge import (
+    LONGEST_LABEL,
+    ForgeKind,
+    ForgeWatch,
+    api_address,
+    host_and_path,
+)
+from remit.model.connections.forge import people as people_of
+from remit.model.connections.repo import (
+    LONGEST_REF,
+    LONGEST_URL,
+    LONGEST_USER,
+    Repo,
+    RepoSpec,
+    is_https,
+    is_local,
+    repo_name,
+    repo_ref,
+    repo_url,
+    user_name,
+)
+from remit.model.organisation.decision import Effect
+from remit.model.organisation.grant import INSTANCE_CONFIGURE, Resource, ResourceKind
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import clean_line
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.context import system_only
+from remit.services.fields import CompanyRef, Exact, Help, Text
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.verbs import Added
+from remit.store.connections import folders as folder_statements
+from remit.store.connections import forges as forge_statements
+from remit.store.connections import repos as statements
+from remit.store.engine.statement import row
+from remit.store.organisation import grants as grant_statements
+
+MOST_REPOS = 1000
+#: What is said about what is around it.
+FORGE_FIELDS = ("forge", "api", "api_secret", "hook", "people", "label")
+_NAME = Exact(64)
+
+
+def wanted(**asked: object) -> RepoSpec:
+    """A repository as somebody describes it, checked."""
+    given = {
+        name: read(asked.get(name))
+        for name, read in _READ.items()
+        if name in ("name", "url") or asked.get(name) is not None
+    }
+    kind = given.get("forge")
+    if kind is None and any(asked.get(name) is not None for name in FORGE_FIELDS[1:]):
+        raise BadInput("Which forge is that of?", "Name it: github, gitlab or gitea.")
+    found = RepoSpec(**given)
+    if kind is not None:
+        _check_forge(found)
+    if is_local(found.url) and (found.username or found.secret):
+        raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
+    if found.username and not found.secret:
+        raise BadInput("A username alone opens nothing.", "Name the secret that goes with it.")
+    return found
+
+
+def _forge_kind(text: object) -> str | None:
+    if text is None or text == ForgeKind.NONE.value:
+        return None
+    if text not in list(ForgeKind):
+        raise BadInput("forge must be github, gitlab, gitea or none.", "Choose one of these.")
+    return str(text)
+
+
+def _secret_name(text: object) -> str:
+    try:
+        return repo_name(text)
+    except BadInput:
+        raise BadInput("secret must be the name of a secret.", "Name it, not its value.") from None
+
+
+#: How each part of a description is read, in the order in which they are.
+_READ: Mapping[str, Callable[[object], Any]] = {
+    "forge": _forge_kind,
+    "name": repo_name,
+    "url": repo_url,
+    "ref": repo_ref,
+    "username": user_name,
+    "secret": _secret_name,
+    "api": api_address,
+    "api_secret": _secret_name,
+    "hook": _secret_name,
+    "people": people_of,
+    "label": lambda text: clean_line(text, "label", longest=LONGEST_LABEL),
+}
+
+
+def _about(new: RepoSpec) -> dict[str, Any]:
+    """All that is described but its name."""
+    return {one.name: getattr(new, one.name) for one in fields(RepoSpec) if one.name != "name"}
+
+
+def _check_forge(found: RepoSpec) -> None:
+    if is_local(found.url) or "/" not in host_and_path(found.url)[1]:
+        raise BadInput(
+            "A forge is found by the address of its repository.",
+            "Give it as https://host/owner/name or git@host:owner/name.",
+        )
+    if found.api_secret is None and (found.secret is None or not is_https(found.url)):
+        raise BadInput(
+            "Nothing opens the API of the forge.",
+            "Name the secret with its token: --api-secret NAME.",
+        )
+    if found.label is not None and found.people == "[]":
+        raise BadInput(
+            "Nobody's label would count.", "Name the people whose label makes an outcome."
+        )
+
+
+#: What an agent needs to know of all of them, and to have one fetched.
+CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
+
+
+_Secret = Annotated[str, _NAME]
+Forge = Annotated[str, ForgeKind, Help("What is around it, to open requests there.")]
+Api = Annotated[str, Exact(LONGEST_URL), Help("Where the forge is asked; default: at its host.")]
+ApiSecret = Annotated[_Secret, Help("The name of the secret that opens the API, if another does.")]
+Hook = Annotated[_Secret, Help("The name of the secret that signs webhooks.")]
+People = Annotated[
+    str, Text(4000, one_line=True), Help("Who is heard besides those who may push, with commas.")
+]
+Label = Annotated[
+    str, Text(LONGEST_LABEL, one_line=True), Help("Set by one of them, it makes an issue work.")
+]
+
+
+@command(
+    "repos.add",
+    *(Added(name, None) for name in FORGE_FIELDS),
+    AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
+    AsCommand("repo add", said="{name} is known.", spelled={"url": "address"}),
+)
+def add(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    name: Annotated[str, _NAME],
+    url: Annotated[str, Exact(LONGEST_URL)],
+    ref: Annotated[str, Exact(LONGEST_REF), Help("To clone unless another is asked for.")]
+    | None = None,
+    username: Annotated[str, Exact(LONGEST_USER), Help("Who the secret is of, at the remote.")]
+    | None = None,
+    secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
+    forge: Forge | None = None,
+    api: Api | None = None,
+    api_secret: ApiSecret | None = None,
+    hook: Hook | None = None,
+    people: People | None = None,
+    label: Label | None = None,
+) -> shapes.RepoShape:
+    """Make a repository known; this instance then fetches it."""
+    new = wanted(
+        name=name,
+        url=url,
+        ref=ref,
+        username=username,
+        secret=secret,
+        forge=forge,
+        api=api,
+        api_secret=api_secret,
+        hook=hook,
+        people=people,
+        label=label,
+    )
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_ADD, on=f"repo:{new.name}")
+    if of_name(ctx, new.name) is not None:
+        raise AlreadyExists(f"There is a repository named {new.name!r} already.")
+    return view(insert(ctx, new))
+
+
+@command(
+    "repos.set_forge",
+    AsRoute("POST /companies/{companyId}/repos/{name}/forge", "set_forge"),
+    AsCommand("repo forge", said="{name} is as you say."),
+)
+def set_forge(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    name: Annotated[str, _NAME],
+    forge: Forge,
+    api: Api | None = None,
+    api_secret: ApiSecret | None = None,
+    hook: Hook | None = None,
+    people: People | None = None,
+    label: Label | None = None,
+) -> shapes.RepoShape:
+    """Say anew what is around a repository; `none` for branches alone."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
+    found = named(ctx, name)
+    given = {"forge": forge, "api": api, "api_secret": api_secret, "hook": hook}
+    kept = {key: getattr(found, key) for key in ("name", "url", "ref", "username", "secret")}
+    change(ctx, found, wanted(**kept, **given, people=people, label=label))
+    return view(named(ctx, name))
+
+
+@logged("repos.try_out")
+def try_out(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> Answer:
+    """Whether it could be made known, asked before its remote is; leaves everything as it was.
+    Answers all that this takes, for our own side."""
+    made = add.body(ctx, company=company, **asked)
+    found = row(named(ctx, made["name"]))
+    ctx.tx.restart()
+    return found
+
+
+@query(
+    "repos.listing",
+    AsRoute("GET /companies/{companyId}/repos", "list_repos", page="id"),
+    AsCommand("repo list", "List the repositories of the company."),
+)
+def listing(
+    ctx: Context, *, company: CompanyRef | None = None, after: str = "", limit: int = 100
+) -> list[shapes.RepoShape | shapes.UsableRepoShape]:
+    """All of them for people; for an agent those that it may have, if need be after asking."""
+    lookup.company_of_caller(ctx, company)
+    agent = ctx.actor.kind is ActorKind.AGENT
+    if agent and ctx.decide(Action.REPO_READ, CONFIGURING).allowed:
+        agent = False  # it may know of all, like a person
+    if not agent:
+        ctx.require(Action.REPO_READ, CONFIGURING, on="repos")
+    most = MOST_REPOS if agent else limit
+    found = ctx.tx.all(statements.REPOS, company=ctx.company, after=after, limit=most)
+    if not agent:
+        return [view(one) for one in found]
+    decided = [(one, ctx.decide(Action.REPO_USE, resource(one.name)).effect) for one in found]
+    usable: list[shapes.RepoShape | shapes.UsableRepoShape] = [
+        _usable(one, mode="ask" if effect is Effect.ASK else "allow")
+        for one, effect in decided
+        if effect is not Effect.DENY
+    ]
+    return usable[:limit]
+
+
+@command("repos.remove")
+def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfCompanyShape:
+    """Forget a repository, every right to it, and what is proposed to it: its name may come to
+    mean another."""
+    from remit.services.changes import changes  # they rest on repositories
+
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
+    found = named(ctx, name)
+    changes.end_all_in(ctx, found)
+    ctx.tx.run(statements.REMOVE_REPO, repo=found.id, now=ctx.now)
+    ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_REPO, repo=found.id, now=ctx.now)
+    gone = ctx.tx.all(
+        grant_statements.REVOKE_ON,
+        company=ctx.company,
+        kind=ResourceKind.REPO.value,
+        resource=found.name,
+        now=ctx.now,
+    )
+    ctx.record("repo.remove", f"repo:{found.name}", {"url": found.url, "revoked": sorted(gone)})
+    return {"name": found.name, "company_id": found.company_id, "revoked": sorted(gone)}
+
+
+@logged("repos.sync")
+def sync(ctx: Context, *, company: str | None, name: str) -> Answer:
+    """Have it fetched now. Answers all that this takes, for our own side."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
+    found = named(ctx, name)
+    ctx.record("repo.sync", f"repo:{found.name}", {"url": found.url})
+    return row(found)
+
+
+@logged("repos.use")
+def use(ctx: Context, *, name: str, ref: str | None = None, place: str | None = None) -> Answer:
+    """Have a copy of it in one's workspace. Answers all that this takes, for our own side.
+
+    Decided before it is looked for, so that nobody learns which names there are.
+    """
+    lookup.company_of_caller(ctx, None)
+    ctx.require(Action.REPO_USE, resource(repo_name(name)))
+    if ref is not None:
+        repo_ref(ref)
+    if ctx.actor.workspace is None:
+        raise BadInput("Only a run has a workspace.", "Clone it with git, where you are.")
+    found = named(ctx, name)
+    ctx.record(
+        "repo.clone", f"repo:{found.name}", {"url": found.url, "ref": ref or found.ref, "to": place}
+    )
+    return {**row(found), "workspace": ctx.actor.workspace}
+
+
+@query("repos.forged", FOR_REMIT)
+def forged(ctx: Context, *, limit: int = 100) -> list[Answer]:
+    """Those with a forge around them."""
+    return [row(one) for one in ctx.tx.all(statements.FORGED, limit=limit)]
+
+
+@query("repos.still_there")
+def still_there(ctx: Context, *, company: str, names: Sequence[str]) -> list[str]:
+    """Which of these a company still has; for Remit itself."""
+    system_only(ctx)
+    return [
+        name
+        for name in names
+        if ctx.tx.one(statements.REPO, company=CompanyId(company), name=name) is not None
+    ]
+
+
+def of_name(ctx: Context, name: str) -> Repo | None:
+    return ctx.tx.one(statements.REPO, company=ctx.company, name=name)
+
+
+def named(ctx: Context, name: str) -> Repo:
+    found = of_name(ctx, name)
+    if found is None:
+        raise NotFound(f"There is no repository {name[:64]!r} here.", "List the repositories.")
+    return found
+
+
+def insert(ctx: Context, new: RepoSpec) -> Repo:
+    if len(ctx.tx.all(statements.REPOS, company=ctx.company, after="", limit=MOST_REPOS)) >= (
+        MOST_REPOS
+    ):
+        raise Conflict(f"The company has {MOST_REPOS} repositories.", "Remove some of them first.")
+    repo = Repo(
+        id=RepoId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        name=new.name,
+        version=1,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+        **_about(new),
+    )
+    ctx.tx.run(statements.INSERT_REPO, **row(repo))
+    ctx.record("repo.add", f"repo:{repo.name}", _about(new))
+    _watch(ctx, repo)
+    return repo
+
+
+def _watch(ctx: Context, repo: Repo) -> None:
+    """Have somebody look at its forge, if there is one; what was known of another counts for
+    nothing."""
+    if ctx.tx.run(forge_statements.RESTART, repo=repo.id, now=ctx.now) or repo.forge is None:
+        return
+    watch = ForgeWatch(repo_id=repo.id, company_id=repo.company_id, next_at=ctx.now)
+    ctx.tx.run(forge_statements.INSERT_WATCH, **row(watch))
+
+
+def change(ctx: Context, found: Repo, new: RepoSpec) -> None:
+    """Describe it differently; as delicate as naming it in the first place."""
+    ctx.require(Action.REPO_ADD, on=f"repo:{found.name}")
+    if not ctx.tx.run(
+        statements.CHANGE_REPO,
+        repo=found.id,
+        seen_version=found.version,
+        now=ctx.now,
+        **{f"new_{key}": value for key, value in _about(new).items()},
+    ):
+        raise Conflict("The repository was changed meanwhile.")
+    changed = {key: value for key, value in _about(new).items() if value != getattr(found, key)}
+    ctx.record("repo.change", f"repo:{found.name}", changed)
+    _watch(ctx, named(ctx, found.name))
+
+
+def resource(name: str) -> Resource:
+    return Resource(ResourceKind.REPO, name)
+
+
+view = views.view_of(
+    Repo, shapes.RepoShape, checks=lambda repo: [view_check(one) for one in check.read(repo.checks)]
+)
+_usable = views.view_of(Repo, shapes.UsableRepoShape, given={"mode"})
+
+
+def view_check(value: RepoCheck) -> shapes.RepoCheckShape:
+    return {**asdict(value), "protected": list(value.protected)}  # type: ignore[typeddict-item]

@@ -1,0 +1,279 @@
+"""Shapes of what lies outside."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from remit.model.connections.folder import FolderKind
+from remit.model.connections.mcp_server import Transport
+from remit.model.messaging.mail import DeliveryStatus
+from remit.model.organisation.grant import Mode
+from remit.services.shape_basics import Moment
+
+
+class NoticeShape(TypedDict):
+    id: str
+    #: `command`, `webhook`, or a kind of channel.
+    way: str
+    kind: str
+    subject_id: str
+    status: Annotated[str, DeliveryStatus]
+    attempt: int
+    why: str | None
+    created_at: Moment
+    ended_at: Moment | None
+
+
+class NoticeRulesShape(TypedDict):
+    """Which kinds of notices a person gets, where and when."""
+
+    routes: dict[str, list[str]]
+    time_zone: str
+    quiet: str | None
+    urgent: list[str]
+    digest: list[str]
+    digest_at: str
+    after_minutes: int
+    escalate_minutes: int
+    escalate_to: str | None
+
+
+class NewsShape(TypedDict):
+    """Something that awaits a person, and whether their browser tells of it now."""
+
+    kind: str
+    id: str
+    title: str
+    tell: bool
+
+
+class NotifiedShape(TypedDict):
+    """Where a person is told."""
+
+    user_id: str
+    company_id: str | None
+    webhook: str | None
+    rules: NoticeRulesShape
+    latest: list[NoticeShape]
+
+
+class CommandShape(TypedDict):
+    """Whether a command on this machine tells them."""
+
+    command: bool
+    command_problem: str | None
+
+
+class NotifiedHereShape(NotifiedShape, CommandShape):
+    pass
+
+
+class WebhookShape(TypedDict):
+    user_id: str
+    company_id: str | None
+    webhook: str | None
+    #: What is sent is signed with it; it is shown this once.
+    key: str | None
+
+
+class TrialShape(TypedDict):
+    user_id: str
+    company_id: str | None
+    ways: list[str]
+
+
+class RepoCheckShape(TypedDict):
+    """What is run on each proposal to a repository."""
+
+    name: str
+    command: str
+    seconds: int
+    network: bool
+    required: bool
+    protected: list[str]
+
+
+class RepoShape(TypedDict):
+    id: str
+    company_id: str
+    name: str
+    url: str
+    ref: str | None
+    username: str | None
+    secret: str | None
+    #: What is around it: a kind of forge, its address, and the names of two secrets.
+    forge: str | None
+    api: str | None
+    api_secret: str | None
+    hook: str | None
+    people: list[str]
+    label: str | None
+    checks: list[RepoCheckShape]
+    created_at: Moment
+    updated_at: Moment
+
+
+class UsableRepoShape(TypedDict):
+    """A repository as agents see it."""
+
+    id: str
+    name: str
+    url: str
+    ref: str | None
+    mode: Annotated[str, Mode]
+
+
+class RemovedRepoShape(TypedDict):
+    name: str
+    revoked: list[str]
+
+
+class RepoOfCompanyShape(RemovedRepoShape):
+    company_id: str
+
+
+class SyncedRepoShape(TypedDict):
+    name: str
+    url: str
+    fetched_at: Moment
+    branches: int
+    head: str | None
+
+
+class FolderShape(TypedDict):
+    """A folder of a worker's machine that runs are shown."""
+
+    id: str
+    company_id: str
+    kind: Annotated[str, FolderKind]
+    agent_id: str | None
+    agent_name: str | None
+    title: str
+    path: str | None
+    repo: str | None
+    programs: list[str]
+    variables: dict[str, str]
+    megabytes: int | None
+    created_at: Moment
+
+
+class BindingStateShape(TypedDict):
+    #: listening, waiting, failing, bound (nobody has to listen), or held (it waits for its secret)
+    state: str
+    problem: str | None
+    heard_at: Moment | None
+
+
+class BindingShape(BindingStateShape):
+    id: str
+    company_id: str
+    agent_id: str
+    agent_name: str
+    adapter_type: str
+    adapter_config: dict[str, object]
+    created_at: Moment
+
+
+class NewBindingShape(BindingShape):
+    #: Shown this once.
+    token: str | None
+
+
+class TriedBindingShape(TypedDict):
+    id: str
+    usable: bool
+    sentence: str
+    next_step: str
+
+
+class ChannelShape(TypedDict):
+    type: str
+    summary: str
+    text: str
+    problem: str | None
+
+
+class TakenInShape(TypedDict):
+    """A message that came from outside."""
+
+    id: str
+    thread: str
+    duplicate: bool
+
+
+class SecretShape(TypedDict):
+    id: str
+    company_id: str
+    name: str
+    source: str
+    place: str
+    version: int
+    created_at: Moment
+    updated_at: Moment
+    #: For our own side, where its value was before.
+    replaced: NotRequired[str | None]
+
+
+class ListedSecretShape(SecretShape):
+    usable: bool
+    problem: str | None
+
+
+class RemovedSecretShape(TypedDict):
+    name: str
+    removed: bool
+    replaced: NotRequired[str | None]
+
+
+class McpServerShape(TypedDict):
+    id: str
+    company_id: str
+    name: str
+    transport: Annotated[str, Transport]
+    command: list[str] | None
+    url: str | None
+    env: dict[str, str]
+    secret_env: dict[str, str]
+    headers: dict[str, str]
+    secret_headers: dict[str, str]
+    inject: bool
+    version: int
+    holders: list[str]
+    created_at: Moment
+    updated_at: Moment
+
+
+class RemovedMcpServerShape(TypedDict):
+    name: str
+    removed: bool
+    revoked: list[str]
+
+
+class OfferedToolShape(TypedDict):
+    name: str
+    description: str | None
+
+
+class TriedToolsShape(TypedDict):
+    usable: bool
+    error: str | None
+    complaint: str
+    tools: list[OfferedToolShape]
+
+
+class TriedMcpServerShape(TriedToolsShape):
+    name: str
+    version: int
+
+
+class SigningKeyShape(TypedDict):
+    """The key that a company signs its commits with, by what anybody may know of it."""
+
+    secret: str | None
+    public_key: str | None
+    fingerprint: str | None
+
+
+class MadeSigningKeyShape(SigningKeyShape):
+    place: str
+    replaced: str | None

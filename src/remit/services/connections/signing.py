@@ -1,0 +1,40 @@
+"""The key that a company signs its commits with: a secret that Remit makes itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit.authority import Action
+from remit.model.connections.secret import FILE
+from remit.services import lookup, shapes
+from remit.services.command import Context, command, query
+from remit.services.connections import secrets
+from remit.services.people import companies
+
+#: What the secret is called.
+NAME = "commit-signing"
+
+
+@query("signing.may_make")
+def may_make(ctx: Context, *, company: str | None) -> dict[str, Any]:
+    """Whether the caller may, asked before there is a key anywhere."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_CHANGE, on=f"company:{ctx.company}")
+    ctx.require(Action.SECRET_CHANGE, on=f"secret:{NAME}")
+    return {"company_id": ctx.company, "secret": NAME}
+
+
+@command("signing.make")
+def make(
+    ctx: Context, *, company: str, new_place: str, new_public: Mapping[str, str]
+) -> shapes.MadeSigningKeyShape:
+    """From now on commits are signed with the key at `new_place`, whose public half is this."""
+    put = secrets.put.body(ctx, company=company, name=NAME, source=FILE, new_place=new_place)
+    companies.change.body(ctx, company=company, commit_signing=NAME)
+    ctx.record("company.signing_key", f"company:{ctx.company}", dict(new_public))
+    return {
+        "secret": NAME,
+        "public_key": new_public["public_key"],
+        "fingerprint": new_public["fingerprint"],
+        "place": put["place"],
+        "replaced": put["replaced"],
+    }

@@ -1,0 +1,1 @@
+"""`remit apply`: a company as a file declares it."""

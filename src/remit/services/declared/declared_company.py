@@ -1,0 +1,277 @@
+"""A company as a file declares it: compared with what is there, and made so, all or nothing.
+
+What the file does not mention is left alone. The changes are made by the verbs that people use, in
+one transaction, each decided and recorded as ever; a preview does the same and takes it back. So
+nothing of the record is ever cleared, and applying the same file again changes nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput
+from remit.model.connections.secret import source_name
+from remit.model.execution.limit import is_as_before
+from remit.model.organisation.grant import Grant, parse_level, parse_mode
+from remit.model.organisation.permission import LEVEL_SETTINGS, PermissionLevel, Preset, preset
+from remit.model.text import clean_line
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, logged
+from remit.services.declared import declared_agents, declared_connections
+from remit.services.declared.declaration import (
+    MOST_ENTRIES,
+    Entry,
+    Once,
+    Plan,
+    Section,
+    at,
+    check_keys,
+    differences,
+    table,
+)
+from remit.services.messaging import schedules
+from remit.services.organisation import permissions, policies
+from remit.services.people import companies
+from remit.services.rights import grants
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import people
+
+#: As they are called in a file, and what the verb calls them.
+COMPANY = {
+    "name": "name",
+    "messaging": "messaging",
+    "requireBoardApprovalForNewAgents": "require_board_approval_for_new_agents",
+    "requireApprovalForConfigChanges": "require_approval_for_config_changes",
+    "chatLLMProvider": "chat_llm_provider",
+    "chatLLMModel": "chat_llm_model",
+    "reviewHours": "review_hours",
+    "commitCommitter": "commit_committer",
+    "commitCoAuthors": "commit_co_authors",
+    "commitSigning": "commit_signing",
+    "limits": "limits",
+}
+GRANT = ("agent", "resource", "level", "mode", "expiresAt", "scope", "paths", "branches")
+SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")
+
+
+@command("applying.apply")
+def apply(ctx: Context, *, company: str | None, document: object) -> shapes.AppliedShape:
+    """Make the company what the document says."""
+    plan = _carry_out(ctx, company, document)
+    event = ctx.record(
+        "company.apply",
+        f"company:{ctx.company}",
+        {
+            "created": plan.names("create"),
+            "changed": plan.names("change"),
+            "unchanged": len(plan.names("unchanged")),
+        },
+    )
+    if plan.tokens:
+        ctx.secrets["tokens"] = plan.tokens
+    return {
+        **plan.view(),
+        "event_id": event,
+        "dry_run": False,
+        "tokens": [],
+        "replaced": plan.replaced,
+    }
+
+
+@logged("applying.preview")
+def preview(ctx: Context, *, company: str | None, document: object) -> shapes.AppliedShape:
+    """Exactly what applying it would change, without changing it."""
+    plan = _carry_out(ctx, company, document)
+    ctx.tx.restart()
+    return {**plan.view(), "event_id": None, "dry_run": True, "tokens": [], "replaced": []}
+
+
+def sources(document: Mapping[str, Any]) -> list[str]:
+    """Where a document that can be applied says that secrets are found; whether there is such a
+    source is known to whoever looks there."""
+    return [source_name(one.get("source")) for one in document.get("secrets", ())]
+
+
+def _carry_out(ctx: Context, company: str | None, document: object) -> Plan:
+    sections = _sections(document)
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_CHANGE, on=f"company:{ctx.company}")
+    plan = Plan()
+    for name in _ORDER:
+        if name in sections and name in _LISTS:
+            _LISTS[name](ctx, plan, name, sections[name])
+        elif name in sections:
+            _WHOLE[name](ctx, plan, sections[name])
+    return plan
+
+
+def _sections(document: object) -> dict[str, Any]:
+    """The parts of the document, each of the right shape and with no key that nobody knows."""
+    if not isinstance(document, Mapping):
+        raise BadInput("The document must be an object.", "Write sections such as [[agents]].")
+    check_keys("", document, _ORDER)
+    found: dict[str, object] = {}
+    for name, section in document.items():
+        if name == "company":
+            found[name] = table("company", section, tuple(COMPANY))
+            continue
+        if name == "permission_policy":
+            levels = table(name, section, tuple(level.value for level in PermissionLevel))
+            for level, given in levels.items():
+                table(f"{name}.{level}", given, LEVEL_SETTINGS)
+            found[name] = levels
+            continue
+        if not isinstance(section, list) or len(section) > MOST_ENTRIES:
+            raise BadInput(f"{name}: must be a list of at most {MOST_ENTRIES}.", "Correct it.")
+        keys = _LISTS[name].keys if name in _LISTS else declared_agents.AGENT
+        found[name] = [
+            table(f"{name}[{number}]", entry, keys) for number, entry in enumerate(section)
+        ]
+    return found
+
+
+# ── the company itself ──────────────────────────────────────────────────────────────────────────
+
+
+def _company(ctx: Context, plan: Plan, given: Entry) -> None:
+    found = ctx.tx.one(people.COMPANY)
+    assert found is not None
+    was = dict(views.company(found))
+    asked = {ours: given[theirs] for theirs, ours in COMPANY.items() if theirs in given}
+    # Nothing is the same as an empty text here, and only here.
+    differs = {
+        key: value
+        for key, value in asked.items()
+        if ("" if was[key] is None else was[key]) != value
+    }
+    with at("company", tuple(COMPANY)):
+        if "limits" in differs and is_as_before(found.limits, differs["limits"]):
+            del differs["limits"]
+        if differs:
+            assert ctx.company is not None
+            companies.change.body(ctx, company=ctx.company, **differs)
+    theirs = {ours: key for key, ours in COMPANY.items()}
+    changes = [
+        {"path": theirs[key], "was": was[key], "now": value} for key, value in differs.items()
+    ]
+    plan.compare("company", "company", found.name, changes)
+
+
+def _policy(ctx: Context, plan: Plan, given: Entry) -> None:
+    """Permission levels; settings that are not named, and other levels, stay as they are."""
+    for level in PermissionLevel:
+        if level.value not in given:
+            continue
+        path = f"permission_policy.{level.value}"
+        was = permissions.current(ctx)[level]
+        with at(path, LEVEL_SETTINGS):
+            now = preset(level, was, given[level.value])
+        changes = differences(_in_order(was), _in_order(now))
+        if changes:
+            with at(path):
+                policies.change.body(ctx, level=level.value, settings=dict(given[level.value]))
+        plan.compare(path, "permission level", level.value, changes)
+
+
+def _in_order(preset: Preset) -> dict[str, object]:
+    """In a file, actions may be listed in any order."""
+    shown = preset.as_dict()
+    return {key: sorted(one) if isinstance(one, list) else one for key, one in shown.items()}
+
+
+# ── grants and schedules ────────────────────────────────────────────────────────────────────────
+
+
+def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    agent = lookup.agent(ctx, entry["agent"])
+    resource = grants.named(ctx, entry.get("resource"))
+    once((agent.id, resource))
+    level = parse_level(entry.get("level"), resource.kind)
+    mode = parse_mode(entry.get("mode") or grants.usual_mode(ctx, level))
+    wish = {
+        "resource": entry["resource"],
+        "level": level.word,
+        "mode": mode.value,
+        "scope": entry.get("scope"),
+        "expires_at": entry.get("expiresAt"),
+        "paths": entry.get("paths"),
+        "branches": entry.get("branches"),
+    }
+    held = [one for one in ctx.held(agent.id, resource) if _by_board(ctx, one)]
+    name = f"{agent.name} {entry['resource']}"
+    if any(_is_as_wished(one, level, mode, wish) for one in held):
+        return name, []
+    for one in held:
+        grants.revoke.body(ctx, grant=one.id)
+    made = grants.give_to(ctx, agent, wish)
+    if not held:
+        return name, None
+    was, now = dict(views.grant(held[-1])), dict(views.grant(made))
+    keys = ("level", "mode", "expires_at")
+    changes = [{"path": key, "was": was[key], "now": now[key]} for key in keys]
+    limits = [
+        {"path": key, "was": was.get(key), "now": now.get(key)}
+        for key in ("paths", "branches")
+        if was.get(key) != now.get(key)
+    ]
+    return name, changes + limits
+
+
+def _by_board(ctx: Context, grant: Grant) -> bool:
+    """What came by mail, by authorship or from another agent is not the file's to change."""
+    given = grant.granted_by_user is not None and grant.scope_id is not None
+    return given and grant.live(ctx.now)
+
+
+def _is_as_wished(grant: Grant, level: Any, mode: Any, wish: Mapping[str, Any]) -> bool:
+    return (
+        grant.level is level
+        and grant.mode is mode
+        and grant.expires_at == grants.expiry(wish["expires_at"])
+        and wish["scope"] in (None, grant.scope_id)
+        and (grant.limited_paths, grant.limited_branches)
+        == grants.limits(wish, grant.resource, level)
+    )
+
+
+def _schedule(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    """A schedule is known by its agent and its subject; another under these takes its place."""
+    agent = lookup.agent(ctx, entry["agent"])
+    subject = clean_line(entry["subject"], "subject", longest=200)
+    once((agent.id, subject))
+    wanted = {
+        "body": entry["body"].strip(),
+        "cron": entry["cron"].strip(),
+        "timezone": entry.get("timezone", "UTC"),
+        "to": schedules.destination(ctx, agent, entry.get("to")),
+    }
+    active = ctx.tx.all(
+        mail_statements.SCHEDULES, agent=agent.id, ended_too=False, after="", limit=MOST_ENTRIES
+    )
+    same = [one for one in active if one.subject == subject and one.cron is not None]
+    name = f"{agent.name} {subject}"
+    was = dict(views.schedule(same[-1])) if same else {}
+    changes = differences({key: was.get(key) for key in wanted}, wanted)
+    if same and not changes:
+        return name, []
+    for one in same:
+        schedules.cancel(ctx, one)
+    schedules.add.body(ctx, agent=agent.id, subject=subject, **wanted)
+    return name, changes if same else None
+
+
+#: What others refer to comes first.
+_LISTS: dict[str, Section] = {
+    **declared_connections.SECTIONS,
+    "grants": Section("grant", GRANT, ("agent",), _grant),
+    "schedules": Section("schedule", SCHEDULE, ("agent", "subject", "body", "cron"), _schedule),
+}
+_ORDER = (
+    *("company", "permission_policy", "secrets", "repos", "checks", "mcp_servers"),
+    *("agents", "grants", "bindings", "folders", "mounts", "schedules"),
+)
+_WHOLE: dict[str, Callable[[Context, Plan, Any], None]] = {
+    "company": _company,
+    "permission_policy": _policy,
+    "agents": declared_agents.carry_out,
+}

@@ -1,0 +1,217 @@
+"""Connections in a document that declares a company: secrets, repositories, checks, MCP servers,
+bindings and folders. A document says where a secret is found, and never what it is."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from remit.errors import BadInput, Conflict
+from remit.model.connections import check as checks
+from remit.model.connections.folder import FolderKind, folder_path, set_variables
+from remit.model.connections.mcp_server import McpServer, define, server_name
+from remit.model.connections.secret import parse_place, secret_name, shown_place, source_name
+from remit.model.messaging.channel import channel_kind
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.connections import bindings, folders, mcp_servers, repo_checks, repos, secrets
+from remit.services.declared.declaration import Entry, Once, Plan, Section, differences, fitting
+from remit.services.redaction import REMOVED, restore
+from remit.store.connections import folders as folder_statements
+from remit.store.connections import mcp_servers as server_statements
+from remit.store.connections import secrets as secret_statements
+from remit.store.engine.statement import row
+
+SECRET = ("name", "source", "place")
+REPO = ("name", "url", "ref", "username", "secret", *repos.FORGE_FIELDS)
+#: As they are called in a file, and what the verb calls them.
+_SERVER = {
+    "command": "command",
+    "url": "url",
+    "env": "env",
+    "secretEnv": "secret_env",
+    "headers": "headers",
+    "secretHeaders": "secret_headers",
+    "inject": "inject",
+}
+MCP_SERVER = ("name", *_SERVER)
+BINDING = ("agent", "adapterType", "adapterConfig")
+CHECK = ("repo", "name", "command", "seconds", "network", "required", "protected")
+FOLDER = ("agent", "repo", "path", "megabytes")
+MOUNT = ("path", "agent", "programs", "variables")
+
+
+def _secret(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    once(entry["name"])
+    called = secret_name(entry["name"])
+    source = source_name(entry.get("source"))
+    place = parse_place(source, entry.get("place"))
+    found = ctx.tx.one(secret_statements.SECRET_NAMED, name=called)
+    if found is not None and (found.source, found.place) == (source, place):
+        return called, []
+    wish = {"source": source, "place": entry["place"]}
+    made = secrets.put.body(ctx, company=ctx.company, name=called, **wish)
+    if found is None:
+        return called, None
+    plan.replaced.append(made["replaced"])
+    was = {"source": found.source, "place": shown_place(found)}
+    return called, differences(was, {"source": made["source"], "place": made["place"]})
+
+
+def _repo(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    once(entry["name"])
+    wanted = repos.wanted(**{"url": None, **entry})
+    found = repos.of_name(ctx, wanted.name)
+    if found is None:
+        repos.add.body(ctx, company=ctx.company, **entry)
+        return wanted.name, None
+    changes = differences(*({key: getattr(one, key) for key in REPO} for one in (found, wanted)))
+    if changes:
+        repos.change(ctx, found, wanted)
+    return found.name, changes
+
+
+def _check(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    """A check is known by its repository and its name, and said as a whole."""
+    once((entry["repo"], entry["name"]))
+    if REMOVED in entry["command"]:
+        raise BadInput("command: something was taken out of it.", "Say it anew, without a secret.")
+    asked = {"check" if key == "name" else key: value for key, value in entry.items()}
+    given = fitting(repo_checks.set_check, asked)
+    repo = repos.named(ctx, given["repo"])
+    was = next((one for one in checks.read(repo.checks) if one.name == given["check"]), None)
+    about = {key: value for key, value in given.items() if key not in ("repo", "check")}
+    now = checks.repo_check(given["check"], **{"protected": checks.DEFAULT_PROTECTED, **about})
+    name = f"{repo.name} {now.name}"
+    if was != now:
+        repo_checks.set_check.body(ctx, company=ctx.company, **given)
+    return name, None if was is None else differences(asdict(was), asdict(now))
+
+
+def _mcp_server(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    once(entry["name"])
+    called = server_name(entry["name"])
+    found = ctx.tx.one(server_statements.SERVER_NAMED, name=called)
+    wish = {ours: entry.get(theirs) for theirs, ours in _SERVER.items()}
+    wish["inject"] = entry.get("inject", False)
+    wish = _as_it_was(wish, found)
+    wanted = row(define(**wish))
+    if found is not None and all(row(found)[key] == one for key, one in wanted.items()):
+        return called, []
+    was = {} if found is None else dict(mcp_servers.view(ctx, found))
+    now = mcp_servers.add.body(ctx, company=ctx.company, name=called, definition=wish, replace=True)
+    if found is None:
+        return called, None
+    shown = [{theirs: one[ours] for theirs, ours in _SERVER.items()} for one in (was, now)]
+    return called, differences(*shown) or _hidden("env" if found.command else "headers")
+
+
+def _as_it_was(wish: dict[str, object], found: McpServer | None) -> dict[str, object]:
+    """What was shown as taken out and comes back like that stays what it was."""
+    if found is None:
+        return wish
+    kept = {key: restore(wish[key], found.settings) for key in ("env", "headers") if wish[key]}
+    if wish["command"]:
+        kept["command"] = restore(wish["command"], found.argv)
+    return {**wish, **kept}
+
+
+def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    """A binding is known by its agent and the kind of channel; a new one gets a token, which is
+    shown once."""
+    agent = _working(ctx, entry["agent"])
+    kind = channel_kind(entry.get("adapterType"))
+    once((agent.id, kind))
+    config = entry.get("adapterConfig", {})
+    found = bindings.live(ctx, agent.id, kind)
+    name = f"{agent.name} {kind}"
+    if found is None or found.held:
+        _, token = bindings.bind(ctx, agent, kind, config, found)
+        plan.tokens.append({"agent": agent.name, "adapter_type": kind, "token": token})
+        return name, None
+    was = json.loads(found.adapter_config)
+    if isinstance(config, Mapping):
+        # What comes back as it was shown stays what it was.
+        seen_as = bindings.shown(was)
+        config = {
+            key: was[key] if seen_as.get(key) == value else value for key, value in config.items()
+        }
+    now = json.loads(bindings.settings(ctx, kind, config))
+    if was == now:
+        return name, []
+    bindings.configure(ctx, agent, found, config)
+    changes = [
+        {**one, "path": f"adapterConfig.{one['path']}"}
+        for one in differences(bindings.shown(was), bindings.shown(now))
+    ]
+    return name, changes or _hidden("adapterConfig")
+
+
+def _folder(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    """An agent has one folder. Another takes its place by hand: what is in a copy goes with it."""
+    agent = _working(ctx, entry["agent"])
+    once(agent.id)
+    given = {**fitting(folders.bind, entry), "agent": agent.id}
+    found = ctx.tx.one(folder_statements.WORK_FOLDER, agent=agent.id)
+    if found is None:
+        made = folders.bind.body(ctx, company=ctx.company, **given)
+        return f"{agent.name} {made['title']}", None
+    shown = folders.view(ctx, found)
+    if any(given.get(key, shown[key]) != shown[key] for key in ("repo", "path")):
+        raise Conflict(
+            f"{agent.name} works in {shown['title']}.",
+            f"Remove that first, with what is in a copy: `remit folder remove {found.id}`.",
+        )
+    was = {"megabytes": found.most_megabytes}
+    changes = differences(was, {**was, **{key: given[key] for key in was if key in given}})
+    if changes:
+        folders.resize(ctx, found, given["megabytes"])
+    return f"{agent.name} {shown['title']}", changes
+
+
+def _mount(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
+    """What runs see is known by its path and for whom it is, and said as a whole."""
+    given = fitting(folders.mount, entry)
+    path = folder_path(given["path"])
+    agent = None if "agent" not in given else _working(ctx, given["agent"])
+    known = (path, None if agent is None else agent.id)
+    once(known)
+    here = ctx.tx.all(folder_statements.FOLDERS, after="", limit=folders.MOST_FOLDERS)
+    tools = (one for one in here if one.kind is FolderKind.TOOLS)
+    found = next((one for one in tools if (one.path, one.agent_id) == known), None)
+    now = {
+        "programs": given.get("programs", []),
+        "variables": json.loads(set_variables(given.get("variables", ()))),
+    }
+    was = {} if found is None else {key: json.loads(getattr(found, key)) for key in now}
+    changes = differences(was, now)
+    if found is not None:
+        if not changes:
+            return path, []
+        folders.remove.body(ctx, company=ctx.company, folder=found.id)
+    folders.mount.body(ctx, company=ctx.company, **given)
+    return path, changes if found is not None else None
+
+
+def _working(ctx: Context, text: str) -> Agent:
+    found = lookup.agent(ctx, text)
+    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(f"{found.name} does not work here.", "Bind an agent that does.")
+    return found
+
+
+def _hidden(path: str) -> list[dict[str, object]]:
+    """That something changed which is not shown."""
+    return [{"path": path, "was": REMOVED, "now": REMOVED}]
+
+
+SECTIONS = {
+    "secrets": Section("secret", SECRET, ("name",), _secret),
+    "repos": Section("repo", REPO, ("name",), _repo),
+    "checks": Section("check", CHECK, ("repo", "name", "command"), _check),
+    "mcp_servers": Section("MCP server", MCP_SERVER, ("name",), _mcp_server),
+    "bindings": Section("binding", BINDING, ("agent",), _binding),
+    "folders": Section("folder", FOLDER, ("agent",), _folder),
+    "mounts": Section("mount", MOUNT, ("path",), _mount),
+}

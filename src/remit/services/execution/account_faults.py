@@ -1,0 +1,239 @@
+"""Faults of accounts and set-ups, as runs and background jobs report them: closed by a fault that
+others would meet, too, opened by the first good answer. A broken set-up is looked at by its worker.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from remit.authority import Action
+from remit.clock import Micros
+from remit.errors import Conflict, NotFound
+from remit.model.execution.account import (
+    PROBES,
+    Account,
+    AccountId,
+    closed,
+    is_worth_telling,
+    opened,
+    setup_for,
+)
+from remit.model.execution.fault import CONSEQUENCES, NEEDS_PROOF, UNMENDABLE, Fault, Holds
+from remit.model.execution.job import Job
+from remit.model.execution.run import Run, RunStatus
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.decision import BY_REMIT
+from remit.services import views
+from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.execution import accounts, admission
+from remit.services.execution.error_recovery import Broken
+from remit.services.execution.running import entered
+from remit.services.governance import approval_engine
+from remit.store.engine.statement import row
+from remit.store.execution import accounts as statements
+from remit.store.execution import jobs, leases
+
+
+def run_ended(
+    ctx: Context, run: Run, agent: Agent, ended: RunStatus, fault: Fault | None
+) -> Account | None:
+    """Note what a run shows about its account and set-up; the one that its fault closes, if any."""
+    used = _Used(
+        run.worker, run.account_id, run.started_at, run.exit_reason, run.error, run.fault_until
+    )
+    ok = ended is RunStatus.COMPLETED
+    return _used(ctx, agent, used, _probed_by(ctx, run), fault, ok=ok)
+
+
+def job_ended(
+    ctx: Context,
+    job: Job,
+    fault: Fault | None,
+    *,
+    ok: bool,
+    reason: str = "",
+    error: str = "",
+    until: Micros | None = None,
+) -> Account | None:
+    """The same for a background job."""
+    assert job.worker is not None, "it was begun by somebody"
+    assert job.started_at is not None
+    account, _ = admission.of(ctx, job, job.worker)
+    used = _Used(job.worker, account.id, job.started_at, reason, error, until)
+    probed = ctx.tx.one(statements.ACCOUNT, account=AccountId(job.held_by or ""))
+    if probed is not None and not probed.is_held:
+        probed = None
+    return _used(ctx, job, used, probed, fault, ok=ok)
+
+
+@dataclass(frozen=True)
+class _Used:
+    """The account, set-up and outcome of a run or job that is over."""
+
+    worker: str | None
+    account_id: str | None
+    started_at: Micros
+    reason: str | None
+    error: str | None
+    until: Micros | None
+
+
+def _used(
+    ctx: Context,
+    user: Agent | Job,
+    used: _Used,
+    probed: Account | None,
+    fault: Fault | None,
+    *,
+    ok: bool,
+) -> Account | None:
+    if fault is not None and CONSEQUENCES[fault].holds is not None:
+        return _found_closed(ctx, used, user, fault, probed)
+    if probed is not None:
+        if ok:
+            _open(ctx, probed)
+        else:
+            # It says nothing about the account; another one tries.
+            pause = 0 if fault in (None, Fault.STOPPED) else _pause(probed)
+            accounts.change(ctx, replace(probed, probe_run_id=None, probe_at=ctx.now + pause))
+    elif ok and used.account_id is not None:
+        ctx.tx.run(statements.ANSWERED, account=used.account_id)
+    return None
+
+
+def _probed_by(ctx: Context, run: Run) -> Account | None:
+    if run.account_id is None:
+        return None
+    known = ctx.tx.one(statements.ACCOUNT, account=run.account_id)
+    return known if known is not None and known.probe_run_id == run.id else None
+
+
+def _pause(account: Account) -> int:
+    return PROBES[min(max(account.failures - 1, 0), len(PROBES) - 1)]
+
+
+def _found_closed(
+    ctx: Context, used: _Used, user: Agent | Job, fault: Fault, probed: Account | None
+) -> Account | None:
+    if used.worker is None or used.reason in UNMENDABLE:
+        return None  # it was begun by hand, or only its own settings are to blame
+    of_account, of_setup = admission.of(ctx, user, used.worker)
+    if CONSEQUENCES[fault].holds is Holds.SETUP:
+        meant, named = of_setup, of_setup.id
+        if probed is not None:
+            accounts.change(ctx, replace(probed, probe_run_id=None, probe_at=ctx.now))
+    else:
+        meant, named = of_account, AccountId(used.account_id or "")
+    before = ctx.tx.one(statements.ACCOUNT, account=named)
+    if before is None:
+        if meant.id != named:
+            return None  # the agent was given another one meanwhile
+        before = meant
+        ctx.tx.run(statements.INSERT_ACCOUNT, **row(before))
+    if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > used.started_at:
+        return None  # others were answered while it ran
+    cause = (used.error or fault.value).removesuffix(".")
+    # What it found out about the account counts if it was to find out, or if nobody knew.
+    after = closed(before, fault, used.until, cause, ctx.now, probed=probed is not None)
+    _tell_once(ctx, before, after)
+    return after
+
+
+def _tell_once(ctx: Context, before: Account, after: Account) -> None:
+    telling = is_worth_telling(after, ctx.now)
+    if telling:
+        after = replace(after, told_at=ctx.now, told_fault=after.fault)
+    if after != before:
+        accounts.change(ctx, after)
+    if after.is_held and not before.is_held:
+        ctx.record(
+            "account.close",
+            f"account:{after.id}",
+            {
+                "name": after.name,
+                "kind": after.kind.value,
+                "fault": after.fault,
+                "cause": after.cause,
+                "until": views.time(after.until),
+            },
+        )
+    if telling:
+        approval_engine.tell(
+            ctx,
+            "board",
+            f"{after.name} cannot be used: {after.fault}",
+            f"{accounts.sentence(after)} Nobody who needs it is started until it works again; "
+            "that is tried at growing intervals, and whoever waits goes on by itself. "
+            f"{accounts.step(after)}",
+        )
+
+
+def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
+    """It works again: whoever waited for it can be started."""
+    accounts.change(ctx, opened(account, ctx.now, proved=proved))
+    ctx.tx.run(leases.STOP_WAITING_FOR, account=account.id)
+    ctx.tx.run(jobs.STOP_WAITING_FOR, account=account.id)
+    if account.is_held:
+        ctx.record(
+            "account.open",
+            f"account:{account.id}",
+            {"name": account.name, "kind": account.kind.value, "fault": account.fault},
+        )
+
+
+@command("accounts.answered", FOR_REMIT)
+def answered(ctx: Context, *, run: str) -> Answer:
+    """The provider answered a run that was to find out whether it does; for its worker."""
+    found = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
+    account = _probed_by(ctx, found)
+    if found.status is not RunStatus.RUNNING or account is None or not account.is_held:
+        raise Conflict("The account is open already, or another run tries it.")
+    _open(ctx, account)
+    return {"id": account.id, "state": "open"}
+
+
+@query("accounts.to_check", FOR_REMIT)
+def to_check(ctx: Context, *, worker: str) -> list[Broken]:
+    """The broken set-ups that a worker is to look at now, each with a configuration that uses it;
+    for that worker."""
+    return [
+        Broken(one.id, one.adapter_type, _example(ctx, one))
+        for one in ctx.tx.all(statements.TO_CHECK, worker=worker, limit=accounts.MOST)
+    ]
+
+
+def _example(ctx: Context, setup: Account) -> dict[str, Any] | None:
+    """A configuration that depends on the set-up; None when nobody does any more."""
+    assert setup.worker is not None
+    for text in ctx.tx.all(
+        statements.WITH_ADAPTER,
+        company=setup.company_id,
+        adapter=setup.adapter_type,
+        limit=accounts.MOST,
+    ):
+        config: dict[str, Any] = json.loads(text)
+        made = setup_for(setup.company_id, setup.adapter_type, config, setup.worker, ctx.now)
+        if made.id == setup.id:
+            return config
+    return None
+
+
+@command("accounts.checked", FOR_REMIT)
+def checked(ctx: Context, *, account: str, usable: bool, cause: str = "") -> Answer:
+    """What a worker found when it looked at a broken set-up; for that worker."""
+    found = ctx.tx.one(statements.ACCOUNT, account=AccountId(account))
+    if found is None:
+        raise NotFound("There is no such account.")
+    ctx.enter(found.company_id)
+    ctx.allow_by_rule(BY_REMIT)
+    found = ctx.tx.existing(statements.ACCOUNT, account=AccountId(account))
+    if not found.is_held or found.kind is not Holds.SETUP:
+        raise Conflict("It is no broken set-up any more.")
+    if usable:
+        _open(ctx, found, proved=False)
+        return {"id": found.id, "state": "open"}
+    after = closed(found, Fault.SETUP, None, cause or found.cause or "", ctx.now, probed=True)
+    _tell_once(ctx, found, after)
+    ctx.record("account.check", f"account:{found.id}", {"usable": False, "cause": after.cause})
+    return {"id": found.id, "state": after.state.value}

@@ -1,0 +1,169 @@
+"""Accounts and set-ups: what several agents depend on, and what is closed for all of them by the
+fault of one run (`account_faults`). While one is closed nobody who depends on it is started
+(`admission`), but one run at a time that finds out whether it works again.
+"""
+
+from dataclasses import replace
+from typing import Annotated
+
+from remit.authority import Action
+from remit.clock import Micros, to_iso
+from remit.errors import Conflict, NotFound
+from remit.model.execution.account import Account
+from remit.model.execution.fault import Fault, Holds
+from remit.model.messaging.turn import quoted
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.fields import CompanyRef, Reference
+from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.engine.statement import row
+from remit.store.execution import accounts as statements
+from remit.store.execution import jobs, leases
+
+MOST = 1000
+#: So much of what a program or a provider said of it is told to others, in quotes.
+_QUOTED = 500
+
+
+def change(ctx: Context, account: Account) -> None:
+    """Store an account as it is now."""
+    stored = row(account)
+    new = {f"new_{name}": stored[name] for name in statements.CHANGING}
+    ctx.tx.run(statements.CHANGE, account=account.id, **new)
+
+
+# ── for people ──────────────────────────────────────────────────────────────────────────────────
+
+
+@query(
+    "accounts.listing",
+    AsRoute("GET /companies/{companyId}/accounts", "list_accounts", page="id"),
+    AsCommand("account list", "List accounts and set-ups, and say which are closed."),
+)
+def listing(ctx: Context, *, company: CompanyRef | None = None) -> list[shapes.AccountShape]:
+    """Accounts of providers and set-ups of workers: `open`, `closed` until a time, or `failing`;
+    with the cause, when it is tried next, and how many agents wait."""
+    _require_look(ctx, company)
+    return [view(ctx, one) for one in ctx.tx.all(statements.ACCOUNTS, limit=MOST)]
+
+
+@command(
+    "accounts.retry",
+    AsRoute("POST /companies/{companyId}/accounts/{id}/retry", "retry_account"),
+    AsCommand("account retry", said="{name} is tried now.", spelled={"account": "name"}),
+)
+def retry(
+    ctx: Context,
+    *,
+    account: Annotated[str, Reference("account")],
+    company: CompanyRef | None = None,
+) -> shapes.AccountShape:
+    """Try a closed account or set-up at once, because somebody saw to it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.CONFIG_CHANGE, on="accounts")
+    found = _named(ctx, account)
+    if not found.is_held:
+        raise Conflict(f"{found.name} is open.", "There is nothing to try.")
+    after = replace(found, probe_at=ctx.now)
+    change(ctx, after)
+    ctx.record("account.retry", f"account:{found.id}", {"name": found.name})
+    return view(ctx, after)
+
+
+def try_secret(ctx: Context, name: str) -> None:
+    """A secret was set anew: whatever uses it is tried at once."""
+    ctx.tx.run(statements.TRY_CREDENTIAL, credential=f"secret:{name}")
+
+
+def _require_look(ctx: Context, company: str | None) -> None:
+    """An account names addresses, so that agents see it if they see configurations."""
+    lookup.company_of_caller(ctx, company)
+    if ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.CONFIG_READ, HIRING, on="accounts", **hiring_facts(ctx))
+    else:
+        ctx.require(Action.COMPANY_READ, on="accounts")
+
+
+def _named(ctx: Context, text: str) -> Account:
+    """By its name, or the beginning of its id; not-found text is the same for all that is not."""
+    known = ctx.tx.all(statements.ACCOUNTS, limit=MOST)
+    found = [one for one in known if one.name == text] or [
+        one for one in known if len(text) >= 4 and one.id.startswith(text)
+    ]
+    if not found:
+        raise NotFound("There is no such account.", "`remit account list` names them.")
+    if len(found) > 1:
+        raise Conflict("Several match.", "Give more of its id.")
+    return found[0]
+
+
+def view(ctx: Context, account: Account) -> shapes.AccountShape:
+    return {
+        **_view(account),
+        "waiting": ctx.tx.one(leases.COUNT_HELD_BY, account=account.id) or 0,
+        "jobs_waiting": ctx.tx.one(jobs.COUNT_HELD_BY, account=account.id) or 0,
+    }
+
+
+_view = views.view_of(
+    Account,
+    shapes.AccountShape,
+    endpoint=lambda it: it.endpoint or None,
+    credential=lambda it: it.credential or None,
+    tried_at="probe_at",
+    tried_by_run="probe_run_id",
+    waiting=lambda _: 0,
+    jobs_waiting=lambda _: 0,
+    sentence=lambda it: sentence(it) if it.is_held else f"{it.name} is open.",
+    step=lambda it: step(it) if it.is_held else None,
+)
+
+
+def held(ctx: Context) -> list[Account]:
+    """The closed accounts and set-ups of a company, the oldest first."""
+    return ctx.tx.all(statements.HELD_IN, limit=MOST)
+
+
+def sentence(account: Account) -> str:
+    """A sentence about a closed account: since when, why, and when it is tried again."""
+    said = (account.cause or "").rstrip(".")
+    cause = f": {quoted(said, _QUOTED)}" if said else ""
+    what = "The set-up" if account.kind is Holds.SETUP else "The account"
+    until = f" until {_moment(account.until)}" if account.until else ""
+    again = (
+        "" if account.probe_at is None else f" It is tried again at {_moment(account.probe_at)}."
+    )
+    since = _moment(account.since or account.created_at)
+    return (
+        f"{what} {account.name} is {account.state.value} since {since}{until} "
+        f"({account.fault}{cause}).{again}"
+    )
+
+
+def _moment(at: Micros) -> str:
+    """A time for people, who do not look at less than seconds."""
+    return f"{to_iso(at)[:19]}Z"
+
+
+def step(account: Account) -> str:
+    """The next step for a person."""
+    again = f"then `{command_for(account)}`"
+    match account.fault:
+        case Fault.SETUP:
+            test = f"remit adapter test {account.adapter_type}"
+            return f"`{test}` says what is missing; fix it, {again}."
+        case Fault.AUTH:
+            kind, _, name = account.credential.partition(":")
+            if kind == "secret":
+                return f"`remit secret set {name}` gives it another key, {again}."
+            return f"Give {account.adapter_type} a key that is accepted, {again}."
+        case Fault.BILLING:
+            return f"See to what the provider wants to be paid, {again}."
+        case _:
+            return f"`{command_for(account)}` tries it at once."
+
+
+def command_for(account: Account) -> str:
+    return f"remit account retry {account.name}"

@@ -1,0 +1,173 @@
+"""Admission: whether what an agent or a background job depends on lets it be started.
+
+Who waits for something closed is kept apart from those who are ready, so that looking for these
+costs nothing for those. One run at a time finds out whether a closed account works again; once it
+does, agents are started in growing numbers, all of them after ten seconds.
+"""
+
+import json
+from dataclasses import dataclass
+
+from remit.adapters import registry
+from remit.errors import Conflict
+from remit.ids import JobId
+from remit.model.execution.account import (
+    Account,
+    AccountId,
+    account_for,
+    may_start,
+    ramping,
+    setup_for,
+)
+from remit.model.execution.fault import Holds
+from remit.model.execution.job import Job, JobStatus
+from remit.model.organisation.agent import Agent
+from remit.services import lookup, views
+from remit.services.command import FOR_REMIT, Context, logged
+from remit.services.execution import accounts
+from remit.store.engine.statement import row
+from remit.store.execution import accounts as statements
+from remit.store.execution import jobs, leases
+
+#: Why a claim is refused: what the agent depends on is closed, or has opened just now.
+HELD = "held"
+OPENING = "opening"
+#: So many of those who wait for a set-up of another worker are tried on this one at a time.
+MOST_ELSEWHERE = 20
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The account and set-up of a run that is about to begin."""
+
+    account: Account
+    #: Whether it finds out if the account works again.
+    probe: bool
+    #: What opened just now, so that those who are started are counted.
+    opening: tuple[AccountId, ...]
+
+
+def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
+    """Admit an agent or a background job, if its account and set-up let it start; a Conflict
+    otherwise."""
+    account, setup = of(ctx, user, worker)
+    known = [ctx.tx.one(statements.ACCOUNT, account=one.id) for one in (account, setup)]
+    probe = False
+    opening = []
+    for one in known:
+        if one is None:
+            continue
+        if one.is_held:
+            probe = one.kind is Holds.ACCOUNT and _is_to_be_probed(ctx, one)
+            # A job finds out only if no agent is there to do it.
+            if not probe or (isinstance(user, Job) and _has_agent_to_probe(ctx, one)):
+                raise Conflict(accounts.sentence(one), accounts.step(one), code=HELD)
+        elif not may_start(one, ctx.now):
+            raise Conflict(
+                f"{one.name} works again since {views.time(one.opened_at)}; agents are started one "
+                "after the other.",
+                code=OPENING,
+            )
+        elif ramping(one, ctx.now):
+            opening.append(one.id)
+    if known[0] is None and _is_shown(user):
+        ctx.tx.run(statements.INSERT_ACCOUNT, **row(account))
+    return Admission(account, probe, tuple(opening))
+
+
+def begun(ctx: Context, admitted: Admission, run: str) -> None:
+    """A run began that was admitted."""
+    count(ctx, admitted)
+    if admitted.probe and not ctx.tx.run(statements.PROBE, account=admitted.account.id, run=run):
+        raise Conflict(
+            accounts.sentence(admitted.account), accounts.step(admitted.account), code=HELD
+        )
+
+
+def count(ctx: Context, admitted: Admission) -> None:
+    """One more was started on what opened just now."""
+    for account in admitted.opening:
+        ctx.tx.run(statements.START, account=account)
+
+
+def of(ctx: Context, user: Agent | Job, worker: str) -> tuple[Account, Account]:
+    config = json.loads(user.adapter_config)
+    return (
+        account_for(user.company_id, user.adapter_type, config, ctx.now),
+        setup_for(user.company_id, user.adapter_type, config, worker, ctx.now),
+    )
+
+
+def closed_for(ctx: Context, user: Agent | Job, worker: str) -> Account | None:
+    """The closed account or set-up that keeps an agent or a job from being started by a worker."""
+    for one in reversed(of(ctx, user, worker)):
+        known = ctx.tx.one(statements.ACCOUNT, account=one.id)
+        if known is not None and known.is_held:
+            return known
+    return None
+
+
+def holding(ctx: Context, agent: Agent, held_by: str | None) -> Account | None:
+    """The closed account or set-up that keeps an agent from being started."""
+    config = json.loads(agent.adapter_config)
+    account = account_for(agent.company_id, agent.adapter_type, config, ctx.now)
+    for one in (held_by, account.id):
+        known = ctx.tx.one(statements.ACCOUNT, account=AccountId(one)) if one else None
+        if known is not None and known.is_held:
+            return known
+    return None
+
+
+def holding_job(ctx: Context, job: Job) -> Account | None:
+    """The closed account or set-up that a background job waits for."""
+    if job.status is not JobStatus.QUEUED or job.held_by is None:
+        return None
+    known = ctx.tx.one(statements.ACCOUNT, account=AccountId(job.held_by))
+    return known if known is not None and known.is_held else None
+
+
+def candidates(ctx: Context, worker: str) -> list[leases.Ready]:
+    """The waiting agents that can be started after all: one for each account that is to be tried,
+    and those whose set-up is broken on another worker."""
+    found: list[leases.Ready] = []
+    for account in ctx.tx.all(statements.TO_PROBE, limit=accounts.MOST):
+        found += ctx.tx.all(leases.FIRST_HELD_BY, account=account.id, limit=1)
+    for setup in ctx.tx.all(statements.BROKEN_ELSEWHERE, worker=worker, limit=accounts.MOST):
+        found += ctx.tx.all(leases.FIRST_HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
+    return found
+
+
+def job_candidates(ctx: Context, worker: str) -> list[JobId]:
+    """The same of the background jobs that wait."""
+    found: list[Job] = []
+    for account in ctx.tx.all(statements.TO_PROBE, limit=accounts.MOST):
+        if not _has_agent_to_probe(ctx, account):
+            found += ctx.tx.all(jobs.HELD_BY, account=account.id, limit=1)
+    for setup in ctx.tx.all(statements.BROKEN_ELSEWHERE, worker=worker, limit=accounts.MOST):
+        found += ctx.tx.all(jobs.HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
+    return [job.id for job in found]
+
+
+def _has_agent_to_probe(ctx: Context, account: Account) -> bool:
+    return bool(ctx.tx.all(leases.FIRST_HELD_BY, account=account.id, limit=1))
+
+
+def _is_to_be_probed(ctx: Context, account: Account) -> bool:
+    found = ctx.tx.one(statements.IS_TO_BE_PROBED, account=account.id)
+    return found is not None
+
+
+def _is_shown(user: Agent | Job) -> bool:
+    """Return whether it talks to a provider, so that its account gets a row before anything
+    fails."""
+    known = user.adapter_type in registry.types()
+    return known and bool(registry.get(user.adapter_type).lends)
+
+
+@logged("accounts.wait", FOR_REMIT)
+def wait(ctx: Context, *, agent: str, worker: str) -> None:
+    """Let an agent wait for what it depends on, if that is closed; for its worker."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.lock_company()  # what opens it locks it, too
+    if (closed_now := closed_for(ctx, found, worker)) is not None:
+        ctx.tx.run(leases.WAIT_FOR, agent=found.id, account=closed_now.id)

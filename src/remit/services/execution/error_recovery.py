@@ -1,0 +1,75 @@
+"""Agents that were left to a person, because nothing works with them: is it mended?
+
+An agent is in `error` when its adapter is not known, when its settings cannot be read, or when all
+its runs failed for a day. Its adapter is checked now and then; when that passes, the agent works
+again by itself.
+"""
+
+import json
+from typing import NamedTuple
+
+from remit.authority import Action
+from remit.errors import Conflict
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.services import lookup, shapes
+from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.execution import run_endings, waking
+from remit.services.organisation import tree
+from remit.store.execution import leases
+from remit.store.organisation import agents as agent_statements
+
+MOST_AT_ONCE = 100
+
+
+class Broken(NamedTuple):
+    """An agent or a set-up that a worker is to look at, with a configuration that needs it."""
+
+    id: str
+    adapter_type: str
+    config: dict[str, object] | None
+
+
+@query("mending.to_check", FOR_REMIT)
+def to_check(ctx: Context) -> list[Broken]:
+    """Agents in `error` whose adapter is to be looked at now; for workers."""
+    found = [
+        ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=agent)
+        for agent in ctx.tx.all(leases.IN_ERROR, limit=MOST_AT_ONCE)
+    ]
+    return [
+        Broken(agent.id, agent.adapter_type, json.loads(agent.adapter_config))
+        for agent in found
+        if agent is not None
+    ]
+
+
+@command("mending.checked", FOR_REMIT)
+def checked(ctx: Context, *, agent: str, usable: bool, cause: str = "") -> shapes.EndedShape:
+    """What a worker found when it looked at the adapter of an agent in `error`."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
+    if found.status is not AgentStatus.ERROR:
+        raise Conflict(f"{found.name} is not in error any more.")
+    if usable:
+        tree.set_status(ctx, found, AgentStatus.IDLE)
+        # What failed before is not forgotten: if it fails again, it is for a person again.
+        ctx.tx.run(leases.LOOK_AT, agent=found.id, due=ctx.now)
+        waking.wake(ctx, found.id, "its adapter can be used")
+    else:
+        run_endings.give_up(ctx, found)
+    ctx.record(
+        "agent.check",
+        f"agent:{found.id}",
+        {"usable": usable, "cause": cause[:500], "name": found.name},
+    )
+    status = AgentStatus.IDLE if usable else AgentStatus.ERROR
+    return {"id": found.id, "status": status.value}
+
+
+def step(agent: Agent) -> str:
+    """The next step for a person about an agent in `error`."""
+    return (
+        f"`remit adapter test {agent.adapter_type}` says what is missing; fix it, or choose "
+        f"another with `remit agent set {agent.name} adapterType=…`. `remit agent resume "
+        f"{agent.name}` tries it at once."
+    )

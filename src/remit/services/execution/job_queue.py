@@ -1,0 +1,295 @@
+"""Background jobs as workers see them: which is next, holding one, and taking over from the silent.
+
+A job is held by a lease with an epoch, like an agent is: who was silent too long has lost it, and
+whatever they still say about it is refused.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from remit.authority import Action
+from remit.clock import Micros
+from remit.errors import Conflict, NotFound, Refused
+from remit.ids import FileId, JobId, is_id
+from remit.model.execution.account import PROBES, Account
+from remit.model.execution.fault import CONSEQUENCES, fault_of
+from remit.model.execution.job import MOST_ATTEMPTS, Job, JobStatus
+from remit.model.messaging.mail import Message
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.decision import deny
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.context import system_only
+from remit.services.execution import account_faults, admission, jobs
+from remit.services.execution.run_queue import LEASE_TIME, MOST_AT_ONCE, has_full_access
+from remit.services.knowledge import files
+from remit.services.organisation import halts
+from remit.services.queues import Held, Queue
+from remit.services.spending import budgets, ledger, limits
+from remit.services.verbs import Added
+from remit.store.execution import jobs as statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.work import files as file_statements
+
+#: Of what a provider said, in characters.
+LONGEST = 500
+_QUEUE = Queue(statements.QUEUE)
+
+
+@query("job_work.ready", FOR_REMIT, Added("worker", "local"))
+def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> list[str]:
+    """Jobs that can be started, those first whose sender has least under way; and before them
+    those of which one finds out whether what it waits for works again."""
+    found: list[str] = [*admission.job_candidates(ctx, worker)]
+    found += [one.id for one in ctx.tx.all(statements.READY, limit=limit)]
+    return found[:limit]
+
+
+@query("job_work.next_due", FOR_REMIT)
+def next_due(ctx: Context) -> Micros | None:
+    """When a job becomes due that has to wait for its time."""
+    return _QUEUE.next_due(ctx)
+
+
+@command("job_work.claim")
+def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) -> Answer:
+    """Take a job on; for one worker, the others are refused."""
+    found = _entered(ctx, job)
+    agent = _sender(ctx, found)
+    halts.refuse_stopped(ctx, agent)
+    may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
+    admitted = admission.admit(ctx, found, worker)
+    probed = admitted.account.id if admitted.probe else None
+    if not may_start or not _QUEUE.claim(ctx, job, worker, lease, probed=probed):
+        raise Conflict("The job cannot be started, or somebody is at it.")
+    admission.count(ctx, admitted)
+    epoch = found.epoch + 1
+    details = {"agent_id": found.agent_id, "worker": worker, "attempt": found.attempts + 1}
+    ctx.record("job.start", f"job:{job}", details)
+    return {"id": job, "epoch": epoch, "agent_id": found.agent_id, "company_id": found.company_id}
+
+
+@logged("job_work.wait", FOR_REMIT)
+def wait(ctx: Context, *, job: str, worker: str) -> None:
+    """Let a job wait for what it depends on, if that is closed; for the worker that found so."""
+    found = lookup.find(ctx, jobs.JOB, job)
+    ctx.lock_company()  # what opens it locks it, too
+    if (closed := admission.closed_for(ctx, found, worker)) is not None:
+        ctx.tx.run(statements.WAIT_FOR, job=found.id, account=closed.id)
+
+
+@logged("job_work.renew", FOR_REMIT)
+def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> list[Held]:
+    """Go on holding these jobs; answers those that are over or somebody else's."""
+    return _QUEUE.renew(ctx, held, lease)
+
+
+@query("job_work.lost", FOR_REMIT)
+def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
+    """The same without going on."""
+    found = [(one, ctx.tx.one(statements.JOB_ANYWHERE, job=one[0])) for one in held]
+    return [one for one, job in found if job is None or not _is_held(job, one[1])]
+
+
+@query("job_work.held", FOR_REMIT)
+def held(ctx: Context) -> dict[Held, Micros]:
+    """The jobs of all workers, and until when each is held."""
+    found = ctx.tx.all(statements.QUEUE.claimed)
+    return {(job.id, job.epoch): job.lease_until or 0 for job in found}
+
+
+@query("job_work.running", FOR_REMIT)
+def running(ctx: Context) -> list[Held]:
+    """All jobs that are thought to be under way."""
+    return _QUEUE.under_way(ctx)
+
+
+@command("job_work.take_over", Added("until", None))
+def take_over(
+    ctx: Context, *, job: str, epoch: int, alone: bool = False, until: Micros | None = None
+) -> shapes.EndedShape:
+    """Give up what a silent worker held: it is run again, or ended if that happened too often.
+
+    `until` is what its lease said when the worker was last heard of; without it, the lease has to
+    be over. With `alone` there is no other worker, so whoever held it is gone.
+    """
+    found = _held(ctx, job, epoch)
+    if not alone and until is None and (found.lease_until or 0) > ctx.now:
+        raise Conflict("Its worker is heard of.")
+    _QUEUE.seize(ctx, (job, epoch), found.lease_until if until is None else until)
+    if found.attempts >= (1 if _message(ctx, found).at_most_once else MOST_ATTEMPTS):
+        error = f"its worker {found.worker} was not heard of any more"
+        jobs.finish(ctx, found, ok=False, text="", error=error, usage={})
+        return {"id": job, "status": JobStatus.FAILED.value}
+    _QUEUE.fenced(ctx, statements.QUEUE.retry, (job, epoch), due=found.due_at, why=None)
+    ctx.record("job.lost", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
+    return {"id": job, "status": JobStatus.QUEUED.value}
+
+
+@command("job_work.put_back")
+def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) -> shapes.EndedShape:
+    """Its worker is being stopped; somebody else does it, as if it had not been begun."""
+    found = _entered(ctx, job)
+    _QUEUE.fenced(ctx, statements.QUEUE.put_back, (job, epoch))
+    jobs.charge(ctx, found, usage)
+    ctx.record("job.put_back", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
+    return {"id": job, "status": JobStatus.QUEUED.value}
+
+
+@command("job_work.end", Added("reason", ""), Added("fault", None), Added("until", None))
+def end(
+    ctx: Context,
+    *,
+    job: str,
+    epoch: int,
+    ok: bool,
+    text: str = "",
+    error: str = "",
+    usage: Mapping[str, int],
+    reason: str = "",
+    fault: str | None = None,
+    until: Micros | None = None,
+) -> shapes.EndedShape:
+    """How it ended, from the worker that holds it; its sender is answered in the same breath.
+
+    What failed through a fault of the provider or of the set-up waits until that works again.
+    """
+    found = _held(ctx, job, epoch)
+    whose = None if ok else fault_of(fault, reason)
+    closed = account_faults.job_ended(
+        ctx, found, whose, ok=ok, reason=reason, error=jobs.plain(error, LONGEST), until=until
+    )
+    if whose is not None and CONSEQUENCES[whose].holds is not None and _goes_on(ctx, found, closed):
+        jobs.charge(ctx, found, usage)
+        return {"id": job, "status": JobStatus.QUEUED.value}
+    jobs.finish(ctx, found, ok=ok, text=text, error=error, usage=usage)
+    return {"id": job, "status": (JobStatus.COMPLETED if ok else JobStatus.FAILED).value}
+
+
+def _goes_on(ctx: Context, job: Job, closed: Account | None) -> bool:
+    """Put a job back in line that failed through no fault of its own, if it may be tried again."""
+    if _message(ctx, job).at_most_once:
+        return False
+    held = (job.id, job.epoch)
+    details: dict[str, object] = {"agent_id": job.agent_id, "worker": job.worker}
+    if closed is not None:
+        _QUEUE.fenced(ctx, statements.PUT_BACK_TO_WAIT, held, account=closed.id)
+        ctx.record("job.wait", f"job:{job.id}", {**details, "account": closed.name})
+        return True
+    if job.attempts >= MOST_ATTEMPTS:
+        return False
+    # Others were answered meanwhile, so it was this attempt alone.
+    due = ctx.now + PROBES[job.attempts]
+    _QUEUE.fenced(ctx, statements.QUEUE.retry, held, due=due, why=None)
+    ctx.record("job.put_back", f"job:{job.id}", details)
+    return True
+
+
+class Attachment(NamedTuple):
+    """A file that came along with a job."""
+
+    id: str
+    hash: str
+    heading: str | None
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """Everything that a worker needs to carry a job out."""
+
+    agent: shapes.AgentShape
+    adapter_type: str
+    adapter_config: Mapping[str, Any]
+    full_access: bool
+    #: What is left of each kind of budget.
+    left: Mapping[str, int]
+    limits: Mapping[str, int | None]
+    subject: str
+    #: The file of the text, and the hash of its version.
+    body: tuple[FileId, str]
+    attachments: Sequence[Attachment]
+
+
+@logged("job_work.material")
+def material(ctx: Context, *, job: str, epoch: int) -> Material:
+    """What a worker has to know to carry a job out; what is read for it is read by its sender."""
+    found = _held(ctx, job, epoch)
+    agent = _sender(ctx, found)
+    if (over := ledger.used_up(ctx, agent.id)) is not None:
+        deny(budgets.OVER, budgets.sentence(ctx, over)).enforce()
+    if (reached := limits.money_reached(ctx)) is not None:
+        refusal = deny(limits.REACHED, limits.sentence(ctx, reached))
+        refusal.enforce(limits.next_step(ctx, reached))
+    message = _message(ctx, found)
+    body = ctx.tx.one(
+        file_statements.VERSION, file=message.body_file_id, number=message.body_version
+    )
+    assert body is not None, "a message names a version that exists"
+    return Material(
+        agent=views.agent(agent),
+        adapter_type=found.adapter_type,
+        adapter_config=json.loads(found.adapter_config),
+        full_access=has_full_access(ctx, agent),
+        left=limits.capped(
+            ctx, {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+        ),
+        limits=limits.of_company(ctx).view(),
+        subject=message.subject,
+        body=(message.body_file_id, body.sha256),
+        attachments=_attachments(ctx, agent, message),
+    )
+
+
+def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachment]:
+    """As far as the sender may still read them; what took an approval had it when it was sent."""
+    sender = Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
+    )
+    found = []
+    for file in json.loads(message.attachments):
+        try:
+            with ctx.acting_as(sender, ticket=message.id):
+                view = files.read.body(ctx, file=file)
+        except (NotFound, Refused):
+            raise Conflict(
+                f"The attachment {file} may not be read any more.", "Send it again."
+            ) from None
+        found.append(Attachment(*(view[name] for name in Attachment._fields)))
+    return found
+
+
+def _is_held(job: Job, epoch: int) -> bool:
+    return job.status is JobStatus.RUNNING and job.epoch == epoch
+
+
+def _held(ctx: Context, job: str, epoch: int) -> Job:
+    """A job, for the worker that holds it; who lost the lease is refused."""
+    found = _entered(ctx, job)
+    if not _is_held(found, epoch):
+        raise _QUEUE.lost()
+    return found
+
+
+def _message(ctx: Context, job: Job) -> Message:
+    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    assert found is not None, "a job is of a message"
+    return found
+
+
+def _entered(ctx: Context, job: str) -> Job:
+    """A job by its id, for Remit itself."""
+    system_only(ctx)
+    assert is_id(job)
+    found = lookup.find(ctx, jobs.JOB, job)
+    ctx.require(Action.RUN_CHANGE, on=f"job:{JobId(job)}", home=found.agent_id)
+    return found
+
+
+def _sender(ctx: Context, job: Job) -> Agent:
+    agent = lookup.agent_row(ctx, job.agent_id)
+    assert agent is not None, "only who never acted is deleted"
+    return agent

@@ -1,0 +1,218 @@
+"""Background jobs as people and agents see them, and how each is ended: once, with its answer.
+
+A job answers whoever asked for it, in reply and in the transaction that ends it. Who is gone is
+not answered; that is only recorded.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from remit.adapters.running import Usage
+from remit.authority import Action
+from remit.errors import Conflict, NotFound
+from remit.ids import END_OF_IDS, JobId, MessageId
+from remit.model.execution.job import FAILED, LONGEST_ANSWER, UNFINISHED, Job, JobStatus
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.principal import SYSTEM, ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.execution import accounts, admission
+from remit.services.execution.running import reader, require_look
+from remit.services.fields import CompanyRef, Help, JobRef, OnlyAgent, Remark
+from remit.services.messaging import mail
+from remit.services.queues import Queue
+from remit.services.spending import ledger
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.execution import jobs as statements
+from remit.store.messaging import mail as mail_statements
+
+LONGEST_ERROR = 1000
+#: Nothing that a program reports about itself counts for more than this.
+_MOST_COUNTED = 1 << 53
+_COUNTED = ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+_CUT = "\n[… cut here …]"
+_SUBJECT = "Background job"
+_GONE = "its sender is gone"
+JOB = lookup.Noun("job", statements.JOB_ANYWHERE, statements.JOBS_BY_PREFIX, reader)
+
+
+@query(
+    "jobs.listing",
+    AsRoute("GET /companies/{companyId}/jobs", "list_jobs", page="id"),
+    AsCommand(
+        "job list", "List jobs, the newest first: the company's, or your own if you are an agent."
+    ),
+)
+def listing(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    agent: OnlyAgent | None = None,
+    unfinished: Annotated[bool, Help("Only those that have not ended.")] = False,
+    before: str = END_OF_IDS,
+    limit: int = 100,
+) -> list[shapes.JobWithWaitShape]:
+    """Jobs, newest first: of the calling agent, of one below, or of everybody."""
+    lookup.company_of_caller(ctx, company)
+    whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
+    require_look(ctx, whose, "jobs")
+    return [
+        _view(ctx, one)
+        for one in ctx.tx.all(
+            statements.JOBS, agent=whose, ended_too=not unfinished, before=before, limit=limit
+        )
+    ]
+
+
+@query("jobs.show", AsRoute("GET /jobs/{id}", "show_job"))
+def show(ctx: Context, *, job: JobRef) -> shapes.JobWithWaitShape:
+    """A job of the background, and what it waits for."""
+    found = lookup.find(ctx, JOB, job)
+    require_look(ctx, found.agent_id, f"job:{found.id}")
+    return _view(ctx, found)
+
+
+def _view(ctx: Context, job: Job) -> shapes.JobWithWaitShape:
+    closed = admission.holding_job(ctx, job)
+    # Whose account it is, and where, is told to those who see accounts.
+    waits_for = None
+    if closed is not None:
+        waits_for = (
+            f"{closed.name} is closed"
+            if ctx.actor.kind is ActorKind.AGENT
+            else accounts.sentence(closed)
+        )
+    return {**views.job(job), "waits_for": waits_for}
+
+
+@command(
+    "jobs.cancel",
+    AsRoute("POST /jobs/{id}/cancel", "cancel_job"),
+    AsCommand("job cancel", said="The job is {status}."),
+)
+def cancel(
+    ctx: Context,
+    *,
+    job: JobRef,
+    reason: Annotated[Remark, Help("Why; whoever asked for it is told.")] | None = None,
+) -> shapes.JobWithWaitShape:
+    """End a job, in line or under way. Its program ends as soon as its worker sees that."""
+    ended = cancel_one(ctx, lookup.find(ctx, JOB, job), reason or "")
+    return _view(ctx, lookup.find(ctx, JOB, ended["id"]))
+
+
+def cancel_one(ctx: Context, job: Job, reason: str = "") -> shapes.EndedShape:
+    """The same, once it is found; whoever asked for it is told, unless they did it themselves."""
+    ctx.require(Action.THREAD_CANCEL, on=f"job:{job.id}", over=job.agent_id)
+    if job.status not in UNFINISHED:
+        raise Conflict(f"The job is {job.status.value}.")
+    why = plain(reason, LONGEST_ERROR) or f"cancelled by {ctx.actor.name or ctx.actor.address}"
+    _cancel(ctx, job, why)
+    if ctx.actor.agent_id != job.agent_id:
+        answer(ctx, job, FAILED + why)
+    return {"id": job.id, "status": JobStatus.CANCELLED.value}
+
+
+def may_end(ctx: Context, job: Job) -> bool:
+    return ctx.decide(Action.THREAD_CANCEL, over=job.agent_id).allowed
+
+
+def stop_all(ctx: Context, agent: Agent, why: str) -> None:
+    """The agent is stopped, and what is done for it as well; it reads that when it goes on."""
+    for job in ctx.tx.all(statements.UNFINISHED_OF, agent=agent.id):
+        _cancel(ctx, job, why)
+        answer(ctx, job, FAILED + why)
+
+
+def drop_all(ctx: Context, agent: Agent) -> list[JobId]:
+    """The agent is gone: nobody waits for an answer. Answers what is not done any more."""
+    dropped = ctx.tx.all(statements.UNFINISHED_OF, agent=agent.id)
+    for job in dropped:
+        _cancel(ctx, job, _GONE)
+    return [job.id for job in dropped]
+
+
+def take_up_again(ctx: Context, agent: Agent, dropped: str) -> str | None:
+    """Put a job back in line that was dropped with its sender, who works again; why not, if that
+    cannot be. What a program may have begun is done again only if it may be."""
+    job = ctx.tx.one(statements.JOB_ANYWHERE, job=JobId(dropped))
+    if job is None or job.agent_id != agent.id or job.error != _GONE:
+        return "it is over"
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    if job.attempts and (message is None or message.at_most_once):
+        return "it had been begun and is for once"
+    ctx.tx.run(statements.TAKE_UP_AGAIN, job=job.id)
+    ctx.record("job.restore", f"job:{job.id}", {"agent_id": job.agent_id})
+    return None
+
+
+def _cancel(ctx: Context, job: Job, why: str) -> None:
+    ended = {"new_status": JobStatus.CANCELLED.value, "why": why, "now": ctx.now}
+    if not ctx.tx.run(statements.QUEUE.close, job=job.id, **ended):
+        raise Conflict("The job has ended already.")
+    ctx.record("job.cancel", f"job:{job.id}", {"agent_id": job.agent_id, "error": why})
+
+
+def finish(
+    ctx: Context, job: Job, *, ok: bool, text: str, error: str, usage: Mapping[str, int]
+) -> None:
+    """End a job that is held, with its answer. Who does not hold it any more is refused."""
+    status = JobStatus.COMPLETED if ok else JobStatus.FAILED
+    why = None if ok else plain(error, LONGEST_ERROR) or "no reason was given"
+    ended = {"new_status": status.value, "why": why, "now": ctx.now}
+    Queue(statements.QUEUE).fenced(ctx, statements.QUEUE.end, (job.id, job.epoch), **ended)
+    taken = charge(ctx, job, usage)
+    sent = answer(ctx, job, _result(text) if why is None else FAILED + why)
+    ctx.record(
+        "job.end",
+        f"job:{job.id}",
+        {
+            "agent_id": job.agent_id,
+            "status": status.value,
+            "error": why,
+            "answer": sent,
+            "tokens": [taken["tokens_in"], taken["tokens_out"]],
+            "cost_micros": taken["cost_micros"],
+        },
+    )
+
+
+def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
+    """Charge the usage of a job to its sender; the only place that does so."""
+    taken = {name: min(max(int(usage.get(name, 0)), 0), _MOST_COUNTED) for name in _COUNTED}
+    if any(taken.values()):
+        more = {f"more_{name}": count for name, count in taken.items()}
+        ctx.tx.run(statements.CHARGE, job=job.id, **more)
+        ledger.charge(ctx, job.agent_id, Usage(**taken))
+    return taken
+
+
+def answer(ctx: Context, job: Job, text: str) -> MessageId | None:
+    """Mail from the background to who asked, in reply to what they sent."""
+    asked = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    assert asked is not None, "a job is of a message"
+    try:
+        with ctx.acting_as(SYSTEM):
+            sent = mail.post(
+                ctx,
+                to=f"agent:{job.agent_id}",
+                subject=asked.subject or _SUBJECT,
+                text=text,
+                reply_to=asked,
+                from_background=True,
+            )
+    except (Conflict, NotFound) as error:
+        ctx.record("job.unanswered", f"job:{job.id}", {"why": error.sentence})
+        return None
+    ctx.tx.run(statements.ANSWERED, job=job.id, answer=sent.id)
+    return sent.id
+
+
+def plain(text: str, longest: int) -> str:
+    """The output of a program, as far as it can be stored."""
+    return text[:longest].replace("\0", "\ufffd").encode(errors="replace").decode().strip()
+
+
+def _result(text: str) -> str:
+    whole = text.replace("\0", "\ufffd").encode(errors="replace").decode()
+    return whole if len(whole) <= LONGEST_ANSWER else whole[:LONGEST_ANSWER] + _CUT

@@ -1,0 +1,330 @@
+"""End of a run, and what becomes of its agent then.
+
+Its token dies, its mail is done or returns, and its agent is let go of: to be started again at
+once, later, or not until somebody says so. An agent that does not get on is slowed down, and its
+boss is told once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from remit.clock import MINUTE, next_month
+from remit.errors import Conflict
+from remit.model.execution.account import Account
+from remit.model.execution.fault import CONSEQUENCES, CUT_SHORT, UNMENDABLE, Fault, Tells, fault_of
+from remit.model.execution.limit import Reached
+from remit.model.execution.run import (
+    ENDED_WELL,
+    FAILING_TOO_LONG,
+    FAILURES_TOLD,
+    HELD,
+    LONGEST_BACKOFF,
+    NUDGES,
+    Lease,
+    Run,
+    RunStatus,
+    pause_after,
+)
+from remit.model.messaging.turn import quoted
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.execution import account_faults, tool_changes, waking
+from remit.services.governance import approval_engine
+from remit.services.messaging import inbox
+from remit.services.organisation import tree
+from remit.services.spending import budgets, ledger, limits
+from remit.services.work import after_run
+from remit.store.execution import leases
+from remit.store.execution import runs as statements
+from remit.store.organisation import people
+
+#: Nothing that a program reports about itself counts for more than this.
+MOST_COUNTED = 1 << 53
+LONGEST_REPORT = 100_000
+#: How a run ended that was cut off because Remit was shut down, or its agent was stopped.
+STOPPED = "stopped"
+#: How a run ended whose conversation had no room left.
+CONTEXT_FULL = "context_full"
+#: How long it takes until an agent that a person has to see to is looked at again.
+_LOOK_AGAIN = MINUTE
+#: So much of what a run said of its own end is told to others.
+_QUOTED = 500
+#: What is different each time in the same complaint: ids of requests, and how long to wait.
+_PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
+
+
+def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
+    """End a run, and see to the mail that it took up."""
+    if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value):
+        raise Conflict("The run has ended already.")
+    # What it took stays counted, also when it was cut off and cannot say so itself.
+    whole = ledger.took(ctx, run, report)
+    over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
+    fault = _fault(ended, report, over)
+    told = {name: report.get(name) for name in statements.REPORT} | {"fault": fault}
+    if fault is None:
+        told["fault_until"] = None
+    new = {f"new_{name}": value for name, value in told.items()}
+    ctx.tx.run(statements.REPORT_RUN, run=run.id, **new)
+    ctx.tx.run(people.REVOKE_TOKENS_OF, run=run.id, agent=None, user=None)
+    agent = lookup.known_agent(ctx, run.agent_id)
+    inbox.run_ended(ctx, run.id, run.agent_id, fault=fault)
+    if agent.status is AgentStatus.RUNNING:
+        tree.set_status(ctx, agent, AgentStatus.IDLE)
+    ctx.record(
+        "run.end",
+        f"run:{run.id}",
+        {
+            "agent_id": run.agent_id,
+            "status": ended.value,
+            "reason": told["exit_reason"],
+            "error": told["error"],
+            "fault": fault,
+            "tokens": [whole.tokens_in, whole.tokens_out],
+            "cost_micros": whole.cost_micros,
+        },
+    )
+
+
+def _fault(ended: RunStatus, report: Mapping[str, Any], over_budget: bool) -> Fault | None:
+    """The fault of a run that did not end well; None if it did."""
+    if ended in ENDED_WELL:
+        return None
+    if over_budget:
+        return Fault.STOPPED  # there is nothing left to spend: nobody's fault
+    reason = report.get("exit_reason")
+    if ended is RunStatus.LOST and reason != STOPPED:
+        return Fault.LOST
+    return fault_of(report.get("fault"), reason)
+
+
+def changed(ctx: Context, run: Run) -> bool:
+    """Return whether a run made progress that others could notice: it dealt with mail, or changed
+    something other than its own memory."""
+    now = ctx.tx.existing(statements.RUN, run=run.id)
+    if now.message_ids != "[]":
+        return True
+    return bool(ctx.tx.one(statements.PROGRESS_OF, run=run.id, agent=run.agent_id))
+
+
+def release(
+    ctx: Context,
+    run: Run,
+    ended: RunStatus,
+    seen: int | None,
+    report: Mapping[str, Any],
+    progress: bool = True,
+) -> None:
+    """Let go of the agent, and say when to look at it again."""
+    agent = lookup.agent_row(ctx, run.agent_id)
+    lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
+    assert agent is not None
+    # What it was shown, and whether it wants to go on, was written while it ran.
+    run = ctx.tx.one(statements.RUN, run=run.id) or run
+    if ended is RunStatus.COMPLETED:
+        tool_changes.go_on(ctx, run)
+        lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
+    fault = None if run.fault is None else Fault(run.fault)
+    closed = account_faults.run_ended(ctx, run, agent, ended, fault)
+    if lease is None or lease.epoch != run.epoch:
+        # It was begun by hand; whatever it left is to be seen to as ever.
+        if ended is RunStatus.COMPLETED:
+            after_run.plan(ctx, run, nudges=0, progress=progress, at_once=run.goes_on and progress)
+        elif ended is not RunStatus.CANCELLED:
+            after_run.keep_what_failed(ctx, run)
+        if ended is not RunStatus.CANCELLED:
+            waking.wake(ctx, agent.id, "something is left to do")
+        return
+    over = _over_budget(ctx, run, report)
+    too_much = _over_limit(ctx, report)
+    after = _after(lease, ended, fault, run, progress, closed)
+    nudges = lease.idle_runs
+    if ended is RunStatus.COMPLETED or after.was_cut:
+        at_once = (run.goes_on or after.was_cut) and progress
+        nudges = after_run.plan(ctx, run, nudges=nudges, progress=progress, at_once=at_once)
+    elif ended is not RunStatus.CANCELLED:
+        after_run.keep_what_failed(ctx, run)
+    again = after.again and _is_due(ctx, agent)
+    pause = pause_after(after.failures)
+    if again and ended is RunStatus.COMPLETED and not progress and not _is_newer(lease, seen):
+        # It left its mail where it was; however often it does so, nobody pays for that in a loop.
+        pause = NUDGES[min(nudges, len(NUDGES) - 1)]
+        nudges += 1
+    due = ctx.now + pause
+    if over is not None and again:
+        due = next_month(ctx.now)
+    ctx.tx.run(
+        leases.RELEASE,
+        agent=agent.id,
+        epoch=lease.epoch,
+        seen=lease.wake_seq,
+        due=HELD if ended is RunStatus.CANCELLED else due,
+        new_idle_runs=nudges,
+        new_failures=after.failures,
+        new_told=after.told,
+        new_failing_since=_failing_since(ctx, lease, after),
+        new_held_by=None if closed is None else closed.id,
+    )
+    if again:
+        why = lease.why if _is_newer(lease, seen) else "something is left to do"
+        ctx.tx.run(leases.WAKE_AGAIN, agent=agent.id, due=due, new_why=why)
+    if too_much is not None:
+        limits.note(ctx, too_much)
+    if over is not None:
+        budgets.put_on_hold(ctx, agent, over)
+    elif too_much is None:
+        _say_what_follows(ctx, agent, lease, ended, after)
+    if after.failures and _is_for_a_person(ctx, lease, run, after.failures):
+        give_up(ctx, agent)
+
+
+def _failing_since(ctx: Context, lease: Lease, after: _After) -> int | None:
+    if after.failures == 0:
+        return None
+    if after.failures > lease.failures:
+        return lease.failing_since or ctx.now
+    return lease.failing_since
+
+
+def _is_for_a_person(ctx: Context, lease: Lease, run: Run, failures: int) -> bool:
+    """Return whether no run of the agent can end well before somebody mends something.
+
+    Who failed once, then had nothing to do for days and fails again, has not failed all the time.
+    """
+    if run.exit_reason in UNMENDABLE:
+        return True
+    if failures < FAILURES_TOLD:
+        return False
+    return lease.failing_since is not None and ctx.now - lease.failing_since >= FAILING_TOO_LONG
+
+
+def give_up(ctx: Context, agent: Agent) -> None:
+    """Leave an agent to a person, and look now and then whether it can work again."""
+    now = lookup.agent_row(ctx, agent.id)
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
+    assert now is not None
+    assert lease is not None
+    if now.status is AgentStatus.IDLE:
+        tree.set_status(ctx, now, AgentStatus.ERROR)
+    so_far = ctx.now - (lease.failing_since or ctx.now)
+    pause = min(max(so_far // 2, _LOOK_AGAIN), LONGEST_BACKOFF)
+    ctx.tx.run(leases.LOOK_AT, agent=agent.id, due=ctx.now + pause)
+
+
+def _is_newer(lease: Lease, seen: int | None) -> bool:
+    """Return whether something woke the agent while it ran."""
+    return seen is not None and lease.wake_seq > seen
+
+
+def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Means | None:
+    """The holder of the budget that ended a run; a run that its own settings ended failed like any
+    other."""
+    if report.get("exit_reason") != budgets.OVER:
+        return None
+    return ledger.used_up(ctx, run.agent_id)
+
+
+def _over_limit(ctx: Context, report: Mapping[str, Any]) -> Reached | None:
+    """The limit of the company's money that ended a run."""
+    return limits.money_reached(ctx) if report.get("exit_reason") == budgets.OVER else None
+
+
+@dataclass(frozen=True)
+class _After:
+    """The consequences of an ended run for its agent."""
+
+    #: Whether it is started again for what is due.
+    again: bool
+    failures: int
+    #: Why the run failed, if it did.
+    cause: str | None
+    told: str | None
+    #: Whether it was cut off while it got on.
+    was_cut: bool = False
+
+
+def _after(
+    lease: Lease,
+    ended: RunStatus,
+    fault: Fault | None,
+    run: Run,
+    progress: bool,
+    closed: Account | None,
+) -> _After:
+    if ended is RunStatus.CANCELLED:
+        # Whoever stopped it wants it to stand still until something new comes.
+        return _After(False, lease.failures, None, lease.told)
+    if fault is None:
+        # One good run among bad ones is no reason to tell of the next bad one again.
+        return _After(True, 0, None, lease.told if lease.failures else None)
+    if fault in CUT_SHORT and progress:
+        # It got as far as one run goes; the next goes on from what it wrote down.
+        return _After(True, 0, None, lease.told, was_cut=True)
+    consequence = CONSEQUENCES[fault]
+    cause = (run.error or ended.value).removesuffix(".")
+    # What would close an account, and did not, is the agent's after all.
+    backs_off = consequence.backs_off or (consequence.holds is not None and closed is None)
+    if backs_off:
+        return _After(True, lease.failures + 1, cause, cause)
+    if consequence.tells is Tells.BOSS:
+        return _After(True, lease.failures, cause, cause)
+    return _After(True, lease.failures, None, lease.told)
+
+
+def _say_what_follows(
+    ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
+) -> None:
+    """Tell the boss of an agent that fails, once for each cause."""
+    if after.failures == FAILURES_TOLD > before.failures:
+        _tell_boss(
+            ctx,
+            agent,
+            f"{agent.name} does not get on",
+            f"{after.failures} runs in a row of {agent.name} failed, the last one with "
+            f"{_in_its_words(after.cause)} It is tried again at growing intervals of up to an "
+            "hour, and when something new comes.",
+        )
+    elif (
+        after.cause is not None
+        and not _is_same(after.cause, before.told)
+        and not (agent.boss_id is None and ended is RunStatus.LOST)
+    ):
+        words = _in_its_words(after.cause)
+        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed with {words}")
+
+
+def _in_its_words(cause: str | None) -> str:
+    """A run's own words about its end, quoted: its program may have chosen every one of them, and
+    Remit lends nobody its voice."""
+    return f"these words, which are its program's and not Remit's: {quoted(cause or '', _QUOTED)}."
+
+
+def _is_same(cause: str, told: str | None) -> bool:
+    """Return whether the boss knows this cause already: ids of requests and waiting times
+    differ."""
+    return told is not None and _PASSING.sub("#", cause) == _PASSING.sub("#", told)
+
+
+def _is_due(ctx: Context, agent: Agent) -> bool:
+    return ctx.tx.one(leases.HAS_WORK, agent=agent.id) is not None
+
+
+def clean(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A program's report about itself, as far as it can be stored."""
+    cleaned: dict[str, Any] = {}
+    for name, value in report.items():
+        if isinstance(value, str):
+            whole = value[:LONGEST_REPORT].replace("\0", "\ufffd")
+            cleaned[name] = whole.encode(errors="replace").decode()
+        elif isinstance(value, int):
+            cleaned[name] = min(max(int(value), 0), MOST_COUNTED)
+    return cleaned
+
+
+def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:
+    approval_engine.tell(ctx, approval_engine.boss_address(agent), subject, text)

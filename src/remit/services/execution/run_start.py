@@ -1,0 +1,183 @@
+"""Start of a run: its agent as it is now, the mail that it takes up, and its memory."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from remit.adapters import registry
+from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
+from remit.errors import Conflict, RemitError
+from remit.model.connections.commit_identity import CommitIdentity
+from remit.model.connections.mcp_server import McpServer
+from remit.model.execution.limit import stored
+from remit.model.organisation.agent import Agent
+from remit.services import lookup, shapes, views
+from remit.services.changes import changes
+from remit.services.command import FOR_REMIT, Answer, Context, logged
+from remit.services.connections import folders, mcp_servers
+from remit.services.execution import situation
+from remit.services.execution.run_queue import has_full_access
+from remit.services.execution.running import entered
+from remit.services.identity import Caller, identify
+from remit.services.knowledge import files, notes
+from remit.services.messaging import inbox
+from remit.services.screens import overview
+from remit.services.spending import ledger, limits
+from remit.services.verbs import Added
+from remit.store.execution import leases
+from remit.store.execution import runs as statements
+from remit.store.organisation import people
+
+#: A conversation in which so many runs failed is not gone on with: it may be what is wrong.
+MOST_FAILURES_OF_SESSION = 2
+#: How many days of notes go into a new conversation; none unless `runtimeConfig` says so.
+DAILY_NOTES = "dailyNotes"
+_UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
+
+
+class Memory(NamedTuple):
+    """A document of the agent's memory, with the permission to read it."""
+
+    title: str
+    is_note: bool
+    version: Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Briefing:
+    """Everything that a run starts with."""
+
+    #: What is left of each kind of budget.
+    left: Mapping[str, int]
+    limits: Mapping[str, int | None]
+    agent: Mapping[str, Any]
+    company: shapes.CompanyShape
+    boss: Mapping[str, Any]
+    mandate: Mapping[str, str]
+    situation: str
+    full_access: bool
+    injected: Sequence[McpServer]
+    #: The conversation to go on with.
+    session: statements.Session | None
+    now: Micros
+    turn: inbox.Turn
+    offers: frozenset[str]
+    folders: folders.Shown
+    memory: Sequence[Memory]
+
+
+@logged("claiming.briefing", FOR_REMIT, Added("token", ""))
+def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
+    """Everything that a run starts with; for Remit itself.
+
+    What the agent is given of its mail, its rights and its files is decided and noted as in calls
+    of its own, by the token of the run.
+    """
+    found = entered(ctx, run)
+    ctx.lock_company()  # whoever is identified below has not lost their token while this waited
+    agent = lookup.agent_row(ctx, found.agent_id)
+    company = ctx.tx.one(people.COMPANY, company=found.company_id)
+    assert agent is not None
+    assert company is not None
+    settings = registry.usable(agent.adapter_type, json.loads(agent.adapter_config))
+    session = _resumed(ctx, agent, getattr(settings, "session_policy", None))
+    left = limits.capped(
+        ctx, {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+    )
+    told = situation.of_run(ctx, found, agent)
+    injected = mcp_servers.injected.body(ctx, company=agent.company_id, agent=agent.id)
+    me = identify(ctx.tx, Caller(token), ctx.now)
+    if me.run_id != found.id:
+        raise Conflict("The token is of another run.")
+    with ctx.acting_as(me):
+        turn = inbox.turn.body(ctx)
+        offers, shown = overview.offered.body(ctx), folders.shown_to(ctx, agent)
+        memory = [] if session else _memory(ctx, agent)
+    if shown.repo is not None:
+        shown = shown._replace(who=CommitIdentity.of(**changes.identity(ctx, agent.id)))
+    return Briefing(
+        left=left,
+        limits=stored(company.limits).view(),
+        agent={
+            **views.agent(agent),
+            "prompt": agent.prompt,
+            "adapter_config": json.loads(agent.adapter_config),
+            "runtime_config": json.loads(agent.runtime_config),
+        },
+        company=views.company(company),
+        boss=situation.boss(ctx, agent),
+        mandate=situation.mandate(ctx, agent),
+        situation=told,
+        full_access=has_full_access(ctx, agent),
+        injected=injected,
+        session=session,
+        now=ctx.now,
+        turn=turn,
+        offers=offers,
+        folders=shown,
+        memory=memory,
+    )
+
+
+def _memory(ctx: Context, agent: Agent) -> list[Memory]:
+    """The agent's memory for a new conversation: its state document, then its notes, if it wants
+    them. Each reading is permission-checked and in the access log."""
+    wanted = [("your state document", False, str(agent.state_file_id))]
+    days = json.loads(agent.runtime_config).get(DAILY_NOTES)
+    if isinstance(days, int) and not isinstance(days, bool) and days > 0:
+        wanted += [
+            (f"your notes of {day}", True, file) for day, file in notes.recent.body(ctx, days=days)
+        ]
+    found = []
+    for title, is_note, file in wanted:
+        try:
+            version = files.read.body(ctx, file=file)
+        except RemitError:
+            ctx.record_refusal()
+        else:
+            found.append(Memory(title, is_note, version))
+    return found
+
+
+def _resumed(ctx: Context, agent: Agent, policy: Any) -> statements.Session | None:
+    """The conversation that the run goes on with; none if it begins a new one."""
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
+    found = ctx.tx.one(statements.SESSION, agent=agent.id)
+    if lease is not None and lease.failures >= MOST_FAILURES_OF_SESSION:
+        return None
+    return found if resumable(found, policy, agent.adapter_type, ctx.now) else None
+
+
+def resumable(
+    session: statements.Session | None, policy: Any, adapter_type: str, now: Micros
+) -> bool:
+    """By the agent's policy. Without a policy every run begins anew."""
+    if session is None or policy is None or session.adapter_type != adapter_type:
+        return False
+    if session.session_id == statements.FRESH:
+        return False
+    if policy.max_age and now - session.begun_at > _duration(policy.max_age):
+        return False
+    if policy.idle_time and now - session.used_at > _duration(policy.idle_time):
+        return False
+    if policy.max_context_tokens and session.context_tokens > policy.max_context_tokens:
+        return False
+    return not (policy.daily_reset_at and _reset_between(policy.daily_reset_at, session, now))
+
+
+def _duration(text: str) -> Micros:
+    """`90s`, `15m`, `2h` or `7d`."""
+    return int(text[:-1]) * _UNITS[text[-1]]
+
+
+def _reset_between(at: str, session: statements.Session, now: Micros) -> bool:
+    """Return whether that time of day has passed since the conversation was last used."""
+    hour, minute = (int(part) for part in at.split(":"))
+    today = datetime.fromtimestamp(now / SECOND, UTC)
+    reset = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    last = int(reset.timestamp()) * SECOND
+    if last > now:
+        last -= DAY
+    return session.used_at < last

@@ -1,0 +1,97 @@
+"""Runs that need a look: those that make the same call again and again, and those that are silent.
+
+A run that repeats itself is ended here when Remit's own tools see it, whatever program it is.
+"""
+
+from typing import NamedTuple
+
+from remit.authority import Action
+from remit.clock import MINUTE, Micros
+from remit.model.execution.limit import REPETITION, RUNAWAY, command_that_raises, ended_by
+from remit.model.execution.run import Run, RunStatus
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.execution.run_endings import changed, finish, release
+from remit.services.execution.running import entered
+from remit.services.spending import limits
+from remit.services.work import waits
+from remit.store.execution import limits as statements
+
+#: A run that gave no sign of life for so long is worth a look.
+SILENT: Micros = 15 * MINUTE
+MOST = 100
+
+
+class Watched(NamedTuple):
+    """A calling run, and how often in a row it may make the same call; none of a person."""
+
+    run_id: str | None
+    identical_calls: int | None
+
+
+@query("runaway.watched")
+def watched(ctx: Context) -> Watched:
+    """The run that is calling, and how often in a row it may make the same call; for its gate."""
+    if ctx.actor.run_id is None:
+        return Watched(None, None)
+    lookup.company_of_caller(ctx, None)
+    limit = limits.of_company(ctx).identical_calls
+    return Watched(ctx.actor.run_id, limit)
+
+
+@command("runaway.end", FOR_REMIT)
+def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
+    """End a run that makes the same call again and again; for Remit itself."""
+    found = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
+    known = {"exit_reason": REPETITION, "error": error, "fault": RUNAWAY[REPETITION].value}
+    progress = changed(ctx, found)
+    finish(ctx, found, RunStatus.FAILED, known)
+    release(ctx, found, RunStatus.FAILED, None, known, progress)
+    return {"id": run, "status": RunStatus.FAILED.value}
+
+
+def silent(ctx: Context) -> list[tuple[Run, Micros]]:
+    """Runs of the company without a sign of life, and since when; those that await somebody's
+    decision may be silent."""
+    before = ctx.now - SILENT
+    found = []
+    for run in ctx.tx.all(statements.QUIET_RUNS, before=before, limit=MOST):
+        printed = ctx.tx.one(statements.LAST_PRINTED, run=run.id) or run.started_at
+        last = max(printed, ctx.tx.one(statements.LAST_DEED, run=run.id) or 0)
+        if last <= before and not waits.of_agent(ctx, run.agent_id):
+            found.append((run, last))
+    return found
+
+
+def silent_item(ctx: Context, run: Run, last: Micros) -> shapes.AwaitingShape:
+    minutes = (ctx.now - last) // MINUTE
+    title = f"{_name(ctx, run)} has given no sign of life for {minutes} minutes"
+    cause = "it printed nothing, called nothing and awaits nobody"
+    about = (run.id, title, run.agent_id, last, cause)
+    return {
+        **views.awaiting(ctx.company, "silent_run", *about),
+        "next": f"remit run cancel {run.id}",
+    }
+
+
+def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
+    """About a run that a limit ended; None for any other."""
+    limit = ended_by(run.exit_reason)
+    if limit is None:
+        return None
+    allowed = limits.of_company(ctx).of(limit)
+    why = (run.error or "it took too much").removesuffix(".")
+    title = f"A run of {_name(ctx, run)} was ended: {why}"
+    about = (run.id, title, run.agent_id, run.ended_at, why)
+    return {
+        **views.awaiting(ctx.company, "runaway", *about),
+        "next": f"remit run tail {run.id}"
+        if allowed is None
+        else command_that_raises(limit, allowed),
+    }
+
+
+def _name(ctx: Context, run: Run) -> str:
+    agent = lookup.agent_row(ctx, run.agent_id)
+    return agent.name if agent else run.agent_id

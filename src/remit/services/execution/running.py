@@ -1,0 +1,122 @@
+"""Common ground of the verbs about runs: beginning one, finding one, and who may look."""
+
+import json
+from collections.abc import Callable, Sequence
+
+from remit.authority import Action
+from remit.ids import RunId, TokenKind, UserId, is_id
+from remit.model.execution.job import Job
+from remit.model.execution.run import Run, RunStatus
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.principal import ActorKind
+from remit.model.work.outcome import Look, Outcome, OutcomeKind
+from remit.services import lookup, shapes
+from remit.services.command import Answer, Context
+from remit.services.organisation import tree
+from remit.services.people import users
+from remit.store.engine.statement import row
+from remit.store.execution import due
+from remit.store.execution import runs as statements
+
+#: A run knows so many of the outcomes that were due when it began.
+MOST_DUE = 50
+
+
+def begin(
+    ctx: Context,
+    agent: Agent,
+    run: str,
+    workspace: str | None,
+    *,
+    epoch: int,
+    worker: str | None,
+    why: str,
+    account: str | None = None,
+) -> Answer:
+    """Begin a run, for whatever is due to the agent now."""
+    assert is_id(run)
+    is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, limit=MOST_DUE)
+    made = Run(
+        id=RunId(run),
+        company_id=agent.company_id,
+        agent_id=agent.id,
+        status=RunStatus.RUNNING,
+        workspace=workspace,
+        started_at=ctx.now,
+        epoch=epoch,
+        worker=worker,
+        adapter_type=agent.adapter_type,
+        why=why,
+        accountable_user_id=_accountable(ctx, agent),
+        occasion=_occasion(is_due) if worker is not None else None,
+        outcome_ids=json.dumps([one.id for one in is_due if one.kind is OutcomeKind.WORK]),
+        shown=ctx.place_in_record,
+        account_id=account,
+    )
+    ctx.tx.run(statements.INSERT_RUN, **row(made))
+    tree.set_status(ctx, agent, AgentStatus.RUNNING)
+    ctx.record("run.start", f"run:{run}", {"agent_id": agent.id, "why": why, "worker": worker})
+    return {**users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run), "run_id": run}
+
+
+def _occasion(is_due: Sequence[Outcome]) -> str:
+    """The occasion of a run: something new, or only that the clock brought something back."""
+    by_clock = {
+        one.look_for for one in is_due if one.kind is OutcomeKind.WORK and one.news <= one.seen
+    }
+    others = [one for one in is_due if one.kind is OutcomeKind.INBOX or one.news > one.seen]
+    if others or Look.DEFERRAL in by_clock or not by_clock:
+        return "news"
+    return Look.NUDGE.value if Look.NUDGE in by_clock else Look.REVIEW.value
+
+
+def _accountable(ctx: Context, agent: Agent) -> UserId | None:
+    """The person whom the chain of bosses leads to."""
+    chain = ctx.boss_chain(agent.id)
+    top = lookup.agent_row(ctx, chain[-1]) if chain else None
+    return top.boss_user_id if top else None
+
+
+def entered(ctx: Context, run: str) -> Run:
+    return lookup.find(ctx, RUN, run)
+
+
+def reader(ctx: Context) -> Callable[[Run | Job], bool]:
+    """A predicate that says whether the caller may look at a run or a job: its own, and those of
+    agents below."""
+
+    def sees(one: Run | Job) -> bool:
+        if one.agent_id == ctx.actor.agent_id:
+            return True
+        if ctx.actor.kind is ActorKind.AGENT:
+            place = ctx.boss_chain(one.agent_id)
+            return ctx.decide(Action.AGENT_CONTROL, place=place).allowed
+        return ctx.decide(Action.OUTCOME_READ, home=one.agent_id).allowed
+
+    return sees
+
+
+RUN = lookup.Noun("run", statements.RUN, statements.RUNS_BY_PREFIX, reader)
+
+
+def require_look(ctx: Context, agent: str | None, on: str) -> None:
+    """One's own, and those of who works below."""
+    if agent is not None and agent == ctx.actor.agent_id:
+        ctx.require(Action.COMPANY_READ, on=on)
+    elif ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.AGENT_CONTROL, on=on, over=agent)
+    else:
+        ctx.require(Action.OUTCOME_READ, on=on, home=agent)
+
+
+def denials(ctx: Context, found: Sequence[Run]) -> dict[str, list[shapes.DenialShape]]:
+    """The denials of runs of the company, by their program or by Remit, with counts; runs without
+    any are left out."""
+    if not found:
+        return {}
+    first, last = min(one.id for one in found), max(one.id for one in found)
+    counted = ctx.tx.all(statements.DENIALS, first=first, last=last)
+    return {
+        run: [{"tool": tool, "count": count} for tool, count in json.loads(text).items()]
+        for run, text in counted
+    }

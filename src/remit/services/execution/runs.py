@@ -1,0 +1,170 @@
+"""Runs: an agent at work, with a token that lives exactly as long."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Required, TypedDict, Unpack
+
+from remit.authority import Action
+from remit.clock import from_iso
+from remit.errors import BadInput, Conflict
+from remit.ids import END_OF_IDS, earliest_id
+from remit.model.execution.run import RunStatus
+from remit.model.organisation.agent import AgentStatus
+from remit.services import lookup, shapes, views
+from remit.services.command import Answer, Context, command, query
+from remit.services.execution.run_endings import changed, clean, finish, release
+from remit.services.execution.running import begin, denials, entered, require_look
+from remit.services.fields import AgentRef, CompanyRef, Help, Moment
+from remit.services.messaging import final_reply, wishes
+from remit.services.organisation import halts
+from remit.services.surfaces import AsRoute
+from remit.services.verbs import Added
+from remit.store.execution import runs as statements
+
+
+@command("runs.start")
+def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answer:
+    """Begin a run by hand. The database lets an agent have one at a time."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
+    if found.status is not AgentStatus.IDLE:
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "An agent runs when it is idle, once at a time.",
+        )
+    halts.refuse_stopped(ctx, found)
+    return begin(ctx, found, run, workspace, epoch=0, worker=None, why="by hand")
+
+
+@command("runs.end")
+def end(
+    ctx: Context,
+    *,
+    run: str,
+    status: str = "completed",
+    seen: int | None = None,
+    report: Mapping[str, Any] | None = None,
+) -> shapes.EndedShape:
+    """End a run; its token dies with it, and what it left undone is seen to again."""
+    found = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{found.id}", home=found.agent_id)
+    ended = RunStatus(status)
+    known = clean(report or {})
+    # Last words are no progress: who has nothing else to show could go on saying them for ever.
+    progress = changed(ctx, found)
+    if ended is RunStatus.COMPLETED and known.get("final_response"):
+        agent = lookup.known_agent(ctx, found.agent_id)
+        final_reply.deliver(ctx, agent, found, known["final_response"])
+    finish(ctx, found, ended, known)
+    if ended is RunStatus.COMPLETED:
+        wishes.after_run(ctx, found)
+    release(ctx, found, ended, seen, known, progress)
+    return {"id": found.id, "status": ended.value}
+
+
+@command("runs.cancel")
+def cancel(ctx: Context, *, run: str, reason: object = "") -> shapes.EndedShape:
+    """Stop a run. What it took up is not given to another; it ended because somebody said so."""
+    found = entered(ctx, run)
+    ctx.require(Action.AGENT_CONTROL, on=f"run:{found.id}", over=found.agent_id)
+    why = str(reason)[:1000] if reason else f"cancelled by {ctx.actor.name}"
+    known = clean({"exit_reason": "cancelled", "error": why})
+    finish(ctx, found, RunStatus.CANCELLED, known)
+    release(ctx, found, RunStatus.CANCELLED, None, known)
+    return {"id": found.id, "status": RunStatus.CANCELLED.value}
+
+
+@query(
+    "runs.listing",
+    Added("status", None),
+    Added("since", None),
+    Added("until", None),
+    AsRoute("GET /companies/{companyId}/runs", "list_runs", page="id"),
+)
+def listing(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    agent: AgentRef | None = None,
+    live: Annotated[bool, Help("Only those that have not ended.")] = False,
+    status: Annotated[str, RunStatus] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    before: str = END_OF_IDS,
+    limit: int = 100,
+) -> list[shapes.RunWithDenialsShape]:
+    """Runs, newest first; only those that began between two times, if asked."""
+    wanted = sought(
+        ctx,
+        company=company,
+        agent=agent,
+        status="running" if live else status,
+        since=since,
+        until=until,
+    )
+    wanted["before"] = min(wanted["before"], before)
+    found = ctx.tx.all(statements.SOUGHT, limit=limit, **wanted)
+    denied = denials(ctx, found)
+    return [{**views.run(one), "denied": denied.get(one.id, [])} for one in found]
+
+
+class Sought(TypedDict, total=False):
+    """A filter of runs."""
+
+    company: Required[str | None]
+    agent: str | None
+    status: str | None
+    since: str | None
+    until: str | None
+
+
+def sought(ctx: Context, **wanted: Unpack[Sought]) -> dict[str, Any]:
+    """The parameters of a statement about runs, once it is clear that the caller may look."""
+    agent, status = wanted.get("agent"), wanted.get("status") or ""
+    since, until = wanted.get("since"), wanted.get("until")
+    if status and status not in set(RunStatus):
+        raise BadInput(
+            "status must be running, completed, failed or cancelled.", "Choose one of these."
+        )
+    lookup.company_of_caller(ctx, wanted["company"])
+    whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
+    require_look(ctx, whose, "runs")
+    return {
+        "company": ctx.company,
+        "agent": whose,
+        "any_agent": whose is None,
+        "status": status,
+        "any_status": not status,
+        # Ids tell when they were made, and a run has its own from when it began.
+        "since": earliest_id(from_iso(since)) if since else "",
+        "before": earliest_id(from_iso(until)) if until else END_OF_IDS,
+    }
+
+
+@query("runs.show")
+def show(ctx: Context, *, run: str) -> shapes.RunWithDenialsShape:
+    found = entered(ctx, run)
+    require_look(ctx, found.agent_id, f"run:{found.id}")
+    return {**views.run(found), "denied": denials(ctx, [found]).get(found.id, [])}
+
+
+@query("runs.log")
+def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> shapes.RunLogShape:
+    """What a run printed, from a place on; and whether there may be more to come."""
+    found = entered(ctx, run)
+    require_look(ctx, found.agent_id, f"run:{found.id}")
+    pieces = ctx.tx.all(statements.LOG, run=found.id, after=after, limit=limit)
+    return {
+        "run_id": found.id,
+        "status": found.status.value,
+        "pieces": [
+            {"number": one.number, "at": views.time(one.at), "stream": one.stream, "text": one.text}
+            for one in pieces
+        ],
+        "live": found.status is RunStatus.RUNNING,
+    }
+
+
+@query("runs.workspace")
+def workspace(ctx: Context) -> str | None:
+    """The folder of the run that is calling, if it is one."""
+    return ctx.actor.workspace

@@ -1,0 +1,130 @@
+"""Situation of a run when it begins: why it was started, what is due, what waits for whom.
+
+A model that is told this need not call four tools to find out, and does not begin again what it
+only waits for. Titles and names were chosen by others, so each stands in quotes, on one line.
+"""
+
+import json
+
+from remit.model.execution.run import Run
+from remit.model.messaging.turn import quoted
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus, why_not_actionable
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.knowledge import documents
+from remit.services.spending import ledger
+from remit.services.work import waits
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+from remit.store.work import waits as wait_statements
+
+MOST_OUTCOMES = 12
+MOST_REPORTS = 12
+#: How much of what a mandate says goes into each prompt; the rest is in its document.
+MOST_PURPOSE = 2000
+
+
+def of_run(ctx: Context, run: Run, agent: Agent) -> str:
+    """A few lines; nothing in them is an instruction."""
+    lines = [f"why-this-run: {run.why or 'you were started by hand'}"]
+    lines += _outcomes(ctx, run, agent)
+    lines += _to_judge(ctx, agent)
+    lines += _reports(ctx, agent)
+    lines += _budget(ctx, agent)
+    return "\n".join(lines) + "\n"
+
+
+def boss(ctx: Context, agent: Agent) -> dict[str, object]:
+    """Whom an agent works for: another agent, or a person."""
+    above = lookup.agent_row(ctx, agent.boss_id or "")
+    if above is not None:
+        return {"kind": "agent", "name": above.name, "outcome": above.id}
+    user = ctx.tx.one(people.USER, user=agent.boss_user_id)
+    return {"kind": "user", "name": user.name if user else "the board", "outcome": None}
+
+
+def mandate(ctx: Context, agent: Agent) -> dict[str, str]:
+    """The mandate of an agent, as its hirer wrote it."""
+    outcome = ctx.tx.one(outcome_statements.OUTCOME, company=agent.company_id, outcome=agent.id)
+    return {
+        "title": outcome.title if outcome else "",
+        "purpose": documents.prose(ctx, agent.id)[:MOST_PURPOSE].strip(),
+    }
+
+
+def _outcomes(ctx: Context, run: Run, agent: Agent) -> list[str]:
+    due = set(json.loads(run.outcome_ids))
+    found = [
+        one
+        for one in ctx.tx.all(
+            outcome_statements.OUTCOMES,
+            company=run.company_id,
+            after="",
+            owner=agent.id,
+            status=OutcomeStatus.OPEN.value,
+            parts_too=True,
+            limit=10 * MOST_OUTCOMES,
+        )
+        if one.kind is OutcomeKind.WORK
+    ]
+    found.sort(key=lambda one: (one.id not in due, not one.urgent, not one.important))
+    shown = [
+        f"- {quoted(one.title)} outcome:{one.id} {_state(ctx, one, one.id in due)}"
+        for one in found[:MOST_OUTCOMES]
+    ]
+    return _listed("your-open-outcomes", shown, len(found))
+
+
+def _state(ctx: Context, outcome: Outcome, due: bool) -> str:
+    marks = [word for word in ("urgent", "important") if getattr(outcome, word)]
+    if outcome.open_waits:
+        marks.append(_waits(ctx, outcome))
+    elif (why := why_not_actionable(outcome, ctx.now)) is not None:
+        marks.append(why)
+    else:
+        marks.append("due now" if due else "can be worked on")
+    return f"({', '.join(marks)})"
+
+
+def _waits(ctx: Context, outcome: Outcome) -> str:
+    found = waits.of_outcome(ctx, outcome.id)
+    return waits.briefly(ctx, found[0]) if found else "waits"
+
+
+def _to_judge(ctx: Context, agent: Agent) -> list[str]:
+    """The lines about those who wait for this agent."""
+    found = ctx.tx.all(wait_statements.AWAITED_OF, agent=agent.id)
+    shown = [f"- {waits.waiting_for_you(ctx, one)}" for one in found[:MOST_OUTCOMES]]
+    return _listed("others-wait-for-you", shown, len(found))
+
+
+def _reports(ctx: Context, agent: Agent) -> list[str]:
+    found = ctx.tx.all(agent_statements.REPORTS, agent=agent.id)
+    shown = [f"- agent:{one.name} ({_doing(ctx, one)})" for one in found[:MOST_REPORTS]]
+    return _listed("your-reports", shown, len(found))
+
+
+def _doing(ctx: Context, report: Agent) -> str:
+    waiting = waits.of_agent(ctx, report.id)
+    if report.status is AgentStatus.IDLE and waiting:
+        return waits.briefly(ctx, waiting[0])
+    return report.status.value.replace("_", " ")
+
+
+def _budget(ctx: Context, agent: Agent) -> list[str]:
+    left = {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+    said = []
+    if "money" in left:
+        said.append(f"${max(left['money'], 0) / 1_000_000:.2f}")
+    if "tokens" in left:
+        said.append(f"{max(left['tokens'], 0):,} tokens")
+    return [f"budget-left: {', '.join(said)}"] if said else []
+
+
+def _listed(name: str, shown: list[str], count: int) -> list[str]:
+    if not shown:
+        return []
+    more = [f"- … and {count - len(shown)} more"] if count > len(shown) else []
+    return [f"{name}:", *shown, *more]

@@ -1,0 +1,84 @@
+"""Waking agents: whatever is news to an agent says so in the same transaction.
+
+News is what somebody else did about an outcome, or what the clock brought. Being open starts
+nothing by itself, and what an agent did itself is no news to it. Who cannot be started is not
+woken: a person at work, somebody paused, stopped, gone or not yet taken on. What lets them be
+started again wakes them.
+"""
+
+from collections.abc import Iterable
+
+from remit.model.work.outcome import Outcome
+from remit.services.context import Context
+from remit.store.execution import due, leases
+from remit.store.work import outcomes as outcome_statements
+
+
+def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
+    """Have an agent started as soon as may be, if something is due to it."""
+    if ctx.tx.one(leases.CAN_BE_WOKEN, agent=agent) is None:
+        return False
+    ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock)
+    return True
+
+
+def wake_all(ctx: Context, agents: Iterable[str], why: str) -> None:
+    for agent in dict.fromkeys(agents):
+        wake(ctx, agent, why)
+
+
+def news(ctx: Context, outcome: Outcome, why: str) -> None:
+    """Something happened to an outcome; its owner is to look at it, unless the owner did it."""
+    if is_own(ctx, outcome.owner_id):
+        return
+    ctx.tx.run(due.NEWS, outcome=outcome.id, place=ctx.place_in_record + 1)
+    wake(ctx, outcome.owner_id, why)
+
+
+def moved(ctx: Context, outcome: Outcome) -> None:
+    """It got further, whoever did that; standing still begins anew."""
+    ctx.tx.run(due.MOVED, outcome=outcome.id)
+
+
+def news_place(ctx: Context, owner: str) -> int:
+    """The position in the record of the news that somebody owns something now; 0 if they took
+    it."""
+    return 0 if is_own(ctx, owner) else ctx.place_in_record + 1
+
+
+def is_own(ctx: Context, owner: str) -> bool:
+    """Return whether an agent does this itself, in a run: its own changes are looked at when the
+    run ends."""
+    return ctx.actor.agent_id == owner and ctx.actor.run_id is not None
+
+
+def news_for_dependents(ctx: Context, outcome: str) -> None:
+    """An outcome ended: whoever waited for it may be able to go on."""
+    ctx.tx.run(
+        due.NEWS_FOR_DEPENDENTS,
+        outcome=outcome,
+        actor=ctx.actor.agent_id if ctx.actor.agent_id and ctx.actor.run_id else "",
+        place=ctx.place_in_record + 1,
+    )
+    ctx.tx.run(due.DEPENDENTS_MOVED, outcome=outcome)
+    wake_all(
+        ctx,
+        ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome),
+        "what it waited for is finished",
+    )
+
+
+def look_now(ctx: Context, agent: str) -> None:
+    """Look anew at everything an agent could work on: somebody wants it started."""
+    ctx.tx.run(due.LOOK_NOW, agent=agent)
+
+
+def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
+    """The same, and what went wrong before does not make it wait."""
+    ctx.tx.run(leases.CALM, agent=agent)
+    return wake(ctx, agent, why)
+
+
+def hold(ctx: Context, agent: str) -> None:
+    """It is not to be started until somebody says so."""
+    ctx.tx.run(leases.HOLD, agent=agent)

@@ -1,0 +1,1 @@
+"""Approvals, and the calls that wait for one."""

@@ -1,0 +1,507 @@
+"""Life of an approval; the only place where its status changes.
+
+What follows from a decision belongs to what was asked for, and is in `approvals.py`. Who asked is
+told by mail, so that they are woken; who is to decide finds it among what awaits them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from remit.authority import Action, holding
+from remit.clock import Micros
+from remit.errors import BadInput, Conflict, NotFound, Refused, stale
+from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
+from remit.model.messaging.mail import LONGEST_SUBJECT
+from remit.model.organisation import configuration as configurations
+from remit.model.organisation.agent import OPERATIONAL, Agent
+from remit.model.organisation.approval import (
+    LARGEST_PAYLOAD,
+    OPEN,
+    TRANSITIONS,
+    Approval,
+    ApprovalStatus,
+    ApprovalType,
+    digest_of,
+    is_as_asked,
+)
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.grant import (
+    AGENT_CREATE,
+    APPROVAL_DECIDE,
+    FULL_ACCESS,
+    Level,
+    Resource,
+    ResourceKind,
+)
+from remit.model.organisation.permission import PermissionLevel, Reach
+from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.model.work.outcome import Outcome
+from remit.model.work.wait import WaitKind
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.messaging import mail, origins
+from remit.services.work import waits
+from remit.store.engine.statement import renewed, row
+from remit.store.organisation import governance as statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+
+DECIDING = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
+
+
+def ask(
+    ctx: Context,
+    kind: ApprovalType,
+    payload: Mapping[str, Any],
+    *,
+    agent: AgentId | None = None,
+    home: AgentId | None = None,
+    expires_at: Micros | None = None,
+    about: list[Outcome] | None = None,
+    **more: Any,
+) -> Approval:
+    """Put something before whoever may decide it, exactly as it is now.
+
+    What is asked for concerns the outcomes `about`, or else what the requester is working on.
+    """
+    made = _new(ctx, kind, payload, agent=agent, home=home, expires_at=expires_at, **more)
+    made = replace(made, routed_to_agent_id=_route(ctx, made))
+    _store(ctx, made)
+    ctx.record("approval.request", f"approval:{made.id}", _details(made))
+    _tell_decider(ctx, made)
+    _have_requester_wait(ctx, made, about)
+    return made
+
+
+def hire_payload(
+    agent: Agent,
+    mandate: Outcome,
+    *,
+    requested_by: str | None,
+    outcome: str | None = None,
+    grants: list[dict[str, object]] | None = None,
+) -> dict[str, object]:
+    """The payload of a hire: name, place, purpose, configuration and rights."""
+    return {
+        "agentId": agent.id,
+        "requestedByAgentId": requested_by,
+        "name": agent.name,
+        "role": agent.role.value,
+        "title": agent.title,
+        "reportsTo": agent.boss_id,
+        "outcomeId": outcome,
+        "purpose": mandate.title,
+        "perpetual": mandate.perpetual,
+        "permissions": json.loads(agent.permissions),
+        "grants": grants or [],
+        "requestedConfigurationSnapshot": configurations.configuration_of(agent),
+    }
+
+
+def decided_already(
+    ctx: Context, kind: ApprovalType, payload: Mapping[str, Any], *, agent: AgentId, note: str
+) -> Approval:
+    """The record of something that whoever decides did directly."""
+    made = replace(
+        _new(ctx, kind, payload, agent=agent, home=agent),
+        status=ApprovalStatus.APPROVED,
+        decision_note=note,
+        decided_by_user_id=ctx.actor.user_id,
+        decided_at=ctx.now,
+        used_at=ctx.now,
+    )
+    _store(ctx, made)
+    ctx.record("approval.approve", f"approval:{made.id}", _details(made))
+    return made
+
+
+def _new(
+    ctx: Context,
+    kind: ApprovalType,
+    payload: Mapping[str, Any],
+    *,
+    agent: AgentId | None,
+    home: AgentId | None,
+    expires_at: Micros | None = None,
+    call_digest: str | None = None,
+    blob: tuple[str, str] | None = None,
+) -> Approval:
+    text = _payload_text(payload)
+    return Approval(
+        id=ApprovalId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        type=kind,
+        status=ApprovalStatus.PENDING,
+        requested_by_agent_id=ctx.actor.agent_id,
+        requested_by_user_id=ctx.actor.user_id,
+        requested_by_run_id=ctx.actor.run_id,
+        agent_id=agent,
+        home_agent_id=ctx.actor.agent_id or home,
+        payload=text,
+        revision=1,
+        digest=digest_of(payload),
+        call_digest=call_digest,
+        blob_file_id=blob[0] if blob else None,
+        blob_sha256=blob[1] if blob else None,
+        expires_at=expires_at,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+
+
+def _store(ctx: Context, approval: Approval) -> None:
+    ctx.tx.run(statements.INSERT_APPROVAL, **row(approval))
+    _keep_revision(ctx, approval)
+
+
+def _keep_revision(ctx: Context, approval: Approval) -> None:
+    ctx.tx.run(
+        statements.INSERT_REVISION,
+        approval_id=approval.id,
+        number=approval.revision,
+        payload=approval.payload,
+        digest=approval.digest,
+        author_agent_id=ctx.actor.agent_id,
+        author_user_id=ctx.actor.user_id,
+        created_at=ctx.now,
+    )
+
+
+def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Approval:
+    """Replace the payload; earlier revisions stay visible."""
+    new = replace(
+        approval,
+        payload=_payload_text(payload),
+        digest=digest_of(payload),
+        revision=approval.revision + 1,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(statements.REVISE_APPROVAL, approval=approval.id, **renewed(new))
+    _keep_revision(ctx, new)
+    return new
+
+
+def is_altered(ctx: Context, approval: Approval) -> bool:
+    """Return whether the payload differs from the hash of its latest revision."""
+    seen = ctx.tx.one(statements.REVISION, approval=approval.id, number=approval.revision)
+    same = seen is not None and (seen.payload, seen.digest) == (approval.payload, approval.digest)
+    return not same or not is_as_asked(approval)
+
+
+def refuse_altered(ctx: Context, approval: Approval) -> None:
+    """Nothing but what was asked for, seen and hashed is decided or carried out."""
+    if is_altered(ctx, approval):
+        ctx.accept(Action.APPROVAL_DECIDE, f"approval:{approval.id}", altered(approval))
+
+
+def altered(approval: Approval) -> Decision:
+    return Decision(
+        Effect.DENY,
+        "altered",
+        "What it says now is not what was asked for: its digest is another.",
+        f"approval:{approval.id}",
+    )
+
+
+def check_seen(approval: Approval, seen: int | None) -> None:
+    """Who decides about an approval saw what it is about now."""
+    if seen is not None and seen != approval.revision:
+        raise stale(
+            f"It was revised meanwhile: you saw revision {seen}, it is at {approval.revision}.",
+            revision=approval.revision,
+            digest=approval.digest,
+        )
+
+
+def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | None) -> Approval:
+    """Change the status of an approval."""
+    if wanted not in TRANSITIONS[approval.status]:
+        raise Conflict(
+            f"It is {approval.status.value.replace('_', ' ')} and cannot become "
+            f"{wanted.value.replace('_', ' ')}.",
+            "It must be resubmitted first."
+            if approval.status is ApprovalStatus.REVISION_REQUESTED
+            else "Look at who decided it, and why.",
+            code="wrong_status",
+            details={"status": approval.status.value},
+        )
+    deciding = wanted not in OPEN
+    new = replace(
+        approval,
+        status=wanted,
+        decision_note=note,
+        decided_by_user_id=ctx.actor.user_id if deciding else None,
+        decided_by_agent_id=ctx.actor.agent_id if deciding else None,
+        decided_at=ctx.now if deciding else None,
+        updated_at=ctx.now,
+    )
+    if not ctx.tx.run(
+        statements.MOVE_APPROVAL,
+        approval=approval.id,
+        was=approval.status.value,
+        seen_revision=approval.revision,
+        **renewed(new),
+    ):
+        raise Conflict("Somebody else decided it just now.", "Look at it again.")
+    if wanted is ApprovalStatus.PENDING:
+        _have_requester_wait(ctx, new)
+    else:
+        waits.end(ctx, WaitKind.APPROVAL, new.id)
+    return new
+
+
+def _have_requester_wait(
+    ctx: Context, approval: Approval, about: list[Outcome] | None = None
+) -> None:
+    """An agent that asked waits for the decision; a person finds it where it is decided."""
+    if approval.requested_by_agent_id is not None:
+        waits.begin(
+            ctx,
+            WaitKind.APPROVAL,
+            approval.id,
+            approval.requested_by_agent_id,
+            to_agent=approval.routed_to_agent_id,
+            about=about or _hired_for(ctx, approval),
+        )
+
+
+def _hired_for(ctx: Context, approval: Approval) -> list[Outcome] | None:
+    """The outcome that whoever is hired is to take over from who asked."""
+    mandate = ctx.tx.one(outcome_statements.OUTCOME, outcome=approval.agent_id or "")
+    if mandate is None or mandate.owner_id != approval.requested_by_agent_id:
+        return None
+    return [mandate]
+
+
+def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
+    """Nobody has to decide about an agent that is gone, or about what it asked for.
+
+    Answers what is not decided any more; what it was to decide goes to the next above.
+    """
+    gone = []
+    for approval in ctx.tx.all(statements.UNDECIDED_OF_AGENT, agent=agent.id):
+        new = move(ctx, approval, ApprovalStatus.CANCELLED, f"{agent.name} was shut down")
+        ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+        if approval.requested_by_agent_id != agent.id:
+            tell_requester(ctx, new, "Cancelled", new.decision_note)
+        gone.append(new)
+    for approval in ctx.tx.all(statements.UNDECIDED_ROUTED_TO, agent=agent.id):
+        route_again(ctx, approval)
+    return gone
+
+
+def cancel_one(ctx: Context, approval: Approval, note: str) -> None:
+    """Nobody has to decide it any more; who asked hears of it otherwise."""
+    new = move(ctx, approval, ApprovalStatus.CANCELLED, note)
+    ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+
+
+def route_again(ctx: Context, approval: Approval) -> Approval:
+    """Route an approval to whoever may decide by now, and tell them."""
+    new = replace(approval, routed_to_agent_id=_route(ctx, approval))
+    ctx.tx.run(statements.ROUTE_APPROVAL, approval=approval.id, new_agent=new.routed_to_agent_id)
+    if approval.status is ApprovalStatus.PENDING:
+        _tell_decider(ctx, new)
+        waits.redirect(ctx, WaitKind.APPROVAL, approval.id, new.routed_to_agent_id)
+    return new
+
+
+def _tell_decider(ctx: Context, approval: Approval) -> None:
+    """The board finds it in its list; an agent that may decide is woken."""
+    if approval.routed_to_agent_id is not None:
+        tell(
+            ctx,
+            f"agent:{approval.routed_to_agent_id}",
+            f"To decide: {summary(approval)}",
+            f"{_who(ctx, approval.requester)} asks for your approval of approval:{approval.id}, "
+            f"revision {approval.revision}.\nLook at it with approval_view.",
+        )
+
+
+def tell_requester(
+    ctx: Context, approval: Approval, verdict: str, note: str | None, step: str = ""
+) -> None:
+    """Tell the requester what was decided, by whom and why; that wakes it."""
+    if approval.requester == ctx.actor.address:
+        return
+    by = ctx.actor.name if ctx.actor.kind is not ActorKind.SYSTEM else "Remit"
+    about = summary(approval)
+    lines = [f"{verdict}: {about}.", f"By {by}, approval:{approval.id}."]
+    if note:
+        lines += ["", note]
+    if step:
+        lines += ["", step]
+    origin = origins.raised(ctx, f"approval:{approval.id}")
+    tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines), origin=origin)
+
+
+def tell(
+    ctx: Context,
+    to: str,
+    subject: str,
+    text: str,
+    attachments: Sequence[str] = (),
+    origin: MessageId | None = None,
+    question: QuestionId | None = None,
+) -> None:
+    """Mail from Remit itself. Who is gone meanwhile is not told."""
+    origin = origin or origins.of_caller(ctx)
+    with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
+        mail.post(
+            ctx,
+            to=to,
+            subject=subject[:LONGEST_SUBJECT],
+            text=text,
+            attachments=attachments,
+            origin=origin,
+            question=question,
+        )
+
+
+def boss_address(agent: Agent) -> str:
+    """Whom to write to about an agent: its boss, an agent or a person."""
+    return f"agent:{agent.boss_id}" if agent.boss_id else f"user:{agent.boss_user_id}"
+
+
+@contextmanager
+def in_their_name(ctx: Context, approval: Approval, step: str) -> Iterator[None]:
+    """Carry out what was approved as who asked for it; what they may not do any more ends it."""
+    with ctx.acting_as(principal(ctx, approval), ticket=approval.id):
+        try:
+            yield
+        except (Refused, NotFound, BadInput) as error:
+            raise Conflict(
+                f"What was asked for cannot be done any more: {error.sentence}", step
+            ) from None
+
+
+def principal(ctx: Context, approval: Approval) -> Principal:
+    """The requester, as it is now."""
+    if approval.requested_by_agent_id is None:
+        assert approval.requested_by_user_id is not None
+        user = ctx.tx.one(people.USER, user=approval.requested_by_user_id)
+        assert user is not None, "users are not deleted"
+        return Principal(ActorKind.USER, user.id, user.name)
+    agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
+    assert agent is not None, "only who never acted is deleted"
+    return Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
+    )
+
+
+def summary(approval: Approval) -> str:
+    """A summary of the request in a few words."""
+    payload = json.loads(approval.payload)
+    match approval.type:
+        case ApprovalType.HIRE_AGENT:
+            return f"hire {payload.get('name')} as {payload.get('role')}"
+        case ApprovalType.CONFIG_CHANGE:
+            changed = ", ".join(payload.get("changed", ()))
+            return f"change {changed} of {payload.get('name')}"
+        case ApprovalType.CAPABILITY_USE:
+            return f"{payload.get('action')} on {payload.get('resource')}"
+        case ApprovalType.BUDGET:
+            return _budget(payload)
+        case _:
+            title = payload.get("title")
+            words = title if isinstance(title, str) and title else approval.type.value
+            plain = "".join(char if char.isprintable() else " " for char in words)
+            return " ".join(plain.split())[:120]
+
+
+def _budget(payload: dict[str, object]) -> str:
+    cents, tokens = payload.get("budgetMonthlyCents"), payload.get("budgetMonthlyTokens")
+    parts = [f"{cents} cents"] if cents is not None else []
+    parts += [f"{tokens} tokens"] if tokens is not None else []
+    return f"a budget of {' and '.join(parts)} a month"
+
+
+def _route(ctx: Context, approval: Approval) -> AgentId | None:
+    """The first above the requester that may decide; nobody when it is for the board."""
+    if approval.requested_by_agent_id is None or is_for_people(ctx, approval):
+        return None
+    for above in ctx.boss_chain(approval.requested_by_agent_id)[1:]:
+        agent = lookup.agent_row(ctx, above)
+        if agent is not None and agent.status in OPERATIONAL and may_decide(ctx, agent.id):
+            return agent.id
+    return None
+
+
+def may_decide(ctx: Context, agent: str) -> bool:
+    """Return whether an agent may decide about requests of those below it."""
+    held = holding(ctx.held(agent, DECIDING), Level.USE, ctx.now)
+    by_level = held.reason == "no_capability" and ctx.reach_of(agent) is not Reach.NOBODY
+    return held.allowed or by_level
+
+
+def is_for_people(ctx: Context, approval: Approval) -> bool:
+    """Return whether no agent decides it: an agent with the level `boss` asked for it or gains by
+    it, or it is about a level, a permission, a secret or access to the whole machine."""
+    asker = lookup.agent_row(ctx, approval.requested_by_agent_id or "")
+    about = lookup.agent_row(ctx, approval.agent_id or "")
+    if any(
+        one is not None and one.permission_level is PermissionLevel.BOSS for one in (asker, about)
+    ):
+        return True
+    if not is_as_asked(approval):
+        return True
+    payload = json.loads(approval.payload)
+    match approval.type:
+        case ApprovalType.HIRE_AGENT:
+            return (
+                payload.get("permissionLevel") is not None
+                or bool(payload.get("permissions"))
+                or any(wish.get("resource") == FULL_ACCESS for wish in payload.get("grants", ()))
+                or configurations.is_for_people(payload["requestedConfigurationSnapshot"])
+            )
+        case ApprovalType.CONFIG_CHANGE:
+            if about is None:
+                return True
+            now = configurations.configuration_of(about)
+            return configurations.is_for_people({**now, **payload["configuration"]}, now)
+        case ApprovalType.CAPABILITY_USE:
+            # A helper is run by what runs whoever asks for it.
+            borrows = payload["action"] == AGENT_CREATE and asker is not None
+            config = configurations.configuration_of(asker) if asker and borrows else None
+            return payload["resource"] == FULL_ACCESS or (
+                config is not None and configurations.is_for_people(config)
+            )
+        case _:
+            return False
+
+
+def _payload_text(payload: Mapping[str, Any]) -> str:
+    text = json.dumps(payload, ensure_ascii=True)
+    if len(text) > LARGEST_PAYLOAD:
+        raise BadInput(
+            f"The request is larger than {LARGEST_PAYLOAD // 1024} KiB.",
+            "Put long texts into a file and refer to it.",
+        )
+    return text
+
+
+def _who(ctx: Context, requester: str) -> str:
+    kind, _, who = requester.partition(":")
+    if kind == "agent":
+        agent = lookup.agent_row(ctx, who)
+        return agent.name if agent else "an agent"
+    user = ctx.tx.one(people.USER, user=who)
+    return user.name if user else "somebody"
+
+
+def details(approval: Approval) -> dict[str, object]:
+    """An approval as its events name it."""
+    return {
+        "type": approval.type.value,
+        "revision": approval.revision,
+        "digest": approval.digest,
+        "agent": approval.agent_id,
+    }
+
+
+def _details(approval: Approval) -> dict[str, object]:
+    routed = {"status": approval.status.value, "routed_to": approval.routed_to_agent_id}
+    return {**details(approval), **routed}

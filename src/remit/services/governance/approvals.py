@@ -1,0 +1,541 @@
+"""Approvals: ask, look, comment, decide. A decision and what follows from it are one commit."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.clock import Micros, from_iso
+from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import END_OF_IDS, AgentId, ApprovalId, CommentId, CompanyId
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.agent_spec import amount
+from remit.model.organisation.approval import (
+    ASKED_DIRECTLY,
+    LONGEST_COMMENT,
+    LONGEST_NOTE,
+    Approval,
+    ApprovalStatus,
+    ApprovalType,
+    Comment,
+)
+from remit.model.organisation.configuration import RevisionSource, configuration_of
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.context import Matter
+from remit.services.fields import (
+    ApprovalRef,
+    CompanyRef,
+    Help,
+    Moment,
+    Range,
+    Reference,
+    Text,
+    Words,
+)
+from remit.services.governance import approval_engine, pending_calls
+from remit.services.hiring import configuration, hiring, removal
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.store.engine.statement import row
+from remit.store.organisation import governance as statements
+from remit.store.record import events as event_log
+
+MOST_DUE = 100
+#: Ids begin with the time, so whatever was asked for within the same minute looks alike.
+_MOST_WITH_PREFIX = 1000
+_BUDGETS = frozenset({"budgetMonthlyCents", "budgetMonthlyTokens"})
+DecisionNote = Annotated[str, Text(LONGEST_NOTE, empty=True), Help("Why; whoever asked reads it.")]
+SeenRevision = Annotated[int, Range(1, 2**30), Help("The revision that was seen.")]
+_NOTE = {"note": "decisionNote"}
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """The consequences of the decisions about one type of approval."""
+
+    approved: Callable[[Context, Approval], Any] = lambda _ctx, _approval: None
+    turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None
+    #: The payload of the next revision.
+    resubmitted: Callable[[Context, Approval, Mapping[str, Any]], dict[str, object]] = (
+        lambda _ctx, approval, given: {**json.loads(approval.payload), **given}
+    )
+
+
+def _set_budget(ctx: Context, approval: Approval) -> None:
+    payload = json.loads(approval.payload)
+    agent = lookup.agent_row(ctx, payload["agentId"])
+    if agent is None or agent.status is AgentStatus.TERMINATED:
+        raise Conflict("The agent is gone.", "Reject it.")
+    wanted = {**configuration_of(agent), **{key: payload[key] for key in _BUDGETS & set(payload)}}
+    configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
+
+
+def _next_budget(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+    payload = {**json.loads(approval.payload), **given}
+    return {**payload, **_budget(payload)}
+
+
+def _same_call(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+    """A parked call is approved as it was made, or made anew."""
+    if given:
+        raise BadInput("A call cannot be changed.", "Cancel it, and make the call you want.")
+    payload: dict[str, object] = json.loads(approval.payload)
+    return payload
+
+
+CONSEQUENCES: dict[ApprovalType, Consequence] = {
+    ApprovalType.HIRE_AGENT: Consequence(
+        hiring.take_effect, hiring.turned_down, hiring.resubmitted
+    ),
+    ApprovalType.CONFIG_CHANGE: Consequence(
+        configuration.take_effect, resubmitted=configuration.resubmitted
+    ),
+    ApprovalType.CAPABILITY_USE: Consequence(pending_calls.take_effect, resubmitted=_same_call),
+    ApprovalType.BUDGET: Consequence(_set_budget, resubmitted=_next_budget),
+    ApprovalType.APPROVE_CEO_STRATEGY: Consequence(),
+    ApprovalType.REQUEST_BOARD_APPROVAL: Consequence(),
+}
+
+
+@command(
+    "approvals.request",
+    AsRoute(
+        "POST /companies/{companyId}/approvals",
+        "request_approval",
+        201,
+        words="approve_ceo_strategy, budget or request_board_approval; the others ask by "
+        "themselves.",
+        spelled={"kind": "type"},
+    ),
+)
+def request(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    kind: Annotated[str, Words(tuple(sorted(ASKED_DIRECTLY)))],
+    payload: dict[str, object] | None = None,
+    expires_at: Annotated[Moment, Help("ISO 8601; then it is given up.")] | None = None,
+) -> shapes.ApprovalShape:
+    """Ask the board for something: a strategy, a budget, or whatever it should decide."""
+    asked_for = ApprovalType(kind)
+    until = _expiry(ctx, expires_at)
+    lookup.company_of_caller(ctx, company)
+    about: AgentId | None = None
+    asked = dict(payload or {})
+    if asked_for is ApprovalType.BUDGET:
+        named = asked.get("agentId") or ctx.actor.agent_id
+        if not isinstance(named, str):
+            raise BadInput("payload.agentId: is required.", "Say whose budget it is.")
+        whose = lookup.agent(ctx, named)
+        if whose.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+            raise Conflict(
+                f"{whose.name} is {whose.status.value.replace('_', ' ')}.",
+                "Budgets are for agents that can act.",
+            )
+        about = whose.id
+        asked |= {"agentId": about, **_budget(asked)}
+    mine = about or ctx.actor.agent_id
+    ctx.require(Action.APPROVAL_REQUEST, on=f"agent:{mine}" if mine else "approvals", over=mine)
+    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=until)
+    return views.approval(made)
+
+
+@query(
+    "approvals.listing",
+    AsRoute("GET /companies/{companyId}/approvals", "list_approvals", page="id"),
+)
+def listing(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    status: Annotated[str, ApprovalStatus] | None = None,
+    before: str = END_OF_IDS,
+    limit: int = 100,
+) -> list[shapes.ApprovalShape]:
+    """Newest first: what the caller may decide or asked for; for the board, what is in reach."""
+    lookup.company_of_caller(ctx, company)
+    if ctx.actor.kind is not ActorKind.AGENT:
+        ctx.require(Action.COMPANY_READ, on="approvals")
+    found: list[shapes.ApprovalShape] = []
+    sees = _reader(ctx)
+    while len(found) < limit:
+        rows = ctx.tx.all(
+            statements.APPROVALS,
+            before=before,
+            status=status,
+            requester=ctx.actor.agent_id,
+            limit=limit,
+        )
+        found += [_view(ctx, one) for one in rows if sees(one)]
+        if len(rows) < limit:
+            break
+        before = rows[-1].id
+    return found[:limit]
+
+
+@query("approvals.show", AsRoute("GET /approvals/{id}", "show_approval"))
+def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
+    """What is asked for, all its revisions, and the comments on it."""
+    found = _require(ctx, Action.APPROVAL_READ, approval)
+    return {
+        **_view(ctx, found),
+        "revisions": [
+            configuration.as_seen(ctx, views.approval_revision(one))
+            for one in ctx.tx.all(statements.REVISIONS, approval=found.id)
+        ],
+        "comments": _comments(ctx, found, "", 500),
+    }
+
+
+@command("approvals.approve", AsRoute("POST /approvals/{id}/approve", "approve", spelled=_NOTE))
+def approve(
+    ctx: Context,
+    *,
+    approval: ApprovalRef,
+    note: DecisionNote | None = None,
+    expected_revision: SeenRevision | None = None,
+) -> shapes.ApprovalShape:
+    """Say yes to what was asked, as it was seen. It takes effect with the decision."""
+    new, said = _decide(ctx, approval, ApprovalStatus.APPROVED, note, expected_revision)
+    CONSEQUENCES[new.type].approved(ctx, new)
+    approval_engine.tell_requester(ctx, new, "Approved", said)
+    return _view(ctx, _again(ctx, new.id))
+
+
+@command("approvals.reject", AsRoute("POST /approvals/{id}/reject", "reject", spelled=_NOTE))
+def reject(
+    ctx: Context,
+    *,
+    approval: ApprovalRef,
+    note: DecisionNote | None = None,
+    expected_revision: SeenRevision | None = None,
+) -> shapes.ApprovalShape:
+    """Say no to what was asked; an agent that was to be hired is terminated."""
+    new, said = _decide(ctx, approval, ApprovalStatus.REJECTED, note, expected_revision)
+    CONSEQUENCES[new.type].turned_down(ctx, new, said or "rejected")
+    approval_engine.tell_requester(ctx, new, "Rejected", said)
+    return _view(ctx, _again(ctx, new.id))
+
+
+@command(
+    "approvals.request_revision",
+    AsRoute("POST /approvals/{id}/request-revision", "request_revision", spelled=_NOTE),
+    AsCommand(
+        "approval revise",
+        "Send it back to be changed; say what with --note.",
+        spelled={"expected_revision": "revision"},
+    ),
+)
+def request_revision(
+    ctx: Context,
+    *,
+    approval: ApprovalRef,
+    note: DecisionNote | None = None,
+    expected_revision: SeenRevision | None = None,
+) -> shapes.ApprovalShape:
+    """Send it back; it cannot be approved before it was submitted again."""
+    new, said = _decide(ctx, approval, ApprovalStatus.REVISION_REQUESTED, note, expected_revision)
+    step = "Change it and submit it again with approval_resubmit, or withdraw it."
+    approval_engine.tell_requester(ctx, new, "To be revised", said, step)
+    return _view(ctx, _again(ctx, new.id))
+
+
+_DECIDED = {
+    ApprovalStatus.APPROVED: "approval.approve",
+    ApprovalStatus.REJECTED: "approval.reject",
+    ApprovalStatus.REVISION_REQUESTED: "approval.revise",
+}
+
+
+def _decide(
+    ctx: Context, approval: str, wanted: ApprovalStatus, note: str | None, revision: int | None
+) -> tuple[Approval, str | None]:
+    found, said = _require_deciding(ctx, approval), note or None
+    if wanted is not ApprovalStatus.REJECTED:  # which is the way to be rid of what was altered
+        approval_engine.refuse_altered(ctx, found)
+    approval_engine.check_seen(found, revision)
+    new = approval_engine.move(ctx, found, wanted, said)
+    ctx.record(_DECIDED[wanted], f"approval:{new.id}", _details(new))
+    _keep_note(ctx, new)
+    return new, said
+
+
+@command(
+    "approvals.resubmit",
+    AsTool("approval_resubmit", id="approval", offer="approvals"),
+    AsRoute("POST /approvals/{id}/resubmit", "resubmit"),
+    AsCommand("approval resubmit", said="It is {status} as revision {revision}."),
+)
+def resubmit(
+    ctx: Context,
+    *,
+    approval: ApprovalRef,
+    payload: Annotated[dict[str, Any], Help("What is to be different; the rest stays", model=True)]
+    | None = None,
+) -> shapes.ApprovalShape:
+    """Submit again what was sent back to you for revision."""
+    found = _require(ctx, Action.APPROVAL_RESUBMIT, approval)
+    _refuse_expired(ctx, found)
+    if found.status is not ApprovalStatus.REVISION_REQUESTED:
+        raise Conflict(
+            f"It is {found.status.value.replace('_', ' ')}; nobody asked for a revision.",
+            "Wait for the decision, or cancel it and ask anew.",
+            code="wrong_status",
+            details={"status": found.status.value},
+        )
+    approval_engine.refuse_altered(ctx, found)
+    changed = CONSEQUENCES[found.type].resubmitted(ctx, found, dict(payload or {}))
+    new = approval_engine.revise(ctx, found, changed)
+    new = approval_engine.move(ctx, new, ApprovalStatus.PENDING, None)
+    ctx.record("approval.resubmit", f"approval:{new.id}", _details(new))
+    approval_engine.route_again(ctx, new)
+    return _view(ctx, _again(ctx, new.id))
+
+
+@command(
+    "approvals.cancel",
+    AsRoute("POST /approvals/{id}/cancel", "cancel_approval", spelled=_NOTE),
+    AsCommand("approval cancel"),
+)
+def cancel(
+    ctx: Context, *, approval: ApprovalRef, note: DecisionNote | None = None
+) -> shapes.ApprovalShape:
+    """Withdraw what one asked for, or what somebody below asked for."""
+    said = note or None
+    found = _require(ctx, Action.APPROVAL_CANCEL, approval)
+    new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, said)
+    ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+    _keep_note(ctx, new)
+    CONSEQUENCES[new.type].turned_down(ctx, new, said or "cancelled")
+    if found.requester != ctx.actor.address:
+        approval_engine.tell_requester(ctx, new, "Cancelled", said)
+    return _view(ctx, _again(ctx, new.id))
+
+
+@command(
+    "approvals.comment",
+    AsTool("approval_comment", id="approval", offer="approvals"),
+    AsRoute("POST /approvals/{id}/comments", "add_comment", 201),
+)
+def comment(
+    ctx: Context,
+    *,
+    approval: ApprovalRef,
+    body: Annotated[str, Text(LONGEST_COMMENT)],
+    reply_to: Annotated[str, Reference("comment"), Help("Comment id", model=True)] | None = None,
+) -> shapes.CommentShape:
+    """Say something about an approval."""
+    found = _require(ctx, Action.APPROVAL_COMMENT, approval)
+    answered = None
+    if reply_to is not None:
+        answered = ctx.tx.one(statements.COMMENT, comment=reply_to, approval=found.id)
+        if answered is None:
+            raise NotFound("There is no such comment here.", "List the comments.")
+    made = _add_comment(ctx, found, body, answered)
+    ctx.record("approval.comment", f"approval:{found.id}", {"comment": made.id})
+    concerned = {found.requester} if found.decided_at is None else set()
+    if found.decided_at is None and found.routed_to_agent_id is not None:
+        concerned.add(f"agent:{found.routed_to_agent_id}")
+    if answered is not None:
+        concerned.add(_author(answered))
+    for address in sorted(concerned - {ctx.actor.address, ""}):
+        approval_engine.tell(
+            ctx,
+            address,
+            f"Comment on: {approval_engine.summary(found)}",
+            f"{ctx.actor.name} on approval:{found.id}:\n\n{body}",
+        )
+    return views.comment(made)
+
+
+def _add_comment(
+    ctx: Context, approval: Approval, body: str, answered: Comment | None = None
+) -> Comment:
+    made = Comment(
+        id=CommentId(ctx.ids.new()),
+        company_id=CompanyId(approval.company_id),
+        approval_id=approval.id,
+        author_agent_id=ctx.actor.agent_id,
+        author_user_id=ctx.actor.user_id,
+        reply_to=answered.id if answered else None,
+        body=body,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_COMMENT, **row(made))
+    return made
+
+
+def _author(comment: Comment) -> str:
+    if comment.author_agent_id is not None:
+        return f"agent:{comment.author_agent_id}"
+    return f"user:{comment.author_user_id}" if comment.author_user_id else ""
+
+
+def _keep_note(ctx: Context, approval: Approval) -> None:
+    """Keep the note of a decision among the comments, also after a resubmission."""
+    if approval.decision_note:
+        _add_comment(ctx, approval, approval.decision_note)
+
+
+@query("approvals.comments", AsRoute("GET /approvals/{id}/comments", "list_comments", page="id"))
+def comments(
+    ctx: Context, *, approval: ApprovalRef, after: str = "", limit: int = 100
+) -> list[shapes.CommentShape]:
+    """What was said about it, oldest first."""
+    found = _require(ctx, Action.APPROVAL_READ, approval)
+    return _comments(ctx, found, after, limit)
+
+
+@query("approvals.history")
+def history(ctx: Context, *, approval: str, limit: int = 200) -> list[shapes.HappeningShape]:
+    """What happened to it, oldest first; the newest of it when that is very much."""
+    found = _require(ctx, Action.APPROVAL_READ, approval)
+    newest = ctx.tx.all(event_log.NEWEST_ON, resource=f"approval:{found.id}", limit=limit)
+    return [views.happening(event) for event in reversed(newest) if event.allowed]
+
+
+@command(
+    "approvals.delete_agent", AsRoute("DELETE /approvals/{id}/agent", "delete_disapproved_agent")
+)
+def delete_agent(ctx: Context, *, approval: ApprovalRef) -> shapes.DeletedAgentShape:
+    """Delete an agent that was not taken on. The approval and what was said about it stay."""
+    found = _require(ctx, Action.APPROVAL_READ, approval)
+    ctx.require(
+        Action.AGENT_APPOINT, on=f"approval:{found.id}", home=found.home_agent_id or found.agent_id
+    )
+    agent = lookup.agent_row(ctx, found.agent_id or "")
+    if found.type is not ApprovalType.HIRE_AGENT or agent is None:
+        raise NotFound("There is no agent to delete here.")
+    never_hired = found.status in (ApprovalStatus.REJECTED, ApprovalStatus.CANCELLED)
+    if not never_hired or agent.status is not AgentStatus.TERMINATED:
+        raise Conflict(
+            f"{agent.name} was not disapproved.", "Only who was never taken on can be deleted."
+        )
+    ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": found.id})
+    removal.delete(ctx, agent)
+    return {"id": agent.id, "deleted": True, "approval_id": found.id}
+
+
+@query("approvals.due", FOR_REMIT)
+def due(ctx: Context) -> list[str]:
+    """Approvals that nobody decided in time; for Remit itself."""
+    return ctx.tx.all(statements.DUE, limit=MOST_DUE)
+
+
+@command("approvals.expire", FOR_REMIT)
+def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
+    """Give up an approval that nobody decided in time; who asked is told."""
+    found = lookup.find(ctx, APPROVAL, approval)
+    ctx.require(Action.APPROVAL_CANCEL, on=f"approval:{found.id}")
+    if not found.expired(ctx.now):
+        raise Conflict("It is not due.")
+    new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, "timeout")
+    ctx.record("approval.expire", f"approval:{new.id}", _details(new))
+    CONSEQUENCES[new.type].turned_down(ctx, new, "timeout")
+    approval_engine.tell_requester(ctx, new, "Cancelled: nobody decided in time", None)
+    return views.approval(new)
+
+
+def _require_deciding(ctx: Context, text: str) -> Approval:
+    found = _require(ctx, Action.APPROVAL_DECIDE, text)
+    _refuse_expired(ctx, found)
+    return found
+
+
+def _refuse_expired(ctx: Context, approval: Approval) -> None:
+    if approval.expired(ctx.now):
+        raise Conflict("Nobody decided it in time.", "Ask anew.", code="expired")
+
+
+def _require(ctx: Context, action: Action, text: str) -> Approval:
+    found = lookup.find(ctx, APPROVAL, text)
+    ctx.require(action, approval_engine.DECIDING, on=f"approval:{found.id}", **_facts(ctx, found))
+    return found
+
+
+def _reader(ctx: Context) -> Callable[[Approval], bool]:
+    """A predicate that says whether the caller may see an approval, for walks over many."""
+    place = cache(ctx.boss_chain)
+
+    def sees(approval: Approval) -> bool:
+        home = approval.home_agent_id or approval.agent_id
+        return ctx.decide(
+            Action.APPROVAL_READ,
+            place=place(home),
+            requester=approval.requested_by_agent_id,
+            listed=False,
+        ).allowed
+
+    return sees
+
+
+APPROVAL = lookup.Noun(
+    "approval",
+    statements.APPROVAL_ANYWHERE,
+    statements.APPROVALS_BY_PREFIX,
+    _reader,
+    parameters=lambda _: {"limit": _MOST_WITH_PREFIX},
+)
+
+
+def _facts(ctx: Context, approval: Approval) -> Matter:
+    home = approval.home_agent_id or approval.agent_id
+    return {
+        "over": home,
+        "requester": approval.requested_by_agent_id,
+        "listed": False,
+        "for_people": ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, approval),
+    }
+
+
+def _is_for_people(ctx: Context, approval: Approval) -> bool:
+    """Return whether the asking agent has no say in it, as no agent has or because it gains
+    by it."""
+    own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
+    return own or approval_engine.is_for_people(ctx, approval)
+
+
+def _expiry(ctx: Context, at: str | None) -> Micros | None:
+    if at is None:
+        return None
+    until = from_iso(at)
+    if until <= ctx.now:
+        raise BadInput("expiresAt: lies in the past.", "Choose a later time, or none.")
+    return until
+
+
+def _view(ctx: Context, approval: Approval) -> shapes.ApprovalShape:
+    return configuration.as_seen(ctx, views.approval(approval))
+
+
+def _again(ctx: Context, approval: ApprovalId) -> Approval:
+    return ctx.tx.existing(statements.APPROVAL_ANYWHERE, approval=approval)
+
+
+def _comments(
+    ctx: Context, approval: Approval, after: str, limit: int
+) -> list[shapes.CommentShape]:
+    return [
+        views.comment(one)
+        for one in ctx.tx.all(statements.COMMENTS, approval=approval.id, after=after, limit=limit)
+    ]
+
+
+def _budget(payload: Mapping[str, Any]) -> dict[str, int]:
+    """The wanted monthly budget: in money, in tokens, or both."""
+    found = {key: amount(payload.get(key), key) for key in sorted(_BUDGETS)}
+    known = {key: value for key, value in found.items() if value is not None}
+    if not known:
+        raise BadInput(
+            "payload.budgetMonthlyCents: is required, or budgetMonthlyTokens.",
+            "Send whole cents or whole tokens.",
+        )
+    return known
+
+
+def _details(approval: Approval) -> dict[str, object]:
+    return {**approval_engine.details(approval), "note": approval.decision_note}

@@ -1,0 +1,205 @@
+"""Calls that wait for approval.
+
+A capability in mode `ask` lets every single use wait for a person. The call is parked with exactly
+the arguments it had. Approving it carries it out, once, in the name of who asked; a call that only
+looks is carried out when it is made again, because its answer is of use to nobody else.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from remit.clock import DAY
+from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
+from remit.model.event import canonical
+from remit.model.organisation.approval import OPEN, Approval, ApprovalStatus, ApprovalType
+from remit.model.organisation.decision import Decision, Effect, deny
+from remit.services.command import (
+    Answer,
+    Call,
+    Context,
+    Denied,
+    Kind,
+    Ticket,
+    Verb,
+    approved,
+    verb_named,
+)
+from remit.services.governance import approval_engine
+from remit.store.organisation import governance as statements
+
+#: How long a parked call waits before it is given up.
+PARKED_FOR = 7 * DAY
+#: How long an answer holds: whoever was refused does not ask the same thing again at once.
+ANSWER_HOLDS = DAY
+_ASKING = Decision(Effect.ALLOW, "asks", "A person is asked.", "rule:asks")
+
+
+class CallsAwaitingApproval:
+    """The gate's handling of calls that need approval."""
+
+    def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
+        action, on, decision = denied
+        digest = _digest(call.verb, call.given)
+        before = _asked_before(ctx, call, digest)
+        ctx.allow_by_rule(_ASKING)
+        answer = _answer_that_holds(ctx, before, decision, digest) if before is not None else None
+        if answer is not None:
+            return answer
+        if call.vet is not None:
+            call.vet(ctx)
+        approval = approval_engine.ask(
+            ctx,
+            ApprovalType.CAPABILITY_USE,
+            {
+                "action": action.value,
+                "resource": on,
+                "because": decision.sentence,
+                "basis": decision.basis,
+                "options": ["yes", "no"],
+                "verb": call.verb.name,
+                "version": call.verb.version,
+                "arguments": _plain(call.given, prepared=False),
+                "prepared": _plain(call.given, prepared=True),
+            },
+            expires_at=ctx.now + PARKED_FOR,
+            call_digest=digest,
+            blob=_blob(call.given),
+        )
+        return _pending(approval, decision)
+
+    def used(self, ctx: Context, ticket: Ticket) -> None:
+        if not ctx.tx.run(statements.USE_APPROVAL, approval=ticket.approval, new_result=None):
+            raise Conflict("That approval was used already.", "Ask again.")
+        ctx.tx.run(statements.COLLECT_RESULT, approval=ticket.approval)
+        ctx.record("approval.use", f"approval:{ticket.approval}", None, approved(ticket.approval))
+
+
+def _asked_before(ctx: Context, call: Call, digest: str) -> Approval | None:
+    """The last approval that was asked for the same call, also by an older version of the verb."""
+    before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
+    if before is not None or call.verb.version == 1:
+        return before
+    since = ctx.now - ANSWER_HOLDS
+    older = ctx.tx.all(statements.CALLS_THAT_HOLD, agent=ctx.actor.id, since=since)
+    return next((one for one in older if _is_older_form_of(call.verb, digest, one)), None)
+
+
+def _is_older_form_of(verb: Verb[..., Any], digest: str, approval: Approval) -> bool:
+    if json.loads(approval.payload)["verb"] != verb.name:
+        return False
+    try:
+        return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
+    except Conflict:
+        return False
+
+
+def _stored_call(approval: Approval) -> tuple[Verb[..., Any], dict[str, Any]]:
+    """The verb that is waiting, and its arguments as they are named now."""
+    payload = json.loads(approval.payload)
+    verb = verb_named(payload["verb"])
+    stored = {**payload["arguments"], **payload["prepared"]}
+    # What was stored before versions were counted is of the first one.
+    return verb, verb.carry_over(stored, payload.get("version", 1))
+
+
+def _answer_that_holds(
+    ctx: Context, before: Approval, decision: Decision, digest: str
+) -> Ticket | Answer | Refused | None:
+    """The outcome of the same call made before, as long as it is of use."""
+    if before.status in OPEN and not before.expired(ctx.now):
+        ctx.record("approval.remind", f"approval:{before.id}")
+        return _pending(before, decision)
+    recent = ctx.now < (before.decided_at or 0) + ANSWER_HOLDS
+    if before.status is ApprovalStatus.REJECTED and recent:
+        return _rejected(ctx, before)
+    if before.status is not ApprovalStatus.APPROVED:
+        return None
+    if before.used_at is None:
+        # Approved for what was asked then; who comes back much later has another reason.
+        if before.expires_at is not None and ctx.now >= before.expires_at:
+            return None
+        if _is_this_call(ctx, before, digest):
+            return Ticket(before.id)
+        # It is not the call that somebody saw and approved, so somebody is asked anew.
+        refusal = approval_engine.altered(before)
+        ctx.record("approval.refer", f"approval:{before.id}", None, refusal)
+        return None
+    # Later than this, the same words are meant as another use.
+    uncollected = before.collected_at is None and before.result is not None
+    return _collect(ctx, before) if uncollected and recent else None
+
+
+def take_effect(ctx: Context, approval: Approval) -> Any:
+    """Carry the parked call out, as who asked; answers what it answered."""
+    verb, given = _stored_call(approval)
+    if verb.kind is not Kind.COMMAND:
+        return None
+    with approval_engine.in_their_name(ctx, approval, "Reject it, and say why."):
+        answer = verb.body(ctx, **given)
+    used = ctx.tx.run(statements.USE_APPROVAL, approval=approval.id, new_result=json.dumps(answer))
+    assert used, "it was approved in this very transaction"
+    return answer
+
+
+def _collect(ctx: Context, approval: Approval) -> Answer:
+    """It was carried out when it was approved; who asked again is told what came of it."""
+    assert approval.result is not None
+    ctx.tx.run(statements.COLLECT_RESULT, approval=approval.id)
+    ctx.record("approval.collect", f"approval:{approval.id}", None, approved(approval.id))
+    answer: Answer = json.loads(approval.result)
+    return answer
+
+
+def _pending(approval: Approval, decision: Decision) -> AwaitsApproval:
+    return AwaitsApproval(
+        f"It needs approval, which approval:{approval.id} asks for. Nothing was done.",
+        details={
+            "approval_id": approval.id,
+            "status": approval.status.value,
+            "decision": decision.as_dict(),
+        },
+    )
+
+
+def _rejected(ctx: Context, approval: Approval) -> Refused:
+    note = f" ({approval.decision_note})" if approval.decision_note else ""
+    refusal = deny("rejected", f"Exactly this was rejected{note}.", f"approval:{approval.id}")
+    ctx.record("approval.refer", f"approval:{approval.id}", None, refusal)
+    step = "Ask for something else, or talk to your boss."
+    return refusal.refusal(step, approval_id=approval.id, status=approval.status.value)
+
+
+def _is_this_call(ctx: Context, approval: Approval, digest: str) -> bool:
+    """Return whether this call is the very one that was approved."""
+    if approval_engine.is_altered(ctx, approval):
+        return False
+    return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
+
+
+def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, object]:
+    """The arguments of a call, or the values that our side prepared for it, as JSON."""
+    chosen = {name: value for name, value in given.items() if name.startswith("new_") is prepared}
+    try:
+        plain: dict[str, object] = json.loads(json.dumps(chosen))
+    except (TypeError, ValueError):
+        raise BadInput(
+            "This cannot wait for an approval.", "Ask the board to allow it without."
+        ) from None
+    return plain
+
+
+def _digest(verb: Verb[..., Any], given: Mapping[str, Any]) -> str:
+    """The same for the same request, whichever ids our side picked for it."""
+    asked = {name: value for name, value in given.items() if name != "new_id"}
+    return hashlib.sha256(canonical([verb.name, asked]).encode()).hexdigest()
+
+
+def _blob(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The stored bytes that come with a call, so that they are not swept while it waits."""
+    stored = given.get("new_stored") or {}
+    sha256 = given.get("sha256") or stored.get("sha256")
+    file_id = given.get("new_id") or given.get("file")
+    return (file_id, sha256) if sha256 and file_id else None

@@ -1,0 +1,82 @@
+"""Shapes of approvals and hires."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from remit.model.organisation.approval import ApprovalStatus, ApprovalType
+from remit.services.organisation.shapes import AgentShape
+from remit.services.shape_basics import DifferenceShape, Moment
+
+
+class UpdatedAgentShape(AgentShape):
+    changes: list[DifferenceShape]
+    #: None when nobody has to decide.
+    approval: ApprovalShape | None
+    revision: int
+    session_ended: bool
+    run_told: str | None
+    dry_run: bool
+
+
+class ApprovalShape(TypedDict):
+    id: str
+    company_id: str
+    type: Annotated[str, ApprovalType]
+    status: Annotated[str, ApprovalStatus]
+    requested_by_agent_id: str | None
+    requested_by_user_id: str | None
+    requested_by_run_id: str | None
+    agent_id: str | None
+    routed_to_agent_id: str | None
+    payload: dict[str, object]
+    revision: int
+    digest: str
+    decision_note: str | None
+    decided_by_user_id: str | None
+    decided_by_agent_id: str | None
+    decided_at: Moment | None
+    result: object
+    used_at: Moment | None
+    expires_at: Moment | None
+    created_at: Moment
+    updated_at: Moment
+    redacted: list[str]
+
+
+class HireShape(TypedDict):
+    agent: AgentShape
+    #: None when nobody has to decide.
+    approval: ApprovalShape | None
+
+
+class ApprovalRevisionShape(TypedDict):
+    number: int
+    payload: dict[str, object]
+    digest: str
+    author_agent_id: str | None
+    author_user_id: str | None
+    created_at: Moment
+
+
+class CommentShape(TypedDict):
+    id: str
+    company_id: str
+    approval_id: str
+    author_agent_id: str | None
+    author_user_id: str | None
+    reply_to: str | None
+    body: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class ApprovalInFullShape(ApprovalShape):
+    revisions: list[ApprovalRevisionShape]
+    comments: list[CommentShape]
+
+
+class DeletedAgentShape(TypedDict):
+    id: str
+    deleted: bool
+    approval_id: str

@@ -1,0 +1,1 @@
+"""Descriptions of agents: hiring, creating, configuring and updating one."""

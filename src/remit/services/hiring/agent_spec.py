@@ -1,0 +1,92 @@
+"""Descriptions of agents, read from outside: checked against the adapters that there are."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from remit.adapters import registry
+from remit.errors import BadInput
+from remit.model.organisation.agent import HUMAN, Agent
+from remit.model.organisation.agent_spec import CONFIGURED, FIELDS, AgentSpec, document
+from remit.model.organisation.configuration import configuration_of
+from remit.services import lookup
+from remit.services.command import Context
+
+#: Access to the whole machine is granted to one agent at a time.
+_OWN = "sandbox"
+
+
+def read(described: Mapping[str, object]) -> AgentSpec:
+    """The description of a new agent by the names of its fields; None is the default."""
+    unknown = described.keys() - FIELDS.keys()
+    if unknown:
+        known = ", ".join(sorted(one.key for one in CONFIGURED))
+        raise BadInput(f"hire has an unknown field {min(unknown)[:40]!r}.", f"Known: {known}.")
+    said = {name: value for name, value in described.items() if value is not None}
+    return _checked({name: said.get(name, one.default) for name, one in FIELDS.items()})
+
+
+def _checked(described: Mapping[str, object]) -> AgentSpec:
+    kind = adapter(described.get("adapter_type"))
+    spec = AgentSpec(**{name: one.checked(described.get(name)) for name, one in FIELDS.items()})
+    registry.validate(kind, json.loads(spec.adapter_config))
+    return spec
+
+
+def new(ctx: Context, described: Mapping[str, object], boss: Agent | None) -> AgentSpec:
+    """The description of a new agent below its boss."""
+    return read(with_adapter(ctx, described, boss))
+
+
+def with_adapter(
+    ctx: Context, described: Mapping[str, object], boss: Agent | None
+) -> dict[str, object]:
+    """The description with what runs the agent. Where nobody said it, that is what runs its boss,
+    with its settings unless others are given, or else the first adapter that can be used."""
+    if described.get("adapter_type") is not None:
+        return dict(described)
+    model = _above(ctx, boss)
+    if model is None:
+        return {**described, "adapter_type": ctx.usable_adapter}
+    settings = described.get("adapter_config")
+    if settings is None:
+        settings = {
+            key: value for key, value in json.loads(model.adapter_config).items() if key != _OWN
+        }
+    return {**described, "adapter_type": model.adapter_type, "adapter_config": settings}
+
+
+def _above(ctx: Context, boss: Agent | None) -> Agent | None:
+    """The nearest, from the boss upwards, that a program runs: a person is nobody's default."""
+    while boss is not None and boss.adapter_type == HUMAN:
+        boss = lookup.agent_row(ctx, boss.boss_id) if boss.boss_id else None
+    return boss
+
+
+def from_configuration(config: Mapping[str, Any]) -> AgentSpec:
+    """A description as a configuration has it, checked again."""
+    return _checked({one.name: config.get(one.key) for one in CONFIGURED})
+
+
+def settled(config: Mapping[str, Any]) -> dict[str, object]:
+    """A configuration as it would be stored: checked, and with what null and blanks stand for."""
+    return configuration_of(from_configuration(config))
+
+
+def adapter_types() -> Iterable[str]:
+    """The adapters that can run an agent here."""
+    return registry.types()
+
+
+def adapter(text: object) -> str:
+    if not isinstance(text, str) or text not in registry.types():
+        known = ", ".join(sorted(registry.types()))
+        raise BadInput(f"adapterType must be one of {known}.", "Choose one of these adapters.")
+    return text
+
+
+def adapter_settings(kind: str, config: object) -> str:
+    """Settings as the adapter's own model takes them."""
+    text = document({} if config is None else config, "adapterConfig")
+    registry.validate(kind, json.loads(text))
+    return text

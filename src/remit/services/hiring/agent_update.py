@@ -1,0 +1,136 @@
+"""Updating an agent: it takes over what it is configured with and the program that is installed.
+
+A run and the conversation that it goes on with keep the set-up with which they began. An update
+reads the settings anew with the adapter that is installed now, keeps them as a revision, and ends
+the conversation. An agent at work is told to save its state and end; it is started again with the
+new set-up.
+"""
+
+from remit.adapters import registry
+from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.authority import Action
+from remit.errors import Conflict
+from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
+from remit.model.organisation.approval import ApprovalType
+from remit.model.organisation.configuration import (
+    RevisionSource,
+    changed,
+    configuration_of,
+    is_for_people,
+    lends_secret,
+)
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command
+from remit.services.execution import tool_changes, waking
+from remit.services.fields import AgentRef
+from remit.services.governance import approval_engine
+from remit.services.hiring import agent_spec, configuration
+from remit.services.surfaces import AsRoute
+from remit.services.verbs import preview_of
+from remit.store.execution import runs as run_statements
+from remit.store.organisation import people
+
+
+@command(
+    "agents.update",
+    AsRoute("POST /agents/{id}/update", "update_agent", preview="agents.preview_update"),
+)
+def update(ctx: Context, *, agent: AgentRef) -> shapes.UpdatedAgentShape:
+    """Have an agent take over its settings and its program as they are now, in a new session."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.lock_company()
+    ctx.require(Action.AGENT_CONTROL, over=found.id)
+    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "Choose an agent that works here.",
+        )
+    if found.adapter_type == HUMAN:
+        raise Conflict(
+            f"{found.name} is the seat of a person; no program runs it.",
+            "Choose an agent that a program runs.",
+        )
+    before = configuration_of(found)
+    wanted = _read_anew(ctx, found)
+    difference = configuration.changes_seen(ctx, configuration.difference(before, wanted))
+    if changed(before, wanted) and _asks(ctx, found, wanted):
+        payload = configuration.proposal(found, wanted, "Its set-up as it is now.")
+        asked = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
+        view = configuration.as_seen(ctx, views.approval(asked))
+        return {**_answer(found, difference), "approval": view}
+    was_running = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id)
+    session = ctx.tx.one(run_statements.SESSION, agent=found.id)
+    new = configuration.apply(ctx, found, wanted, RevisionSource.CHANGE)
+    ctx.tx.run(run_statements.FORGET_SESSION, agent=found.id)
+    ctx.record(
+        tool_changes.UPDATED,
+        f"agent:{found.id}",
+        {
+            "name": found.name,
+            "revision": new.config_revision,
+            "changed": [one["path"] for one in difference],
+            "run": was_running.id if was_running else None,
+            "session": session is not None,
+        },
+    )
+    tool_changes.updated(ctx, found.id)
+    waking.wake_afresh(ctx, found.id, "it was updated")
+    return {
+        **_answer(new, difference),
+        "revision": new.config_revision,
+        "session_ended": session is not None,
+        "run_told": was_running.id if was_running else None,
+    }
+
+
+preview = preview_of("agents.preview_update", update)
+
+
+def _read_anew(ctx: Context, agent: Agent) -> dict[str, object]:
+    """The configuration as the adapter takes it now: without settings that it does not know any
+    more, and with another adapter where its own is gone or was only a stopgap."""
+    now = configuration_of(agent)
+    kind, settings = agent.adapter_type, now["adapterConfig"]
+    stopgap = kind == WITHOUT_MODEL and not settings.get("script")
+    if kind not in registry.types() or stopgap:
+        boss = lookup.agent_row(ctx, agent.boss_id) if agent.boss_id else None
+        filled = agent_spec.with_adapter(ctx, {}, boss)
+        if filled["adapter_type"] == kind:
+            return now
+        return {
+            **now,
+            "adapterType": filled["adapter_type"],
+            "adapterConfig": filled.get("adapter_config") or {},
+        }
+    known = {
+        name
+        for field, shape in registry.get(kind).Config.model_fields.items()
+        for name in (field, shape.alias)
+    }
+    return {**now, "adapterConfig": {key: one for key, one in settings.items() if key in known}}
+
+
+def _asks(ctx: Context, agent: Agent, wanted: dict[str, object]) -> bool:
+    """Return whether a person has to agree first, as to other changes that an agent makes."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return False
+    now = configuration_of(agent)
+    for_people = is_for_people(wanted, now)
+    if ctx.decide(Action.CONFIG_CHANGE, home=agent.id, for_people=for_people).allowed:
+        return False
+    company = ctx.tx.one(people.COMPANY)
+    assert company is not None
+    return company.require_approval_for_config_changes or lends_secret(wanted, now)
+
+
+def _answer(agent: Agent, difference: list[shapes.DifferenceShape]) -> shapes.UpdatedAgentShape:
+    return {
+        **views.agent(agent),
+        "changes": difference,
+        "approval": None,
+        "revision": agent.config_revision,
+        "session_ended": False,
+        "run_told": None,
+        "dry_run": False,
+    }

@@ -1,0 +1,483 @@
+"""Agents' configurations: who reads them, how they change, and how a change is taken back."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, cast
+
+from remit.authority import Action
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, stale
+from remit.ids import CompanyId, RevisionId, is_id
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent_spec import CONFIGURED, AgentSpec
+from remit.model.organisation.approval import Approval, ApprovalType
+from remit.model.organisation.configuration import (
+    CONFIG_KEYS,
+    ConfigRevision,
+    RevisionSource,
+    changed,
+    changed_paths,
+    configuration_of,
+    is_for_people,
+    lends_secret,
+    value_at,
+)
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import LONGEST_REASON, clean_text, name_key
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.execution import waking
+from remit.services.fields import AgentRef, CompanyRef, Help, Range, Reference, Remark
+from remit.services.governance import approval_engine
+from remit.services.hiring import agent_spec
+from remit.services.organisation import tree
+from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.redaction import restore, without_secrets
+from remit.services.spending import budgets, ledger
+from remit.services.surfaces import AsRoute, AsTool
+from remit.store.engine.statement import row
+from remit.store.execution import jobs as job_statements
+from remit.store.organisation import agent_page, people
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import governance as statements
+
+Asked = TypeVar("Asked", shapes.ApprovalShape, shapes.ApprovalRevisionShape)
+#: How many are looked at for those in one part of the company.
+MOST_SEARCHED = 200
+#: More revisions than an agent has.
+NEWEST = 2**30
+
+
+@query("configuration.show", AsRoute("GET /agents/{id}/configuration", "show_configuration"))
+def show(ctx: Context, *, agent: AgentRef) -> shapes.ConfigurationShape:
+    """One agent's configuration without its secrets."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, found)
+    return _shown(found)
+
+
+@query(
+    "configuration.listing",
+    AsRoute(
+        "GET /companies/{companyId}/agent-configurations", "list_configurations", page="agent_id"
+    ),
+)
+def listing(
+    ctx: Context, *, company: CompanyRef | None, after: str = "", limit: int = 100
+) -> list[shapes.ConfigurationShape]:
+    """How everybody is configured who works in the company, or in the caller's part of it; for
+    the board, the CEO and those who may hire, without secrets."""
+    lookup.company_of_caller(ctx, company)
+    _require_reading(ctx, None)
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    if scope is not None:
+        below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=scope)
+        living = [one for one in below if one.status is not AgentStatus.TERMINATED]
+        page = sorted((one for one in living if one.id > after), key=lambda one: one.id)
+        return [_shown(agent) for agent in page[:limit]]
+    found = ctx.tx.all(agent_statements.AGENTS, after=after, limit=limit, terminated_too=False)
+    return [_shown(agent) for agent in found]
+
+
+@query("configuration.related")
+def related(
+    ctx: Context, *, company: str | None, role: str, adapter_type: str, limit: int = 5
+) -> list[shapes.ConfigurationShape]:
+    """How those are configured who have the same adapter or role; the most alike first."""
+    lookup.company_of_caller(ctx, company)
+    _require_reading(ctx, None)
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    found = ctx.tx.all(
+        agent_page.RELATED,
+        role=role,
+        adapter_type=adapter_type,
+        limit=limit if scope is None else MOST_SEARCHED,
+    )
+    return [_shown(one) for one in found if scope is None or scope in ctx.boss_chain(one.id)][
+        :limit
+    ]
+
+
+@query("configuration.may_read")
+def may_read(ctx: Context, *, company: str | None = None) -> None:
+    """Whether the caller may know how agents are configured."""
+    lookup.company_of_caller(ctx, company)
+    _require_reading(ctx, None)
+
+
+def _readable(ctx: Context) -> bool:
+    """The same as a plain answer, for views that show more to those who may."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return True  # who sees an approval, sees what it would change
+    return ctx.decide(Action.CONFIG_READ, HIRING, **hiring_facts(ctx)).allowed
+
+
+@command("configuration.change")
+def change(
+    ctx: Context, *, agent: str, changes: Mapping[str, Any], expected_revision: int | None = None
+) -> shapes.ConfiguredAgentShape:
+    """Change an agent's configuration at once. The board does this."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_changing(ctx, found, changes)
+    _check_seen(found, expected_revision)
+    wanted = merged(found, changes)
+    if not _differs(found, wanted):
+        _refuse_unconfigurable(found)
+        details = {"revision": found.config_revision, "changed": [], "source": "change"}
+        ctx.record("agent.configure", f"agent:{found.id}", {**details, "approval": None})
+        return {**views.agent(found), **_shown(found)}
+    new = apply(ctx, found, wanted, RevisionSource.CHANGE)
+    return {**views.agent(new), **_shown(new)}
+
+
+def _differs(agent: Agent, wanted: Mapping[str, Any]) -> bool:
+    return bool(changed(configuration_of(agent), agent_spec.settled(wanted)))
+
+
+def _require_changing(ctx: Context, agent: Agent, changes: Mapping[str, Any]) -> None:
+    ctx.require(
+        Action.CONFIG_CHANGE,
+        on=f"agent:{agent.id}",
+        home=agent.id,
+        for_people=_is_for_people(ctx, agent, changes),
+    )
+
+
+def _is_for_people(ctx: Context, agent: Agent, changes: Mapping[str, Any]) -> bool:
+    """Return whether a change that an agent makes gives somebody a secret or the whole machine."""
+    if ctx.actor.kind is not ActorKind.AGENT or not changes.keys() & {*CONFIG_KEYS}:
+        return False
+    wanted = merged(agent, changes)
+    readable = isinstance(wanted["adapterConfig"], dict)
+    return not readable or is_for_people(wanted, configuration_of(agent))
+
+
+@command(
+    "configuration.propose",
+    # Over HTTP the changes are the body, as in a description of an agent.
+    AsTool(
+        "propose_config", "Propose another configuration for somebody below you.", offer="reports"
+    ),
+)
+def propose(
+    ctx: Context,
+    *,
+    agent: Annotated[AgentRef, Help("Somebody below you", model=True)],
+    changes: Annotated[
+        dict[str, Any], Help("Such as prompt, title, adapterType, adapterConfig", model=True)
+    ],
+    reason: Remark = "",
+    expected_revision: Annotated[int, Range(1, NEWEST)] | None = None,
+) -> shapes.HireShape:
+    """Ask for a change of the configuration of somebody below; where the company does not want
+    to be asked, it takes effect at once, unless it decides what becomes of a secret."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.CONFIG_PROPOSE, over=found.id)
+    _check_seen(found, expected_revision)
+    _refuse_unconfigurable(found)
+    wanted = merged(found, changes)
+    _check(ctx, found, wanted)
+    if not _differs(found, wanted):
+        raise Conflict("It is configured like that already.", "There is nothing to propose.")
+    company = ctx.tx.one(people.COMPANY)
+    assert company is not None
+    lends = lends_secret(wanted, configuration_of(found))
+    # An agent has one tool for both; a person who may change it and proposes wants a decision.
+    may_change = (
+        ctx.actor.kind is ActorKind.AGENT
+        and ctx.decide(
+            Action.CONFIG_CHANGE, home=found.id, for_people=_is_for_people(ctx, found, changes)
+        ).allowed
+    )
+    if may_change or (not company.require_approval_for_config_changes and not lends):
+        new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
+        return {"agent": views.agent(new), "approval": None}
+    payload = proposal(found, wanted, reason)
+    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
+    return {"agent": views.agent(found), "approval": as_seen(ctx, views.approval(approval))}
+
+
+@query(
+    "configuration.revisions",
+    AsRoute("GET /agents/{id}/config-revisions", "list_config_revisions", page="number"),
+)
+def revisions(
+    ctx: Context, *, agent: AgentRef, before: int = NEWEST, limit: int = 100
+) -> list[shapes.ConfigRevisionShape]:
+    """What an agent's configuration was, newest first, each with what it changed."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, found)
+    before = min(before, NEWEST)
+    rows = ctx.tx.all(statements.CONFIG_REVISIONS, agent=found.id, before=before, limit=limit + 1)
+    older: list[ConfigRevision | None] = [*rows[1:], None]
+    return [_revision(now, was) for now, was in zip(rows, older, strict=True)][:limit]
+
+
+@query("configuration.compare")
+def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[shapes.DifferenceShape]:
+    """What differs between two revisions; also that a secret does, and not what it was or is."""
+    found = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, found)
+    was, now = (
+        ctx.tx.one(statements.CONFIG_REVISION, agent=found.id, revision="", number=number)
+        for number in (older, newer)
+    )
+    if was is None or now is None:
+        raise NotFound("There is no such revision.", "List the agent's revisions.")
+    return difference(json.loads(was.config), json.loads(now.config))
+
+
+@command(
+    "configuration.rollback",
+    AsRoute(
+        "POST /agents/{id}/config-revisions/{revisionId}/rollback",
+        "roll_back_configuration",
+        as_seen=True,
+    ),
+)
+def rollback(
+    ctx: Context, *, agent: AgentRef, revision: Annotated[str, Reference("revision")]
+) -> shapes.ConfiguredAgentShape:
+    """Make an earlier configuration the current one again, as a new revision."""
+    found = lookup.agent_anywhere(ctx, agent)
+    earlier = ctx.tx.one(
+        statements.CONFIG_REVISION,
+        agent=found.id,
+        revision=revision if is_id(revision) else "",
+        number=int(revision) if revision.isascii() and revision.isdigit() else -1,
+    )
+    _require_changing(ctx, found, {} if earlier is None else json.loads(earlier.config))
+    if earlier is None:
+        raise NotFound("There is no such revision.", "List the agent's revisions.")
+    new = apply(ctx, found, json.loads(earlier.config), RevisionSource.ROLLBACK)
+    return {**views.agent(new), **_shown(new)}
+
+
+def merged(agent: Agent, changes: Mapping[str, Any]) -> dict[str, object]:
+    """A whole configuration: what the agent has, with these keys replaced.
+
+    Where a secret was shown as taken out and comes back like that, it stays what it was.
+    """
+    current = configuration_of(agent)
+    known = {
+        one.key: one.empty if changes[one.key] is None else changes[one.key]
+        for one in CONFIGURED
+        if one.key in changes
+    }
+    if not known:
+        raise BadInput("Nothing is to change.", f"Give one of {', '.join(CONFIG_KEYS)}.")
+    return {**current, **{key: restore(new, current.get(key)) for key, new in known.items()}}
+
+
+def proposal(agent: Agent, wanted: dict[str, object], why: str) -> dict[str, object]:
+    return {
+        "agentId": agent.id,
+        "name": agent.name,
+        "reason": why,
+        "baseRevision": agent.config_revision,
+        "changed": (keys := changed(configuration_of(agent), wanted)),
+        "configuration": {key: wanted[key] for key in keys},
+        "difference": difference(configuration_of(agent), wanted),
+    }
+
+
+def as_seen(ctx: Context, view: Asked) -> Asked:
+    """An approval without what a proposal would replace, for whoever may not read that."""
+    payload = view["payload"]
+    if "difference" in payload:
+        changes = cast(list[shapes.DifferenceShape], payload["difference"])
+        view["payload"] = {**payload, "difference": changes_seen(ctx, changes)}
+    return view
+
+
+def changes_seen(
+    ctx: Context, changes: list[shapes.DifferenceShape]
+) -> list[shapes.DifferenceShape]:
+    """Changes without what they replace, for whoever may not read that."""
+    if _readable(ctx):
+        return changes
+    return [{"path": one["path"], "now": one["now"]} for one in changes]
+
+
+def take_effect(ctx: Context, approval: Approval) -> None:
+    """Apply a proposed configuration, if the agent is still configured as it was then."""
+    payload = json.loads(approval.payload)
+    agent = lookup.agent_row(ctx, payload["agentId"])
+    if agent is None or agent.status is AgentStatus.TERMINATED:
+        raise Conflict("The agent is gone.", "Reject the proposal.")
+    if agent.config_revision != payload["baseRevision"]:
+        raise Conflict(
+            f"{agent.name} was configured differently meanwhile.",
+            "Ask for a revision, or reject it.",
+            code="stale_revision",
+        )
+    wanted = {**configuration_of(agent), **payload["configuration"]}
+    apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
+
+
+def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+    """The proposal again, on top of what the agent's configuration is now."""
+    payload = json.loads(approval.payload)
+    agent = lookup.agent_row(ctx, payload["agentId"])
+    if agent is None or agent.status is AgentStatus.TERMINATED:
+        raise Conflict("The agent is gone.", "Cancel the proposal.")
+    asked = payload["configuration"]
+    inner = given.get("configuration")
+    more = {**(inner if isinstance(inner, Mapping) else {}), **given}
+    known = {key: restore(more[key], asked.get(key)) for key in CONFIG_KEYS if key in more}
+    wanted = merged(agent, {**asked, **known})
+    _check(ctx, agent, wanted)
+    reason = given.get("reason", payload["reason"])
+    return proposal(
+        agent, wanted, clean_text(reason, "reason", longest=LONGEST_REASON, empty_ok=True)
+    )
+
+
+def apply(
+    ctx: Context,
+    agent: Agent,
+    wanted: Mapping[str, Any],
+    source: RevisionSource,
+    approval: Approval | None = None,
+) -> Agent:
+    """Give an agent a configuration; the one before stays among its revisions."""
+    if source is not RevisionSource.RESUBMIT:
+        _refuse_unconfigurable(agent)
+    spec = _check(ctx, agent, wanted)
+    before, stored = configuration_of(agent), row(spec)
+    if not ctx.tx.run(
+        statements.CONFIGURE_AGENT,
+        agent=agent.id,
+        seen_revision=agent.config_revision,
+        new_key=name_key(spec.name),
+        **{f"new_{one.name}": stored[one.name] for one in CONFIGURED},
+    ):
+        raise Conflict("Its configuration changed meanwhile.")
+    new = lookup.known_agent(ctx, agent.id)
+    kept = keep(ctx, new, source, before, approval)
+    ledger.change_limits(ctx, agent, new)
+    budgets.relieve(ctx)
+    if new.status is AgentStatus.ERROR:
+        tree.set_status(ctx, new, AgentStatus.IDLE)  # with other settings it may work
+    waking.wake_afresh(ctx, agent.id, "its settings changed")
+    ctx.tx.run(
+        job_statements.CONFIGURE_HELD,
+        agent=new.id,
+        new_type=new.adapter_type,
+        new_config=new.adapter_config,
+    )
+    ctx.record(
+        "agent.configure",
+        f"agent:{agent.id}",
+        {
+            "revision": kept.number,
+            "changed": json.loads(kept.changed_keys),
+            "source": source.value,
+            "approval": approval.id if approval else None,
+        },
+    )
+    return new
+
+
+def keep(
+    ctx: Context,
+    agent: Agent,
+    source: RevisionSource,
+    before: dict[str, object] | None = None,
+    approval: Approval | None = None,
+) -> ConfigRevision:
+    """Remember the configuration that an agent has now."""
+    now = configuration_of(agent)
+    kept = ConfigRevision(
+        id=RevisionId(ctx.ids.new()),
+        company_id=CompanyId(agent.company_id),
+        agent_id=agent.id,
+        number=agent.config_revision,
+        config=json.dumps(now),
+        changed_keys=json.dumps(list(CONFIG_KEYS) if before is None else changed(before, now)),
+        source=source,
+        approval_id=approval.id if approval else None,
+        created_by_agent_id=ctx.actor.agent_id,
+        created_by_user_id=ctx.actor.user_id,
+        created_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_CONFIG, **row(kept))
+    return kept
+
+
+def _refuse_unconfigurable(agent: Agent) -> None:
+    if agent.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent.name} is terminated.", "Choose an agent that works here.")
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{agent.name} awaits approval as it is.", "Request a revision of the hire instead."
+        )
+
+
+def _check(ctx: Context, agent: Agent, wanted: Mapping[str, Any]) -> AgentSpec:
+    spec = agent_spec.from_configuration(wanted)
+    if agent.seat_user_id is not None and spec.adapter_type != "human":
+        raise Conflict(
+            f"A person holds {agent.name}'s seat.", "Give the seat back to a program first."
+        )
+    taken = ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(spec.name))
+    if taken is not None and taken.id != agent.id:
+        raise AlreadyExists(f"There is an agent named {spec.name!r} already.")
+    return spec
+
+
+def _check_seen(agent: Agent, seen: int | None) -> None:
+    if seen is not None and seen != agent.config_revision:
+        now = agent.config_revision
+        raise stale(f"Its configuration is at revision {now}, not {seen}.", revision=now)
+
+
+def _require_reading(ctx: Context, agent: Agent | None) -> None:
+    part = ctx.membership.scope_agent_id if ctx.membership else None
+    ctx.require(
+        Action.CONFIG_READ,
+        HIRING,
+        on=f"agent:{agent.id}" if agent else "agent-configurations",
+        home=agent.id if agent else part,
+        **hiring_facts(ctx),
+    )
+
+
+def _shown(agent: Agent) -> shapes.ConfigurationShape:
+    """A configuration as it leaves: without secrets, and saying which were taken out."""
+    described, removed = views.description(agent)
+    shown = {
+        "agent_id": agent.id,
+        "company_id": agent.company_id,
+        "status": agent.status.value,
+        "reports_to": agent.boss_id,
+        "revision": agent.config_revision,
+        "redacted": removed,
+        **described,
+    }
+    return cast(shapes.ConfigurationShape, shown)
+
+
+def _revision(now: ConfigRevision, was: ConfigRevision | None) -> shapes.ConfigRevisionShape:
+    config = json.loads(now.config)
+    shown, removed = without_secrets(config)
+    changes = [] if was is None else difference(json.loads(was.config), config)
+    return {**_stored(now), "configuration": shown, "difference": changes, "redacted": removed}
+
+
+_stored = views.view_of(
+    ConfigRevision,
+    shapes.ConfigRevisionShape,
+    configuration="config",
+    changed="changed_keys",
+    difference=lambda _: [],
+    redacted=lambda _: [],
+)
+
+
+def difference(old: dict[str, object], new: dict[str, object]) -> list[shapes.DifferenceShape]:
+    """The changed leaves: also that a secret changed, but not what it was or is."""
+    before, after = without_secrets(old)[0], without_secrets(new)[0]
+    return [
+        {"path": ".".join(keys), "was": value_at(before, keys), "now": value_at(after, keys)}
+        for keys in changed_paths(old, new)
+    ]

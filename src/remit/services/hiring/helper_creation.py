@@ -1,0 +1,156 @@
+"""`create_agent`: a helper with a fixed form of answering, which exists once a person said yes.
+
+Every agent may ask for one. Who has no permission to create agents has at most three undecided.
+"""
+
+import json
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.agent_spec import agent_name
+from remit.model.organisation.approval import ApprovalType
+from remit.model.organisation.company import Company
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.text import clean_line
+from remit.services import lookup, views
+from remit.services.command import Answer, Context, approved, command
+from remit.services.hiring import agent_spec
+from remit.services.organisation import agents
+from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.store.organisation import governance, people
+
+LONGEST_ROLE = 500
+DEFAULT_PROVIDER = "openai"
+DEFAULT_MODEL = "gpt-4"
+#: So many requests of an agent that may not create agents wait at once.
+MOST_UNDECIDED = 3
+#: As a decision says that an agent has no permission to create agents.
+_UNPERMITTED = "may_not_hire"
+
+
+@command("hiring.create_agent")
+def create_agent(
+    ctx: Context,
+    *,
+    name: object,
+    role: object = None,
+    auto_reply: object = True,
+    next_agent: object = "human",
+) -> Answer:
+    """A helper with a fixed form of answering. It is created when a person said yes, not before."""
+    lookup.company_of_caller(ctx, None)
+    called = agent_name(name)
+    described = clean_role(role)
+    follower = clean_line(next_agent, "nextAgent", longest=100)
+    if not isinstance(auto_reply, bool):
+        raise BadInput("autoReply: must be true or false.", "Send a boolean.")
+    me = lookup.agent_row(ctx, ctx.actor.id)
+    if me is None:
+        raise BadInput("Agents use this.", "Create an agent directly instead.")
+    company = ctx.tx.one(people.COMPANY)
+    assert company is not None
+    spec = agent_spec.read(
+        {
+            "name": called,
+            "title": described[:100],
+            "prompt": prompt_for(called, described, follower),
+            "runtime_config": {"type": "default", "autoReply": auto_reply, "nextAgent": follower},
+            **_helper_adapter(ctx, company, me),
+        }
+    )
+    decision = ctx.decide(Action.AGENT_CREATE, HIRING, **hiring_facts(ctx))
+    permitted = decision.reason != _UNPERMITTED
+
+    def vet(now: Context) -> None:
+        agents.check_name(now, spec.name)
+        if not permitted:
+            _check_undecided(now)
+
+    ctx.accept(
+        Action.AGENT_CREATE, f"agent:{spec.name}", _person_decides(ctx, decision), before_asking=vet
+    )
+    agent, _ = agents.create_with_mandate(ctx, spec, me)
+    return {"agent": views.agent(agent), "prompt": agent.prompt}
+
+
+def _helper_adapter(ctx: Context, company: Company, me: Agent) -> dict[str, object]:
+    """The adapter of a helper: the model that the company chose for helpers, or else the one of the
+    asking agent."""
+    chosen = {"provider": company.chat_llm_provider, "model": company.chat_llm_model}
+    if any(chosen.values()):
+        found: dict[str, Any] = {"adapter_type": "llm"}
+    else:
+        found = agent_spec.with_adapter(ctx, {}, me)
+    if found["adapter_type"] == "llm":
+        found["adapter_config"] = {
+            "provider": DEFAULT_PROVIDER,
+            "model": DEFAULT_MODEL,
+            **(found.get("adapter_config") or {}),
+            **{key: value for key, value in chosen.items() if value},
+        }
+    return found
+
+
+def _person_decides(ctx: Context, decision: Decision) -> Decision:
+    """Require a person, whatever the company does otherwise: `create_agent` creates nothing that
+    nobody approved.
+
+    Who has no permission to create agents may ask as well. Whoever had it when asking and lost it
+    since is refused.
+    """
+    permitted = decision.reason != _UNPERMITTED
+    if permitted and decision.effect is not Effect.ALLOW:
+        return decision
+    if ctx.ticket is None:
+        return Decision(
+            Effect.ASK, "needs_approval", "A person has to say yes first.", decision.basis
+        )
+    if permitted:
+        return decision
+    approval = ctx.tx.one(governance.APPROVAL_ANYWHERE, approval=ctx.ticket)
+    assert approval is not None
+    asked_without = json.loads(approval.payload)["basis"] == decision.basis
+    return approved(ctx.ticket) if asked_without else decision
+
+
+def _check_undecided(ctx: Context) -> None:
+    waiting = [
+        one
+        for one in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=ctx.actor.id)
+        if one.requested_by_agent_id == ctx.actor.id
+        and one.type is ApprovalType.CAPABILITY_USE
+        and json.loads(one.payload)["verb"] == create_agent.name
+        and not one.expired(ctx.now)
+    ]
+    if len(waiting) >= MOST_UNDECIDED:
+        raise Conflict(
+            f"You asked for {len(waiting)} agents that nobody has decided about; without the "
+            f"permission to create agents at most {MOST_UNDECIDED} wait at once.",
+            "Wait for a decision, or ask your boss.",
+            code="too_many_undecided",
+        )
+
+
+def clean_role(role: object) -> str:
+    """Blanks folded and bounded: what comes from a model goes into another one's prompt."""
+    if role is None:
+        return ""
+    if not isinstance(role, str):
+        raise BadInput("role must be text.", "Send role as a string.")
+    start = role[: 10 * LONGEST_ROLE]
+    plain = "".join(char if char.isprintable() else " " for char in start)
+    return " ".join(plain.split())[:LONGEST_ROLE].rstrip()
+
+
+def prompt_for(name: str, role: str, next_agent: str) -> str:
+    """The whole prompt of such an agent; the same words for the same input, always."""
+    sentence = f" Your role is {role.rstrip('.')}." if role else ""
+    return (
+        f"You are agent {name}.{sentence}\n"
+        "\n"
+        "Always respond in exactly this structure:\n"
+        f"@{next_agent}\n"
+        "{Your response}"
+    )

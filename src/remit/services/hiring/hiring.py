@@ -1,0 +1,425 @@
+"""Hiring: an agent that exists and shows from the start, and works once a person said so."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict
+from remit.model.execution.budget import Kind
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent_spec import FIELDS, AgentSpec
+from remit.model.organisation.approval import Approval, ApprovalType
+from remit.model.organisation.configuration import (
+    CONFIG_KEYS,
+    RevisionSource,
+    configuration_of,
+    lends_secret,
+)
+from remit.model.organisation.decision import Decision, Effect, deny
+from remit.model.organisation.permission import PermissionLevel, permission_level
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import clean_text
+from remit.model.work.outcome import Outcome
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command
+from remit.services.execution import waking
+from remit.services.governance import approval_engine
+from remit.services.hiring import agent_spec, configuration
+from remit.services.knowledge import documents
+from remit.services.organisation import agents, tree
+from remit.services.organisation.permissions import (
+    HIRING,
+    hiring_facts,
+    permit,
+    require_level,
+    set_level,
+)
+from remit.services.organisation.permissions import begin as begin_level
+from remit.services.organisation.permissions import read as read_permissions
+from remit.services.redaction import restore
+from remit.services.rights import grants
+from remit.services.spending import reservations
+from remit.services.subjects import OUTCOME
+from remit.services.verbs import Added
+from remit.services.work import outcome_ending, outcomes, responsibility
+from remit.services.work.outcome_creation import open_outcome, write_document
+from remit.store.organisation import people
+
+MOST_GRANTS = 100
+LONGEST_REASON = 2_000
+
+
+@dataclass(frozen=True)
+class Hired:
+    """The new agent, its outcome, and the approval that is still needed."""
+
+    agent: Agent
+    mandate: Outcome
+    approval: Approval | None
+    #: How much moved along with the outcome.
+    moved: int = 0
+
+
+@command("hiring.hire", Added("perpetual", None), Added("reason", None), described=FIELDS)
+def hire(
+    ctx: Context,
+    /,
+    *,
+    company: str | None,
+    reports_to: str | None = None,
+    outcome: str | None = None,
+    purpose: object = None,
+    level: object = None,
+    perpetual: object = None,
+    reason: object = None,
+    given: Sequence[Mapping[str, Any]] = (),
+    **described: object,
+) -> shapes.HireShape:
+    """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
+    person decides whether, and reads the reason."""
+    described["reason"] = reason
+    lookup.company_of_caller(ctx, company)
+    if outcome is not None:
+        found = lookup.find(ctx, OUTCOME, outcome)
+        boss = lookup.agent_anywhere(ctx, found.owner_id)
+        if reports_to is not None and lookup.agent(ctx, reports_to).id != boss.id:
+            raise BadInput(
+                f"Whoever is hired for that outcome reports to {boss.name}, who owns it.",
+                "Leave reportsTo out.",
+            )
+        responsibility.require_delegable(ctx, found)
+        hired = hire_for(ctx, found, boss, described, given, level=level)
+    else:
+        above = _boss(ctx, reports_to)
+        hired = _take_on(ctx, above, described, given, level, purpose=purpose, perpetual=perpetual)
+    return answer(hired)
+
+
+def answer(hired: Hired) -> shapes.HireShape:
+    return {
+        "agent": views.agent(hired.agent),
+        "approval": None if hired.approval is None else views.approval(hired.approval),
+    }
+
+
+def hire_for(
+    ctx: Context,
+    outcome: Outcome,
+    boss: Agent,
+    described: Mapping[str, Any],
+    given: Sequence[Mapping[str, Any]],
+    *,
+    level: object = None,
+    amounts: Mapping[Kind, int] | None = None,
+) -> Hired:
+    """A new agent for an outcome that its owner hands over, with what is set aside for that."""
+    responsibility.check_not_hired_for(ctx, outcome)
+    return _take_on(ctx, boss, described, given, level, outcome=outcome, amounts=amounts or {})
+
+
+def _take_on(
+    ctx: Context,
+    boss: Agent | None,
+    described: Mapping[str, Any],
+    given: Sequence[Mapping[str, Any]],
+    level: object,
+    *,
+    outcome: Outcome | None = None,
+    purpose: object = None,
+    perpetual: object = None,
+    amounts: Mapping[Kind, int] | None = None,
+) -> Hired:
+    reason = _reason(described.get("reason"))
+    said = {key: one for key, one in described.items() if key != "reason"}
+    spec = agent_spec.new(ctx, said, boss)
+    wanted_level = _level(ctx, spec, level, boss)
+    waits = _may_hire(ctx, spec, boss, for_delegation=outcome is not None)
+    status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
+    agent, mandate = agents.create_with_mandate(
+        ctx,
+        spec,
+        boss,
+        mandate=None if outcome is None or boss is None else _free_mandate(ctx, outcome, boss),
+        purpose=purpose,
+        perpetual=perpetual,
+        status=status,
+    )
+    wishes = _wishes(given, mandate, for_outcome=outcome is not None)
+    if not waits:
+        moved = _begin(ctx, agent, mandate, wishes, wanted_level, for_outcome=outcome is not None)
+        if boss is not None and amounts:
+            reservations.set_aside(ctx, boss, agent, mandate.id, amounts)
+        started = lookup.known_agent(ctx, agent.id)
+        return Hired(started, mandate, None, moved)
+    for wish in wishes:
+        grants.weigh(ctx, agent, wish)  # what could not be given is refused now, not later
+    if boss is not None and amounts:
+        reservations.weigh(ctx, boss, amounts)
+    payload = {
+        **approval_engine.hire_payload(
+            agent,
+            mandate,
+            requested_by=ctx.actor.agent_id,
+            outcome=mandate.id if outcome is not None else None,
+            grants=wishes,
+        ),
+        "permissionLevel": wanted_level.value if wanted_level else None,
+        **({"reason": reason} if reason else {}),
+        **({"setAside": {kind.value: one for kind, one in amounts.items()}} if amounts else {}),
+    }
+    approval = approval_engine.ask(
+        ctx, ApprovalType.HIRE_AGENT, payload, agent=agent.id, home=boss.id if boss else agent.id
+    )
+    return Hired(agent, mandate, approval)
+
+
+def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegation: bool) -> bool:
+    """Return whether the hire has to wait for a person; refuses one that is not permitted at
+    all."""
+    decision = ctx.decide(
+        Action.AGENT_CREATE,
+        HIRING,
+        home=boss.id if boss else None,
+        for_delegation=for_delegation,
+        **hiring_facts(ctx),
+    )
+    company = ctx.tx.one(people.COMPANY)
+    assert company is not None
+    if decision.effect is Effect.ASK and decision.basis:
+        # The hire is the request that a gated use would make.
+        ctx.allow_by_rule(Decision(Effect.ALLOW, "asks", "A person is asked.", decision.basis))
+        return True
+    ctx.accept(Action.AGENT_CREATE, f"agent:{spec.name}", decision)
+    settings = {"adapterConfig": json.loads(spec.adapter_config)}
+    if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
+        # Whatever the company says about hires, a person decides who gets a secret, and where
+        # requests of ours go.
+        return True
+    return company.require_board_approval_for_new_agents
+
+
+def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
+    """Whom the new agent reports to; an agent hires below itself."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return lookup.agent(ctx, reports_to) if reports_to else None
+    boss = lookup.agent(ctx, reports_to or ctx.actor.id)
+    if ctx.actor.id not in ctx.boss_chain(boss.id):
+        ctx.accept(
+            Action.AGENT_CREATE,
+            f"agent:{boss.id}",
+            deny("not_below_you", "You hire for yourself and for those below you."),
+            step="Leave reportsTo out, or ask the board.",
+        )
+    return boss
+
+
+def _reason(text: object) -> str:
+    """The purpose of the hire, as the decider reads it."""
+    return clean_text("" if text is None else text, "reason", longest=LONGEST_REASON, empty_ok=True)
+
+
+def _level(
+    ctx: Context, spec: AgentSpec, level: object, boss: Agent | None
+) -> PermissionLevel | None:
+    """Permissions come with a hire only from those who may edit them."""
+    if spec.permissions != "{}" and ctx.actor.kind is ActorKind.AGENT:
+        ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}", **hiring_facts(ctx))
+    if level is None:
+        return None
+    wanted = permission_level(level)
+    require_level(ctx, wanted, on=f"agent:{spec.name}", home=boss.id if boss else None)
+    return wanted
+
+
+def _free_mandate(ctx: Context, outcome: Outcome, boss: Agent) -> Outcome:
+    """The outcome itself, or, when an earlier agent had its id, one inside it with the same aim."""
+    if lookup.agent_row(ctx, outcome.id) is None:
+        return outcome
+    again = open_outcome(
+        ctx,
+        title=outcome.title,
+        owner=boss.id,
+        urgent=outcome.urgent,
+        important=outcome.important,
+        deferred_until=outcome.deferred_until,
+    )
+    write_document(ctx, again, documents.prose(ctx, outcome.id))
+    outcomes.insert_below(ctx, outcome, again)
+    ctx.record(
+        "outcome.create",
+        f"outcome:{again.id}",
+        {"title": again.title, "owner": boss.id, "parents": [outcome.id]},
+    )
+    return again
+
+
+def _begin(
+    ctx: Context,
+    agent: Agent,
+    mandate: Outcome,
+    wishes: Sequence[Mapping[str, Any]],
+    level: PermissionLevel | None,
+    *,
+    for_outcome: bool,
+) -> int:
+    """Give what a settled hire brings: the outcome, the grants, the level."""
+    moved = responsibility.hand_to(ctx, mandate, agent, hired=True) if for_outcome else 0
+    for wish in wishes:
+        grants.give_to(ctx, agent, wish)
+    if level is not None:
+        set_level(ctx, agent, level)
+    return moved
+
+
+# ── what a decision does ────────────────────────────────────────────────────────────────────────
+
+
+def take_effect(ctx: Context, approval: Approval) -> None:
+    """The agent starts to work, with exactly what was approved."""
+    payload = json.loads(approval.payload)
+    agent = _as_approved(ctx, _limbo(ctx, approval), approval, payload)
+    mandate = lookup.known_outcome(ctx, agent.id)
+    _check_purpose(mandate, payload)
+    tree.set_status(ctx, agent, AgentStatus.IDLE)
+    working = lookup.known_agent(ctx, agent.id)
+    level = payload.get("permissionLevel")
+    ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
+    if level is not None:
+        set_level(ctx, working, permission_level(level))
+    else:
+        begin_level(ctx, working)
+    waking.news(ctx, mandate, agents.WORK_FROM_THE_START)
+    for_outcome = payload.get("outcomeId") is not None
+    if not for_outcome and not payload["grants"]:
+        return
+    with approval_engine.in_their_name(ctx, approval, "Ask for a revision, or reject it."):
+        if for_outcome:
+            responsibility.require_delegable(ctx, mandate)
+            _check_owner(mandate, working)
+        _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
+        _set_aside(ctx, working, mandate, payload.get("setAside"))
+
+
+def _as_approved(
+    ctx: Context, agent: Agent, approval: Approval, payload: Mapping[str, Any]
+) -> Agent:
+    """The agent that waits, made what was approved, whatever became of its row meanwhile."""
+    if (agent.id, agent.boss_id) != (payload["agentId"], payload["reportsTo"]):
+        raise Conflict(
+            f"{agent.name} was to report to another.", "Reject it; it can be asked anew."
+        )
+    now = configuration_of(agent)
+    # A hire of an older version may lack what a configuration has gained since.
+    wanted = {**now, **payload["requestedConfigurationSnapshot"]}
+    if wanted != now:
+        agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
+    # Its level is given next; whoever waits has none but the first.
+    said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
+    if (read_permissions(json.loads(agent.permissions)), agent.permission_level) != (said, first):
+        permit(ctx, agent, said, first)
+    return lookup.known_agent(ctx, agent.id)
+
+
+def _set_aside(
+    ctx: Context, agent: Agent, mandate: Outcome, amounts: Mapping[str, int] | None
+) -> None:
+    boss = lookup.agent_row(ctx, agent.boss_id or "")
+    if boss is not None and amounts:
+        given = {Kind(kind): amount for kind, amount in amounts.items()}
+        reservations.set_aside(ctx, boss, agent, mandate.id, given)
+
+
+def _check_purpose(mandate: Outcome, payload: Mapping[str, Any]) -> None:
+    """Check that the outcome is the one that was approved; a hire of an older version has none."""
+    said = (payload.get("purpose", mandate.title), payload.get("perpetual", mandate.perpetual))
+    if said != (mandate.title, mandate.perpetual):
+        raise Conflict(
+            f"It was asked for {said[0]!r}, which is {mandate.title!r} by now.",
+            "Ask for a revision, or reject it.",
+        )
+
+
+def _check_owner(mandate: Outcome, agent: Agent) -> None:
+    """Check that the outcome's owner is still the agent's boss."""
+    if mandate.owner_id != agent.boss_id:
+        raise Conflict(
+            f"{mandate.title!r} has another owner by now.", "Reject it; the new owner can hire."
+        )
+
+
+def turned_down(ctx: Context, approval: Approval, why: str) -> None:
+    """The agent is not taken on; its name is free again, and the outcome stays with its owner."""
+    agent = lookup.agent_row(ctx, approval.agent_id or "")
+    if agent is not None and agent.status is AgentStatus.PENDING_APPROVAL:
+        outcome_ending.not_hired(ctx, agent, why)
+
+
+def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+    """The hire as it is asked for now; the waiting agent is changed to fit."""
+    payload = json.loads(approval.payload)
+    agent = _limbo(ctx, approval)
+    inner = given.get("requestedConfigurationSnapshot")
+    if inner is not None and not isinstance(inner, Mapping):
+        raise BadInput("requestedConfigurationSnapshot: must be an object.")
+    asked = {**(inner or {}), **given}
+    current = configuration_of(agent)
+    wanted = {
+        **current,
+        **{key: restore(asked[key], current[key]) for key in CONFIG_KEYS if key in asked},
+    }
+    if wanted != current:
+        agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
+    wishes = payload["grants"]
+    mandate = lookup.known_outcome(ctx, agent.id)
+    if given.get("purpose", mandate.title) != mandate.title:
+        if payload["outcomeId"] is not None:
+            raise BadInput("purpose: is that of the outcome.", "Change the outcome.")
+        mandate = outcomes.rename(ctx, mandate, given["purpose"], "purpose")
+    if "grants" in given:
+        wishes = _wishes(given["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
+        for wish in wishes:
+            grants.weigh(ctx, agent, wish)
+    reason = _reason(given.get("reason", payload.get("reason")))
+    return {
+        **approval_engine.hire_payload(
+            agent,
+            mandate,
+            requested_by=payload["requestedByAgentId"],
+            outcome=payload["outcomeId"],
+            grants=wishes,
+        ),
+        "permissionLevel": payload.get("permissionLevel"),
+        **({"reason": reason} if reason else {}),
+        **({"setAside": payload["setAside"]} if "setAside" in payload else {}),
+    }
+
+
+def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[str, object]]:
+    """The capabilities for the new agent; those that come with an outcome end with it."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_GRANTS:
+        raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
+    found = []
+    for number, wish in enumerate(given):
+        if not isinstance(wish, Mapping):
+            raise BadInput(f"grants.{number}: must be an object.")
+        expires_at = wish.get("expiresAt", wish.get("expires_at"))
+        scope = mandate.id if for_outcome else wish.get("scope") or mandate.id
+        found.append(
+            {
+                "resource": wish.get("resource"),
+                "level": wish.get("level"),
+                "mode": wish.get("mode"),
+                "scope": scope,
+                "expires_at": expires_at,
+            }
+        )
+    return found
+
+
+def _limbo(ctx: Context, approval: Approval) -> Agent:
+    agent = lookup.agent_row(ctx, approval.agent_id or "")
+    if agent is None or agent.status is not AgentStatus.PENDING_APPROVAL:
+        raise Conflict("The agent does not wait for this any more.", "Look at the agent.")
+    return agent

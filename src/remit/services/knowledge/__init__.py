@@ -1,0 +1,1 @@
+"""The knowledge base: files, their bytes, and documents that Remit keeps."""

@@ -1,0 +1,210 @@
+"""Documents that Remit keeps itself: of outcomes, of an agent's memory, of what its runs did.
+
+An outcome's document shows its status, reasons and parts as they are now, above the prose that
+people and agents wrote. An activity log shows the summaries that runs submitted. Neither can be
+overwritten through the knowledge base.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from remit.clock import to_iso
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId, FileId
+from remit.model.work.file import File, FileKind
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.services import shapes
+from remit.services.command import Context
+from remit.store.blob_store.blobs import EMPTY
+from remit.store.engine.statement import renewed, row
+from remit.store.record import events as event_log
+from remit.store.work import files as statements
+from remit.store.work import outcomes as outcome_statements
+
+#: Larger than any text that comes with a verb.
+_LARGEST = 4 * 1024 * 1024
+#: How much of a log is shown in one reading.
+_SHOWN_ENTRIES = 200
+#: Greater than the number of any event.
+_NEWEST = (1 << 62) - 1
+
+Stored = Mapping[str, Any]
+
+
+def store(ctx: Context, file_id: str, text: str) -> Stored:
+    """Make a text durable under a file's id, before the row that names it is committed."""
+    if not text:
+        return {"sha256": EMPTY, "size": 0, "is_text": True, "links": ()}
+    with ctx.blobs.receive(_LARGEST) as spool:
+        spool.write(text.encode())
+        content = ctx.blobs.put(file_id, spool)
+    return {
+        "sha256": content.sha256,
+        "size": content.size,
+        "is_text": content.is_text,
+        "links": content.links,
+    }
+
+
+def create(
+    ctx: Context,
+    kind: FileKind,
+    description: str,
+    text: str,
+    *,
+    home: AgentId | None,
+    file_id: str | None = None,
+    stored: Stored | None = None,
+    unlisted: bool = False,
+    letter: bool = False,
+) -> File:
+    """A new document; its bytes may have been stored already, under the same id."""
+    new_id = file_id or ctx.ids.new()
+    stored = stored or store(ctx, new_id, text)
+    file = File(
+        id=FileId(new_id),
+        company_id=CompanyId(ctx.company or ""),
+        kind=kind,
+        description=description,
+        # What Remit keeps is found through its outcome or agent, not by browsing.
+        unlisted=unlisted or kind is not FileKind.FILE,
+        home_agent_id=home,
+        version=1,
+        sha256=stored["sha256"],
+        size=stored["size"],
+        is_text=stored["is_text"],
+        links=len(stored["links"]),
+        created_at=ctx.now,
+        updated_at=ctx.now,
+        letter=letter,
+    )
+    ctx.tx.run(statements.INSERT_FILE, **row(file))
+    add_version(ctx, file, stored["links"])
+    return file
+
+
+def rewrite(ctx: Context, file: File, text: str) -> File:
+    """The next version of a document that only Remit writes."""
+    stored = store(ctx, file.id, text)
+    content: dict[str, Any] = {**stored, "links": len(stored["links"])}
+    advance(ctx, file, replace(file, version=file.version + 1, **content))
+    written = ctx.tx.existing(statements.FILE, file=file.id)
+    add_version(ctx, written, stored["links"])
+    return written
+
+
+def advance(ctx: Context, was: File, new: File) -> bool:
+    """Put a version in the place of the one before, unless there is another by now."""
+    seen = {"seen_version": was.version, "seen_sha256": was.sha256}
+    if not ctx.tx.run(statements.ADVANCE_FILE, file=was.id, **seen, **renewed(new)):
+        return False
+    if was.links:
+        ctx.tx.run(statements.CLEAR_LINKS, file=was.id)
+    return True
+
+
+def rename(ctx: Context, file_id: str, description: str) -> None:
+    """A document is called what its outcome is called."""
+    ctx.tx.run(
+        statements.DESCRIBE_FILE, file=file_id, new_description=description, new_unlisted=True
+    )
+
+
+def add_version(ctx: Context, file: File, links: Any) -> None:
+    ctx.tx.run(
+        statements.INSERT_VERSION,
+        file_id=file.id,
+        number=file.version,
+        **{name: getattr(file, name) for name in ("sha256", "size", "is_text")},
+        at=ctx.now,
+        **ctx.author,
+    )
+    for target in links:
+        ctx.tx.run(statements.INSERT_LINK, file_id=file.id, target_id=target)
+
+
+def prose(ctx: Context, file_id: str) -> str:
+    """The text that people and agents wrote in a document."""
+    file = ctx.tx.one(statements.FILE, file=file_id)
+    if file is None:
+        return ""
+    with ctx.blobs.open(file.id, file.sha256) as stream:
+        return stream.read().decode(errors="replace")
+
+
+def heading(ctx: Context, file: File) -> str | None:
+    """The heading that Remit puts above (or instead of) the stored text when a document is read."""
+    if file.kind is FileKind.OUTCOME:
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=file.id)
+        return None if outcome is None else outcome_heading(ctx, outcome)
+    if file.kind is FileKind.LOG:
+        return activity_log(ctx, file)
+    return None
+
+
+def outcome_heading(ctx: Context, outcome: Outcome) -> str:
+    """Status, rationale, reasons and parts, as Markdown."""
+    lines = [f"# {outcome.title}", "", f"Status: {outcome.status.value}"]
+    lines.append(f"Owner: {outcome.owner_id}")
+    if outcome.status is not OutcomeStatus.OPEN and outcome.verdict:
+        verdict = json.loads(outcome.verdict)
+        lines.append(f"Rationale: {verdict.get('note') or 'none given'}")
+        lines += [
+            f"Evidence: kb://{seen['id']} version {seen['version']} ({seen['hash']})"
+            for seen in verdict.get("evidence", ())
+        ]
+    for title, statement, more in (
+        ("Why", outcome_statements.PARENTS, {}),
+        ("How", outcome_statements.CHILDREN, {"limit": 500}),
+        ("Waits for", outcome_statements.BLOCKERS, {}),
+    ):
+        found = ctx.tx.all(statement, outcome=outcome.id, **more)
+        if found:
+            lines += ["", f"## {title}", ""]
+            lines += [f"- kb://{other.id} {other.title} ({other.status.value})" for other in found]
+    return "\n".join(lines) + "\n\n"
+
+
+def activity_log(ctx: Context, file: File) -> str:
+    entries = log_entries(ctx, file.home_agent_id or "", _SHOWN_ENTRIES)
+    lines = [f"# {file.description}", ""]
+    for entry in entries:
+        lines += [f"## {entry['at']}", "", entry["summary"], ""]
+    return "\n".join(lines)
+
+
+def log_entries(
+    ctx: Context, agent: str, limit: int, before: int | None = None
+) -> list[shapes.LogEntryShape]:
+    """The log entries of an agent's runs, newest first."""
+    found = ctx.tx.all(
+        event_log.ON_BEFORE,
+        resource=f"log:{agent}",
+        before=_NEWEST if before is None else before,
+        refused_too=False,
+        limit=limit,
+    )
+    return [
+        {
+            "at": to_iso(event.at),
+            "run_id": event.run_id,
+            "summary": json.loads(event.details)["summary"],
+            "seq": event.seq,
+        }
+        for event in found
+    ]
+
+
+def refuse_direct_writing(file: File) -> None:
+    if file.kind is FileKind.OUTCOME:
+        raise BadInput(
+            "This is the document of an outcome.", "Change it with outcome_update.", code="outcome"
+        )
+    if file.kind is FileKind.LOG:
+        raise BadInput(
+            "An activity log is appended to by Remit.",
+            "Submit a summary with log_submit.",
+            code="activity_log",
+        )

@@ -1,0 +1,263 @@
+"""The knowledge base with its bytes: what is decided in `files.py`, what is kept in the blobs.
+
+A version's bytes are durable before its row is committed, so a row never points to nothing. Bytes
+whose row never came are orphans, which `sweep` removes.
+"""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, BinaryIO, TypeVar
+
+from remit.clock import DAY, Micros
+from remit.errors import BadInput, RemitError
+from remit.ids import Ids, is_id
+from remit.services.command import Answer, Gate, Verb
+from remit.services.identity import Caller
+from remit.services.knowledge import files
+from remit.services.messaging import mail
+from remit.services.verbs import R
+from remit.services.work import outcomes
+from remit.store.blob_store.blobs import SMALL, BlobStore, Content, LocalBlobs, Spool, SweepReport
+from remit.store.engine.database import Transaction
+from remit.store.organisation.governance import HOLDS_BLOB
+from remit.store.work.files import REFERENCED
+
+T = TypeVar("T")
+#: Where bytes come from: all at once, an open file, or as they arrive.
+Source = bytes | BinaryIO | AsyncIterator[bytes]
+
+LARGEST_FILE = 32 * 1024 * 1024
+PIECE = 256 * 1024
+#: How long bytes may wait for their row. A command takes seconds, so a day is generous.
+ORPHAN_AGE: Micros = DAY
+#: Waiting for a disk, not computing, so more threads than cores.
+_THREADS = 8
+
+
+class Library:
+    def __init__(self, gate: Gate, blobs: BlobStore, ids: Ids, largest: int = LARGEST_FILE) -> None:
+        self.gate = gate
+        self.blobs = blobs
+        self.largest = largest
+        self._ids = ids
+        self._local = isinstance(blobs, LocalBlobs)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="blobs")
+
+    async def create(
+        self,
+        caller: Caller,
+        source: Source,
+        *,
+        company: str | None,
+        description: object,
+        unlisted: bool = False,
+    ) -> Answer:
+        if not _is_small(source):
+            await self.gate(caller, files.may_create, company=company)
+        new_id = self._ids.new()
+        asked: dict[str, Any] = {
+            "company": company,
+            "description": description,
+            "unlisted": unlisted,
+        }
+        commit = partial(self._commit, caller, files.create, new_id=new_id, **asked)
+        return await self._store(new_id, source, commit)
+
+    async def write(
+        self, caller: Caller, source: Source, *, file: str, version: object, sha256: object
+    ) -> Answer:
+        if not (is_id(file) and _is_small(source)):
+            file = await self._writable(caller, file, version, sha256)
+        asked: dict[str, Any] = {"file": file, "seen_version": version, "seen_hash": sha256}
+        return await self._store(file, source, partial(self._commit, caller, files.write, **asked))
+
+    async def _commit(
+        self, caller: Caller, verb: Verb[..., Answer], content: Content, **asked: Any
+    ) -> Answer:
+        return await self.gate(caller, verb, **asked, **_stored(content))
+
+    async def create_outcome(self, caller: Caller, **asked: Any) -> Answer:
+        return await self.call(caller, outcomes.create, **asked)
+
+    async def call(self, caller: Caller, verb: Verb[..., R], **asked: Any) -> R:
+        """Any declared verb. A text that it keeps as a file is durable before its rows are, like
+        any other content."""
+        if verb.stored is None or asked.get(verb.stored.name) is None:
+            return await self.gate(caller, verb, **asked)
+        name = verb.stored.name
+        text = verb.stored.clean(asked.pop(name), name)
+        if text:
+            await self.gate.check(caller)
+        return await self._with_text(caller, verb, name, text, asked)
+
+    async def send(self, caller: Caller, *, body: Source | str | None, **asked: Any) -> Answer:
+        """A message; its body is durable before it is sent."""
+        if body is None or isinstance(body, str):
+            return await self.call(caller, mail.send, body=body, **asked)
+        new_id = self._ids.new()
+
+        async def commit(content: Content) -> Answer:
+            return await self.gate(
+                caller,
+                mail.send,
+                body="",
+                body_hash=content.sha256,
+                new_id=new_id,
+                new_stored=_stored(content),
+                **asked,
+            )
+
+        return await self._store(new_id, body, commit)
+
+    async def _with_text(
+        self, caller: Caller, verb: Verb[..., R], name: str, text: str, asked: dict[str, Any]
+    ) -> R:
+        """Run a verb that makes a file of a text, with the text stored beforehand."""
+        if not text:
+            return await self.gate(caller, verb, **{name: text}, **asked)
+        new_id = self._ids.new()
+
+        async def commit(content: Content) -> R:
+            return await self.gate(
+                caller, verb, **{name: text}, new_id=new_id, new_stored=_stored(content), **asked
+            )
+
+        try:
+            encoded = text.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"{name} has a character that is not text.", "Send UTF-8.") from None
+        return await self._store(new_id, encoded, commit)
+
+    async def open(
+        self, caller: Caller, *, file: str, version: object = None, access: str = "read"
+    ) -> tuple[dict[str, Any], BinaryIO]:
+        """A version and a stream of its bytes; the reading is in the access log."""
+        return await self._open(
+            await self.gate(caller, files.read, file=file, version=version, access=access)
+        )
+
+    async def _open(self, view: dict[str, Any]) -> tuple[dict[str, Any], BinaryIO]:
+        if self._local:
+            stream = self.blobs.open(view["id"], view["hash"])
+        else:
+            stream = await self.run(self.blobs.open, view["id"], view["hash"])
+        heading = view.pop("heading")
+        if heading is None:
+            return view, stream
+        with stream:
+            whole = heading.encode() + await self.read_all(view, stream)
+        return {**view, "size": len(whole)}, io.BytesIO(whole)
+
+    async def read(
+        self, caller: Caller, *, file: str, version: object = None
+    ) -> tuple[dict[str, Any], bytes]:
+        """A version with all of its bytes."""
+        return await self.contents(await self.gate(caller, files.read, file=file, version=version))
+
+    async def contents(self, leave: dict[str, object]) -> tuple[dict[str, object], bytes]:
+        """All bytes of a version that `files.read` gave leave to read."""
+        view, stream = await self._open(leave)
+        with stream:
+            return view, await self.read_all(view, stream)
+
+    async def read_all(self, view: dict[str, Any], stream: BinaryIO) -> bytes:
+        if self._local and view["size"] <= SMALL:
+            return stream.read()
+        return await self.run(stream.read)
+
+    async def keep(self, file_id: str, content: bytes) -> dict[str, object]:
+        """Make bytes of our own durable; what names them is committed next."""
+        return _stored(await self.run(self._put, file_id, content))
+
+    async def content(self, file_id: str, sha256: str) -> bytes:
+        """Bytes of our own."""
+
+        def read() -> bytes:
+            with self.blobs.open(file_id, sha256) as stream:
+                return stream.read()
+
+        return await self.run(read)
+
+    async def sweep(self) -> SweepReport:
+        """Remove bytes that no version came to own."""
+        now = self.gate.clock.now()
+        return await self.run(self.blobs.sweep, self._referenced, now, ORPHAN_AGE)
+
+    async def run(self, work: Callable[..., T], *args: Any) -> T:
+        """Do something that waits for storage without making everybody wait."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+
+    async def _writable(self, caller: Caller, file: str, version: object, sha256: object) -> str:
+        """The id of the file, unless it is clear already that the write will be refused."""
+        try:
+            return await self.gate(
+                caller, files.may_write, file=file, version=version, sha256=sha256
+            )
+        except RemitError:
+            # It may be refused because this very request was carried out before.
+            first = await self.gate.first_answer(caller)
+            if first is None or not is_id(str(first.get("id"))):
+                raise
+            return str(first["id"])
+
+    async def _store(
+        self, file_id: str, source: Source, commit: Callable[[Content], Awaitable[R]]
+    ) -> R:
+        """Make the bytes durable, then commit what names them."""
+        if not isinstance(source, AsyncIterator):
+            return await commit(await self.run(self._put, file_id, source))
+        with self.blobs.receive(self.largest) as spool:
+            await self._fill(spool, source)
+            return await commit(await self.run(self.blobs.put, file_id, spool))
+
+    async def _fill(self, spool: Spool, source: AsyncIterator[bytes]) -> None:
+        first = True
+        async for chunk in source:
+            if first and len(chunk) <= SMALL:
+                spool.write(chunk)  # stays in memory
+            else:
+                await self.run(spool.write, chunk)
+            first = False
+
+    def _put(self, file_id: str, source: bytes | BinaryIO) -> Content:
+        with self.blobs.receive(self.largest) as spool:
+            if isinstance(source, bytes):
+                spool.write(source)
+            else:
+                while piece := source.read(PIECE):
+                    spool.write(piece)
+            return self.blobs.put(file_id, spool)
+
+    def _referenced(self, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        def look(tx: Transaction) -> set[tuple[str, str]]:
+            return {
+                (file_id, sha256)
+                for file_id, sha256 in pairs
+                if tx.one(REFERENCED, file=file_id, sha256=sha256) is not None
+                or tx.one(HOLDS_BLOB, file=file_id, sha256=sha256) is not None
+            }
+
+        return self.gate.database.submit_read(look).result()
+
+
+def _is_small(source: Source) -> bool:
+    """Small content is stored before anything is decided; large content waits for a first look.
+
+    Bytes that were refused are orphans and swept, so a look costs more than it saves.
+    """
+    return isinstance(source, bytes) and len(source) <= SMALL
+
+
+def _stored(content: Content) -> dict[str, object]:
+    return {
+        "sha256": content.sha256,
+        "size": content.size,
+        "is_text": content.is_text,
+        "links": content.links,
+    }

@@ -1,0 +1,59 @@
+"""Shapes of files."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from remit.model.organisation.grant import Level
+from remit.model.work.file import Access, FileKind
+from remit.services.shape_basics import Moment
+
+
+class FileShape(TypedDict):
+    """Of a file that may only be known of, what tells about its contents is left out."""
+
+    id: str
+    company_id: str
+    kind: NotRequired[Annotated[str, FileKind]]
+    description: str
+    unlisted: bool
+    version: NotRequired[int]
+    hash: NotRequired[str]
+    size: NotRequired[int]
+    created_at: Moment
+    updated_at: NotRequired[Moment]
+    level: NotRequired[Annotated[str, Level]]
+
+
+class DescribedShape(TypedDict):
+    id: str
+    description: str
+
+
+class LinksShape(TypedDict):
+    #: For those who may read it.
+    links: NotRequired[list[str]]
+
+
+class FileWithLinksShape(FileShape, LinksShape):
+    linked_from: list[DescribedShape]
+
+
+class VersionShape(TypedDict):
+    number: int
+    hash: str
+    size: int
+    at: Moment
+    agent_id: str | None
+    user_id: str | None
+    run_id: str | None
+
+
+class AccessShape(TypedDict):
+    id: NotRequired[int]
+    at: Moment
+    access: Annotated[str, Access]
+    version: int
+    agent_id: str | None
+    user_id: str | None
+    run_id: str | None

@@ -1,0 +1,1 @@
+"""Mail, questions, schedules and wishes."""

@@ -1,0 +1,151 @@
+"""Escalation: when the one who was asked does not decide, works here no more, or is no longer the
+boss of the asker, the next above is awaited, and at last the board.
+"""
+
+import json
+from contextlib import suppress
+
+from remit.errors import Conflict, NotFound
+from remit.ids import AgentId, ApprovalId, MessageId, QuestionId, UserId
+from remit.model.messaging.mail import heading
+from remit.model.messaging.question import Question, QuestionStatus
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.principal import SYSTEM
+from remit.model.work.wait import Wait, WaitKind
+from remit.services import lookup
+from remit.services.context import Context
+from remit.services.governance import approval_engine
+from remit.services.messaging import answering, inbox, mail
+from remit.services.organisation import tree
+from remit.services.work import waits
+from remit.store.messaging import mail as statements
+from remit.store.organisation import governance
+from remit.store.work import files as file_statements
+from remit.store.work import waits as wait_statements
+
+
+def next_above(ctx: Context, wait: Wait) -> AgentId | None:
+    """The agent that is awaited when who is awaited does not decide; the board when None.
+
+    A capability is given by the boss of who asked, or by people, and only who was written to
+    replies.
+    """
+    if wait.kind in (WaitKind.CAPABILITY, WaitKind.REPLY):
+        return None
+    awaited = lookup.agent_row(ctx, wait.awaited_agent_id or "")
+    above = tree.living_boss(ctx, awaited) if awaited else None
+    return above if above != wait.agent_id else None
+
+
+def pass_on(
+    ctx: Context, wait: Wait, to: AgentId | None, why: str, *, user: UserId | None = None
+) -> None:
+    """Have an agent decide it from now on, or a person, or the board; and tell them."""
+    waits.redirect(ctx, wait.kind, wait.subject_id, to, user)
+    if wait.kind is WaitKind.QUESTION:
+        _pass_question(ctx, QuestionId(wait.subject_id), to, why)
+        return
+    if wait.kind is WaitKind.APPROVAL:
+        ctx.tx.run(governance.ROUTE_APPROVAL, approval=ApprovalId(wait.subject_id), new_agent=to)
+    if wait.kind is WaitKind.CAPABILITY and to is not None:
+        _hand_on(ctx, MessageId(wait.subject_id), to)
+    address = f"agent:{to}" if to else f"user:{user}" if user else "board"
+    approval_engine.tell(
+        ctx,
+        address,
+        f"Still awaited: {waits.subject(ctx, wait)}",
+        f"{waits.waiting_for_you(ctx, wait)} {why}",
+    )
+
+
+def remind(ctx: Context, wait: Wait, address: str) -> None:
+    """Tell who is awaited once more; the reply of an agent to a letter about a question is its
+    answer, while a person finds the question in their list."""
+    is_question = wait.kind is WaitKind.QUESTION and address.startswith("agent:")
+    approval_engine.tell(
+        ctx,
+        address,
+        f"Still awaited: {waits.subject(ctx, wait)}",
+        waits.waiting_for_you(ctx, wait),
+        question=QuestionId(wait.subject_id) if is_question else None,
+    )
+
+
+def receiver_gone(ctx: Context, agent: AgentId) -> None:
+    """Escalate the waits for an agent that works here no more: nobody replies, the rest goes to the
+    next above."""
+    gone = lookup.known_agent(ctx, agent)
+    for wait in ctx.tx.all(wait_statements.AWAITED_OF, agent=agent):
+        if wait.kind is WaitKind.REPLY:
+            waits.end_one(ctx, wait, _no_reply(wait, f"{gone.name} works here no more"))
+        elif wait.kind is not WaitKind.APPROVAL:  # these have a way of their own
+            why = f"{gone.name}, who was to decide, works here no more."
+            pass_on(ctx, wait, _living_above(ctx, wait, gone), why)
+
+
+def _no_reply(wait: Wait, why: str) -> str:
+    return f"Nobody will reply to your message (message:{wait.subject_id}): {why}. Go on without."
+
+
+def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:
+    """Pass what an agent raised with its former boss on to its present one."""
+    moved = lookup.agent_row(ctx, agent)
+    if moved is None or before is None:
+        return
+    for wait in waits.of_agent(ctx, agent):
+        if wait.awaited_agent_id != before or wait.kind is WaitKind.REPLY:
+            continue
+        if wait.kind is WaitKind.APPROVAL:
+            approval = ctx.tx.one(governance.APPROVAL_ANYWHERE, approval=wait.subject_id)
+            assert approval is not None, "what is waited for stays"
+            approval_engine.route_again(ctx, approval)
+            continue
+        why = f"You are the boss of {moved.name} now."
+        pass_on(ctx, wait, moved.boss_id, why, user=moved.boss_user_id)
+
+
+def _living_above(ctx: Context, wait: Wait, gone: Agent) -> AgentId | None:
+    if wait.kind is WaitKind.CAPABILITY:
+        asker = lookup.agent_row(ctx, wait.agent_id)
+        return asker.boss_id if asker and asker.boss_id != gone.id else None
+    above = tree.living_boss(ctx, gone)
+    return above if above != wait.agent_id else None
+
+
+def _pass_question(ctx: Context, question: QuestionId, to: AgentId | None, why: str) -> None:
+    """Pass a question on with a letter; the letters before it need not be looked at."""
+    found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question)
+    if found is None or found.status is not QuestionStatus.OPEN:
+        return
+    first = answering.letter_of(ctx, found)
+    answering.settle_letters(ctx, found, "it was passed on")
+    ctx.tx.run(statements.PASS_ON, question=found.id, new_agent=to)
+    with ctx.acting_as(SYSTEM):
+        with suppress(NotFound, Conflict):
+            mail.post(
+                ctx,
+                to=f"agent:{to}" if to else "board",
+                subject=heading("Question", found.text),
+                text=_as_letter(ctx, found, why),
+                question=found.id,
+                origin=first.origin_id if first is not None else None,
+            )
+        ctx.record("question.pass_on", f"question:{found.id}", {"to": to or "board", "why": why})
+
+
+def _as_letter(ctx: Context, found: Question, why: str) -> str:
+    asker = lookup.known_agent(ctx, found.agent_id)
+    lines = [f"{asker.name} asks:", "", found.text, ""]
+    if options := json.loads(found.options):
+        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
+    lines.append(f"{why} Answer by replying to this message, to agent:{asker.name}.")
+    return "\n".join(lines)
+
+
+def _hand_on(ctx: Context, request: MessageId, to: AgentId) -> None:
+    """The letter that asks for a capability, so that it can be granted or refused by its id."""
+    message = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=request)
+    inbox.settle(ctx, message, "it was passed on")
+    body = ctx.tx.one(file_statements.FILE, file=message.body_file_id)
+    assert body is not None, "the body of a message is never deleted"
+    inbox.deliver(ctx, message, ctx.now, agent=to, files=(body,))

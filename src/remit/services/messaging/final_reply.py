@@ -1,0 +1,75 @@
+"""Delivery of a run's last words: to whom they name, or back to who wrote.
+
+`@name` at the beginning of the final text delivers it to that agent, `@human` to the board. An
+agent that replies by itself answers whoever wrote to it. The rules of mail hold for both, and the
+hop limit of a thread ends what would go on for ever.
+"""
+
+import json
+import re
+from typing import Any
+
+from remit.errors import RemitError
+from remit.model.execution.run import Run
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services.command import Context
+from remit.services.messaging import mail
+from remit.store.messaging import mail as mail_statements
+
+_MENTION = re.compile(r"\A\s*@([A-Za-z0-9][A-Za-z0-9-]{0,63})[ \t]*[:,]?[ \t]*\n?")
+_FINAL_WORDS = Decision(Effect.ALLOW, "self", "The run's own last words.", "rule:self")
+HUMAN = "human"
+
+
+def deliver(ctx: Context, agent: Agent, run: Run, text: str) -> None:
+    """Send the final text of a run on, if it is meant for somebody."""
+    mention = _MENTION.match(text)
+    body = text[mention.end() :].strip() if mention else text.strip()
+    if not body:
+        return
+    taken = _messages(ctx, run)
+    if mention is not None:
+        name = mention[1]
+        to = "board" if name.casefold() == HUMAN else f"agent:{name}"
+        _send(ctx, agent, run, to, body, taken[-1] if taken else None)
+    elif json.loads(agent.runtime_config).get("autoReply") is True:
+        for message in taken:
+            _send(ctx, agent, run, _sender(message), body, message)
+
+
+def _messages(ctx: Context, run: Run) -> list[Any]:
+    found = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
+        for one in json.loads(run.message_ids)
+    ]
+    return [message for message in found if message is not None]
+
+
+def _sender(message: Any) -> str | None:
+    if message.channel is not None:
+        return str(message.channel)
+    if message.sender_agent_id is not None:
+        return f"agent:{message.sender_agent_id}"
+    return None if message.sender_user_id is None else f"user:{message.sender_user_id}"
+
+
+def _send(
+    ctx: Context, agent: Agent, run: Run, to: str | None, body: str, answered: Any | None
+) -> None:
+    if to is None:
+        return  # Remit itself wrote; it reads no answers
+    me = Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, run.id, agent_status=agent.status
+    )
+    with ctx.acting_as(me):
+        try:
+            mail.post(ctx, to=to, text=body, reply_to=answered.id if answered else None)
+        except RemitError as error:
+            ctx.record(
+                "run.undelivered",
+                f"run:{run.id}",
+                {"to": to, "why": error.sentence, "code": error.reason},
+                _FINAL_WORDS,
+            )

@@ -1,0 +1,430 @@
+"""Inbox of an agent: deliveries, leases, and the outcome that is open while there is mail."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple
+
+from remit.authority import Action
+from remit.clock import Micros, from_iso
+from remit.errors import BadInput, Conflict, NotFound
+from remit.ids import AgentId, MessageId, RunId, UserId
+from remit.model.execution.fault import CONSEQUENCES, Fault
+from remit.model.messaging.mail import (
+    MOST_ATTEMPTS,
+    MOST_FAULTS_TOGETHER,
+    MOST_PER_TURN,
+    Delivery,
+    DeliveryStatus,
+    Message,
+)
+from remit.model.messaging.turn import Letter, render_turn
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.work.file import File
+from remit.model.work.outcome import OutcomeKind, OutcomeStatus
+from remit.model.work.wait import WaitKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, logged
+from remit.services.execution import waking
+from remit.services.fields import MessageRef, Most, Range
+from remit.services.messaging import letters
+from remit.services.rights import grants
+from remit.services.surfaces import AsTool
+from remit.services.work import waits
+from remit.services.work.outcome_creation import open_outcome, write_document
+from remit.store.engine.statement import row
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as statements
+from remit.store.work import files as file_statements
+from remit.store.work import outcomes as outcome_statements
+
+PROCESS_INBOX = "Process inbox"
+GONE = "its receiver is gone"
+#: Why a letter is dead that could not be read without failing.
+BROKE = "whoever read it failed, while other letters were handled"
+#: Why a letter is dead that an adapter said cannot be read, as often as it was tried.
+UNREADABLE = f"it could not be read {MOST_ATTEMPTS} times"
+#: Letters that died of these do not come back with others.
+OWN_FAULT = (GONE, BROKE, UNREADABLE)
+_RECEIVED = replace(
+    letters.MESSAGE, sees=lambda ctx: lambda message: _to_me(ctx, message) is not None
+)
+
+
+def deliver(
+    ctx: Context,
+    message: Message,
+    due: Micros,
+    *,
+    agent: AgentId | None = None,
+    user: UserId | None = None,
+    files: Sequence[File] = (),
+) -> None:
+    """Put a message in line, or aside until its time. Its files may be read when it is there."""
+    later = due > ctx.now
+    if not later:
+        # What was due before this was sent comes before it, even if nobody has seen to it yet.
+        for earlier in ctx.tx.all(statements.DUE_FOR, receiver=agent or user):
+            arrive(ctx, earlier)
+    status = DeliveryStatus.DEFERRED if later else DeliveryStatus.QUEUED
+    position = None if later else _next_position(ctx)
+    # The database numbers it.
+    new = Delivery(0, message.company_id, message.id, agent, user, status, due, position)
+    ctx.tx.run(statements.INSERT_DELIVERY, **row(new))
+    if agent is not None and not later:
+        for file in files:
+            grants.share(ctx, agent, file)
+        _show_common_boss(ctx, message, agent, files[0])
+        update_inbox_outcome(ctx, agent, arrived=True)
+
+
+@logged(
+    "inbox.take",
+    AsTool(
+        "mail_inbox", "Take up your mail, oldest first. Answer it with mail_send, then mail_ack."
+    ),
+)
+def take(
+    ctx: Context, *, limit: Annotated[int, Range(1, MOST_PER_TURN)] = MOST_PER_TURN
+) -> dict[str, Any]:
+    """The caller's mail, oldest first. A run takes it up; another caller only looks."""
+    me = _require_inbox(ctx)
+    run = ctx.actor.run_id
+    if run is not None:
+        ctx.lock_company()  # or a run that just ended could still take something up
+    waiting = ctx.tx.all(
+        statements.WAITING_FOR_AGENT, agent=me, run=run, limit=max(1, min(limit, MOST_PER_TURN))
+    )
+    if run is not None:
+        new = _handed_over(waiting)
+        waiting = [one for one in waiting if one.status is DeliveryStatus.LEASED or one in new]
+        for delivery in new:
+            ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
+        _keep_taken(ctx, run, [delivery.message_id for delivery in new])
+        ctx.tx.run(run_statements.SHOW, run=run, place=ctx.place_in_record)
+    return {
+        "messages": [_shown(ctx, delivery) for delivery in waiting],
+        "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
+    }
+
+
+def _handed_over(waiting: Sequence[Delivery]) -> list[Delivery]:
+    """The waiting letters that a run is given: all, but letters that may break it one at a time."""
+    held = [one for one in waiting if one.status is DeliveryStatus.LEASED]
+    given: list[Delivery] = []
+    for delivery in waiting:
+        if delivery.status is DeliveryStatus.LEASED:
+            continue
+        if any(_is_suspect(one) for one in (*held, *given)):
+            break
+        if _is_suspect(delivery) and (held or given):
+            break
+        given.append(delivery)
+    return given
+
+
+def _is_suspect(delivery: Delivery) -> bool:
+    return delivery.faults >= MOST_FAULTS_TOGETHER
+
+
+def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
+    """The record of a run names all that it took up."""
+    found = ctx.tx.existing(run_statements.RUN, run=run)
+    taken = json.loads(found.message_ids)
+    if any(message not in taken for message in messages):
+        taken += [message for message in messages if message not in taken]
+        ctx.tx.run(run_statements.TOOK_UP, run=run, new_message_ids=json.dumps(taken))
+
+
+class Turn(NamedTuple):
+    """The text that begins a turn of an agent, and the messages in it."""
+
+    agent_id: str
+    text: str
+    ids: list[str]
+
+
+@logged("inbox.turn")
+def turn(ctx: Context) -> Turn:
+    """The text that begins a turn of the calling run, with the mail that it takes up."""
+    me = _require_inbox(ctx)
+    taken = take.body(ctx)
+    taken_up = [_letter(message) for message in taken["messages"]]
+    text = render_turn(taken_up, taken["waiting"], ctx.now)
+    return Turn(me, text, [message["id"] for message in taken["messages"]])
+
+
+@command("inbox.acknowledge", AsTool("mail_ack"))
+def acknowledge(
+    ctx: Context, *, ids: Annotated[list[MessageRef], Most(100)]
+) -> shapes.AcknowledgedShape:
+    """Say that messages were dealt with, or they come again."""
+    if not 1 <= len(ids) <= 100:
+        raise BadInput("Give 1 to 100 messages.", "Acknowledge them in several calls.")
+    done: list[str] = []
+    for text in ids:
+        message = lookup.find(ctx, _RECEIVED, text)
+        if (delivery := _to_me(ctx, message)) is None:
+            raise NotFound.of("message")
+        ctx.allow_by_rule(views.OWN)
+        if delivery.status in (DeliveryStatus.QUEUED, DeliveryStatus.LEASED):
+            _end(ctx, delivery, DeliveryStatus.DONE, "acknowledged")
+        if delivery.status is not DeliveryStatus.DEAD:
+            done.append(message.id)
+    if ctx.actor.agent_id is not None:
+        ctx.require(Action.MESSAGE_READ, on="inbox", place=(ctx.actor.agent_id,))
+        update_inbox_outcome(ctx, ctx.actor.agent_id)
+    ctx.record("message.ack", ctx.actor.address, {"ids": done})
+    return {"acknowledged": done}
+
+
+def _to_me(ctx: Context, message: Message) -> Delivery | None:
+    """The delivery of a message to the caller; a letter that is held back has none yet."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
+        if ctx.actor.id in (delivery.agent_id, delivery.user_id) and delivery.position is not None:
+            return delivery
+    return None
+
+
+def run_ended(ctx: Context, run: RunId, agent: AgentId, *, fault: Fault | None) -> None:
+    """Settle a run's letters: done when it ended well, delivered again when it did not.
+
+    It comes again as often as it takes, unless the fault is its own: such a letter is found by
+    handing letters over one at a time, and set aside when it fails alone while others do not.
+    """
+    held = ctx.tx.all(statements.LEASED_TO, run=run)
+    for delivery in held:
+        if fault is None:
+            _end(ctx, delivery, DeliveryStatus.DONE, "the run ended well")
+        elif fault is not Fault.STOPPED and _message(ctx, delivery).at_most_once:
+            _end(ctx, delivery, DeliveryStatus.DONE, "tried once, as asked")
+        else:
+            _return(ctx, delivery, fault, alone=len(held) == 1)
+    update_inbox_outcome(ctx, agent)
+
+
+def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> None:
+    consequence = CONSEQUENCES[fault]
+    faults, alone_run, position = delivery.faults, delivery.alone_run_id, delivery.position
+    if consequence.counts and not alone:
+        faults = MOST_FAULTS_TOGETHER  # one of them is to blame; each is tried alone
+    elif consequence.isolates:
+        faults += 1
+        if alone and _is_suspect(delivery):
+            if alone_run is not None and _others_succeeded(ctx, delivery, alone_run):
+                _end(ctx, delivery, DeliveryStatus.DEAD, BROKE)
+                return
+            alone_run = delivery.run_id
+            position = _next_position(ctx)  # those behind it come first
+    counts = consequence.counts and alone
+    if counts and delivery.attempt >= MOST_ATTEMPTS:
+        _end(ctx, delivery, DeliveryStatus.DEAD, UNREADABLE)
+        return
+    ctx.tx.run(
+        statements.RETURN,
+        delivery=delivery.id,
+        new_attempt=delivery.attempt + counts,
+        new_begun=delivery.begun or consequence.begun,
+        new_faults=faults,
+        new_alone=alone_run,
+        new_position=position,
+    )
+
+
+def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
+    """Return whether the receiver had a good run after one that failed with nothing but this
+    letter."""
+    found = ctx.tx.one(run_statements.GOOD_RUN_SINCE, agent=delivery.agent_id, run=since)
+    return found is not None
+
+
+def bury(ctx: Context, agent: AgentId) -> dict[str, Any]:
+    """Mail for somebody who is gone awaits a person; whoever waited for a reply waits no more, and
+    what else it was to decide goes to the next above. Answers what ended of its own."""
+    from remit.services.messaging import escalation  # it rests on mail, which rests on this
+
+    escalation.receiver_gone(ctx, agent)
+    letters = ctx.tx.all(statements.WAITING_FOR_AGENT, agent=agent, run=None, limit=1 << 30)
+    for delivery in letters:
+        _end(ctx, delivery, DeliveryStatus.DEAD, GONE)
+    update_inbox_outcome(ctx, agent)
+    planned = ctx.tx.all(statements.ACTIVE_SCHEDULES_OF, agent=agent)
+    ctx.tx.run(statements.CANCEL_SCHEDULES_OF, agent=agent)
+    for letter in ctx.tx.all(statements.LETTERS_OF_QUESTIONS_OF, agent=agent):
+        settle(ctx, letter, "who asked is gone")
+    ctx.tx.run(statements.CANCEL_QUESTIONS_OF, agent=agent, by=ctx.actor.address)
+    return {
+        "letters": [delivery.message_id for delivery in letters],
+        "schedules": {schedule.id: schedule.next_at for schedule in planned},
+    }
+
+
+def unbury(ctx: Context, agent: AgentId, message: MessageId) -> bool:
+    """Put a letter back in line that was buried with its receiver, who works again; whether it
+    was still there."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message):
+        if (
+            delivery.agent_id == agent
+            and delivery.status is DeliveryStatus.DEAD
+            and delivery.ended_why == GONE
+        ):
+            revive(ctx, delivery)
+            return True
+    return False
+
+
+def cancel(ctx: Context, delivery: Delivery, why: str) -> None:
+    """Its sender does not want it to be read any more, even by a run that took it up."""
+    _end(ctx, delivery, DeliveryStatus.CANCELLED, why)
+    waits.end(ctx, WaitKind.REPLY, delivery.message_id)
+    if delivery.agent_id is not None:
+        update_inbox_outcome(ctx, delivery.agent_id)
+
+
+def settle(ctx: Context, message: Message, why: str) -> None:
+    """Nobody needs to look at this message any more, unless a run is at it."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
+        if delivery.status is DeliveryStatus.QUEUED:
+            _end(ctx, delivery, DeliveryStatus.DONE, why)
+            if delivery.agent_id is not None:
+                update_inbox_outcome(ctx, delivery.agent_id)
+
+
+def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
+    """Open exactly while there is unread mail: so having something to do is one question."""
+    mail = bool(ctx.tx.all(statements.WAITING_FOR_AGENT, agent=agent, run=None, limit=1))
+    found = ctx.tx.one(outcome_statements.INBOX_OF, owner=agent)
+    if found is None:
+        if mail:
+            new = open_outcome(
+                ctx, title=PROCESS_INBOX, owner=agent, kind=OutcomeKind.INBOX, important=True
+            )
+            write_document(ctx, new, "")
+    elif mail and found.status is not OutcomeStatus.OPEN:
+        ctx.tx.run(outcome_statements.REOPEN_OUTCOME, outcome=found.id)
+    elif not mail and found.status is OutcomeStatus.OPEN:
+        ctx.tx.run(
+            outcome_statements.FINISH_OUTCOME,
+            outcome=found.id,
+            new_status=OutcomeStatus.COMPLETED.value,
+            new_verdict=None,
+        )
+    if arrived:
+        waking.wake(ctx, agent, "mail")
+
+
+def arrive(ctx: Context, delivery: Delivery) -> None:
+    """A deferred message's time has come."""
+    ctx.tx.run(statements.ARRIVE, delivery=delivery.id, new_position=_next_position(ctx))
+    if delivery.agent_id is None:
+        return
+    receiver = lookup.agent_row(ctx, delivery.agent_id)
+    if receiver is None or receiver.status is AgentStatus.TERMINATED:
+        _end(ctx, delivery, DeliveryStatus.DEAD, GONE)
+        return
+    message = _message(ctx, delivery)
+    system, ctx.actor = ctx.actor, _sender(ctx, message)
+    try:
+        for file_id in (message.body_file_id, *json.loads(message.attachments)):
+            file = ctx.tx.existing(file_statements.FILE, file=file_id)
+            grants.share(ctx, receiver.id, file, still_held=False)
+            if file_id == message.body_file_id:
+                _show_common_boss(ctx, message, receiver.id, file)
+    finally:
+        ctx.actor = system
+    update_inbox_outcome(ctx, receiver.id, arrived=True)
+
+
+def _sender(ctx: Context, message: Message) -> Principal:
+    """In whose name the files of a message are passed on."""
+    if message.sender_agent_id is not None:
+        return Principal(ActorKind.AGENT, message.sender_agent_id, "", message.company_id)
+    if message.sender_user_id is not None:
+        return Principal(ActorKind.USER, message.sender_user_id, "")
+    return ctx.actor
+
+
+def _show_common_boss(ctx: Context, message: Message, receiver: AgentId, body: File) -> None:
+    """Let the common boss of two agents read what they write to each other."""
+    if message.sender_agent_id is None or message.sender_agent_id == receiver:
+        return
+    one, other = (lookup.agent_row(ctx, party) for party in (message.sender_agent_id, receiver))
+    if one is not None and other is not None and one.boss_id == other.boss_id is not None:
+        assert one.boss_id is not None
+        grants.share(ctx, one.boss_id, body, still_held=False)
+
+
+def revive(ctx: Context, delivery: Delivery) -> None:
+    assert delivery.agent_id is not None
+    receiver = lookup.agent_row(ctx, delivery.agent_id)
+    if receiver is None or receiver.status is AgentStatus.TERMINATED:
+        raise Conflict("Its receiver is gone.", "Send it to somebody else, or discard it.")
+    ctx.tx.run(statements.REVIVE, delivery=delivery.id, new_position=_next_position(ctx))
+    update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
+
+
+def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> None:
+    ctx.tx.run(statements.END_DELIVERY, delivery=delivery.id, new_status=status.value, why=why)
+    if status is DeliveryStatus.DEAD:
+        # Nobody will reply to what nobody reads.
+        said = f"Nobody will reply to your message (message:{delivery.message_id}): {why}."
+        waits.end(ctx, WaitKind.REPLY, delivery.message_id, f"{said} A person looks at it.")
+
+
+def _next_position(ctx: Context) -> int:
+    position = ctx.tx.existing(statements.NEXT_POSITION)
+    return int(position)
+
+
+def _require_inbox(ctx: Context) -> AgentId:
+    if ctx.actor.agent_id is None:
+        raise BadInput("Only an agent has this inbox.", "Use GET /api/inbox, or `remit inbox`.")
+    lookup.company_of_caller(ctx, None)
+    ctx.require(Action.MESSAGE_READ, on="inbox", place=(ctx.actor.agent_id,))
+    return ctx.actor.agent_id
+
+
+def _message(ctx: Context, delivery: Delivery) -> Message:
+    found = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
+    assert found is not None, "a delivery is of a message"
+    return found
+
+
+def _shown(ctx: Context, delivery: Delivery) -> dict[str, Any]:
+    return {
+        **letters.shown(ctx, _message(ctx, delivery)),
+        "status": delivery.status.value,
+        "attempt": delivery.attempt,
+        "may_have_been_handled": delivery.begun or delivery.attempt > 1,
+        "position": delivery.position,
+    }
+
+
+def _letter(shown: dict[str, Any]) -> Letter:
+    kind, _, place = shown["sender"].partition(":")
+    # Who is linked is a person of the company, wherever they speak.
+    outside = kind == "channel" and not shown["from_board"]
+    sender = "remit" if kind == "system" else f"{kind}:{shown['sender_name']}"
+    if kind == "channel":
+        sender = shown["sender"]
+    who = "outside" if outside else "user" if kind == "channel" else kind
+    spoke = shown.get("outside_sender")
+    described = f"{shown['sender_name']} ({who})"
+    if spoke:
+        described = f"{spoke} in {place} ({who if outside else 'user:' + shown['sender_name']})"
+    return Letter(
+        id=shown["id"],
+        sender=sender,
+        description=described,
+        outside=outside,
+        from_board=shown["from_board"],
+        subject=shown["subject"],
+        created_at=from_iso(shown["created_at"]),
+        attempt=shown["attempt"],
+        begun=shown["may_have_been_handled"],
+        file=shown["file_id"],
+        attachments=tuple(shown["attachments"]),
+        body=shown["body"],
+        cut=shown["body_cut"],
+    )

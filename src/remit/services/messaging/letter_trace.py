@@ -1,0 +1,244 @@
+"""Trace of a letter: where it is, who read it, what was made of it, who wrote back."""
+
+from remit.authority import Action
+from remit.model.execution.run import Run
+from remit.model.messaging.mail import Delivery, DeliveryStatus, Message
+from remit.model.messaging.question import QuestionStatus
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import plural
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.wish import Wish, WishStatus
+from remit.services import lookup, shapes, views
+from remit.services.command import Context
+from remit.services.messaging import wishes
+from remit.services.organisation import idleness
+from remit.services.work import waits
+from remit.store.messaging import mail as mail_statements
+from remit.store.work import outcomes as outcome_statements
+from remit.store.work import wishes as statements
+
+#: Of each kind so many are shown.
+MOST = 100
+
+
+def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
+    """The state of a letter from a person: a word, and a sentence that says more."""
+    reached = [
+        one
+        for one in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id)
+        if one.agent_id is not None
+    ]
+    wish = ctx.tx.one(statements.WISH, message=message.id)
+    if not reached:
+        return _said("sent", "It went to people.")
+    delivery = reached[0]
+    name = _name(ctx, delivery.agent_id)
+    if delivery.status is DeliveryStatus.DEFERRED:
+        return _said("deferred", f"{name} gets it at {views.time(delivery.deliver_at)}.")
+    if delivery.status is DeliveryStatus.QUEUED:
+        if message.sender_user_id and wishes.answers(ctx, message, message.sender_user_id):
+            return _said("answered", "It is answered.")  # by somebody who did not take it up
+        return _said("queued", f"{name} has not read it yet. {_why(ctx, delivery.agent_id)}")
+    if delivery.status is DeliveryStatus.LEASED:
+        return _said("being_read", f"{name} is reading it.")
+    if delivery.status is DeliveryStatus.DEAD:
+        return _said("dead", f"{name} could not handle it: {_cause(ctx, delivery)}")
+    if wish is not None and wish.ended_why == "taken back":
+        return _said("taken_back", "It was taken back.")
+    if delivery.status is DeliveryStatus.CANCELLED:
+        return _said("discarded", "Dismissed unread.")
+    return _after_reading(ctx, message, wish, name)
+
+
+def _after_reading(
+    ctx: Context, message: Message, wish: Wish | None, name: str
+) -> shapes.LetterStateShape:
+    about: dict[str, object] = {"message": message.id}
+    for question in ctx.tx.all(statements.QUESTIONS_OF, **about):
+        if question.status is QuestionStatus.OPEN:
+            asker = _name(ctx, question.agent_id)
+            return _said(
+                "waiting", f"{asker} waits for an answer: remit question answer {question.id} …"
+            )
+    behind = wishes.behind(wish) if wish is not None else [message.id]
+    if any(wishes.is_under_way(ctx, one) for one in behind):
+        return _said("in_work", _in_work(ctx, message))
+    user = message.sender_user_id
+    if wish is not None and wish.status is WishStatus.ENDED:
+        if wish.ended_why in ("answered", "result"):
+            return _said("answered", "It is answered.")
+        return _said("done", "What was made of it has ended.")
+    if user is not None and wishes.answers(ctx, message, user):
+        return _said("answered", "It is answered.")
+    if wish is None:
+        return _said("read", f"{name} has read it.")
+    run = wishes.last_run(ctx, message.id)
+    how = f" Its run ended as {run.status.value}: {_end(run.error)}" if run and run.error else ""
+    return _said("unanswered", f"{name} has read it, and nobody has answered.{how}")
+
+
+def _said(word: str, sentence: str) -> shapes.LetterStateShape:
+    return {"state": word, "sentence": sentence}
+
+
+def _in_work(ctx: Context, message: Message) -> str:
+    """The number of open parts, and what holds the first of them up."""
+    made = [one for one in _parts(ctx, message.id) if one.status is OutcomeStatus.OPEN]
+    for outcome in made:
+        held_up = waits.of_outcome(ctx, outcome.id)
+        if held_up:
+            who = _name(ctx, outcome.owner_id)
+            said = waits.sentence(ctx, held_up).removeprefix("It ")
+            return f"{plural(len(made), 'outcome')} of it open. {outcome.title!r}: {who} {said}"
+    unread = ctx.tx.all(statements.UNREAD_OF, message=message.id)
+    leaves = [one for one in made if not one.open_prereqs]
+    if leaves:
+        first = leaves[0]
+        who = _name(ctx, first.owner_id)
+        return (
+            f"{plural(len(made), 'outcome')} of it open. {first.title!r} is with {who}. "
+            f"{_why(ctx, first.owner_id)}"
+        )
+    if unread:
+        who = _name(ctx, unread[0].agent_id)
+        return f"{who} has mail because of it. {_why(ctx, unread[0].agent_id)}"
+    return "What was made of it is under way."
+
+
+def _why(ctx: Context, agent: str | None) -> str:
+    """The activity of an agent, or the reason why it does nothing."""
+    found = lookup.agent_row(ctx, agent) if agent else None
+    return idleness.reason(ctx, found)[1] if found is not None else ""
+
+
+def _cause(ctx: Context, delivery: Delivery) -> str:
+    """The cause of a dead letter, with the words of the last run that had it."""
+    why = delivery.ended_why or "it was tried too often"
+    error = last_error(ctx, delivery)
+    return _end(f"{why}; last: {error}" if error else why)
+
+
+def last_error(ctx: Context, delivery: Delivery) -> str:
+    """The error of the last run that had a letter and failed."""
+    if delivery.agent_id is None:
+        return ""
+    tried = tried_by(ctx, delivery)
+    return (tried[-1].error or "").strip() if tried else ""
+
+
+def tried_by(ctx: Context, delivery: Delivery) -> list[Run]:
+    return ctx.tx.all(
+        statements.TRIED_BY,
+        agent=delivery.agent_id,
+        since=delivery.deliver_at,
+        quoted=f'%"{delivery.message_id}"%',
+        limit=MOST,
+    )
+
+
+def _end(text: str | None) -> str:
+    """One full stop, however many there were."""
+    return f"{(text or '').strip().rstrip('.')}."
+
+
+def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
+    """All that came of a letter, for people, as far as they may look; None for other mail."""
+    if ctx.actor.kind is not ActorKind.USER or message.sender_user_id is None:
+        return None
+    about: dict[str, object] = {"message": message.id}
+    parts = [one for one in _parts(ctx, message.id) if _may_see(ctx, one.owner_id)]
+    hired = [lookup.agent_row(ctx, one.id) for one in parts]
+    letters = ctx.tx.all(statements.LETTERS_OF, **about, limit=MOST)
+    replies = wishes.answers(ctx, message, message.sender_user_id)
+    return {
+        **state(ctx, message),
+        "runs": [
+            {
+                "id": run.id,
+                "agent": _name(ctx, run.agent_id),
+                "status": run.status.value,
+                "started_at": views.time(run.started_at),
+                "error": run.error,
+            }
+            for run in _runs(ctx, message)
+            if _may_see(ctx, run.agent_id)
+        ],
+        "outcomes": [
+            {
+                "id": one.id,
+                "title": one.title,
+                "status": one.status.value,
+                "owner": _name(ctx, one.owner_id),
+            }
+            for one in parts
+        ],
+        "hires": [
+            {"id": agent.id, "name": agent.name, "status": agent.status.value}
+            for agent in hired
+            if agent is not None
+        ],
+        "questions": [
+            {"id": one.id, "text": one.text, "status": one.status.value}
+            for one in ctx.tx.all(statements.QUESTIONS_OF, **about)
+            if _may_see(ctx, one.agent_id)
+        ],
+        "letters": [
+            {"id": one.id, "from": _sender(ctx, one), "to": _receiver(ctx, one)}
+            for one in letters
+            if one.sender_agent_id is not None
+            and one.address.startswith("agent:")
+            and _may_see(ctx, one.sender_agent_id)
+        ],
+        "replies": [
+            {
+                "id": one.id,
+                "from": _sender(ctx, one),
+                "at": views.time(one.created_at),
+                "mark": one.mark,
+            }
+            for one in replies
+        ],
+    }
+
+
+def _runs(ctx: Context, message: Message) -> list[Run]:
+    """The runs that took a letter up, also those that gave it back, and those that had its
+    consequences."""
+    found = {run.id: run for run in ctx.tx.all(statements.RUNS_OF, message=message.id)}
+    for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id):
+        if delivery.agent_id is not None:
+            found |= {run.id: run for run in tried_by(ctx, delivery)}
+    return [found[run] for run in sorted(found)][-MOST:]
+
+
+def _parts(ctx: Context, letter: str) -> list[Outcome]:
+    """The outcomes made of a letter, and those parts of them that were not made of another."""
+    found: dict[str, Outcome] = {}
+    wish = ctx.tx.one(statements.WISH, message=letter)
+    behind = wishes.behind(wish) if wish is not None else [letter]
+    pending = [one for each in behind for one in ctx.tx.all(statements.OUTCOMES_OF, message=each)]
+    while pending and len(found) < MOST:
+        outcome = pending.pop(0)
+        mine = outcome.origin_id in (None, *behind) and outcome.kind is OutcomeKind.WORK
+        if outcome.id not in found and mine:
+            found[outcome.id] = outcome
+            pending += ctx.tx.all(outcome_statements.CHILDREN, outcome=outcome.id, limit=MOST)
+    return list(found.values())
+
+
+def _may_see(ctx: Context, agent: str) -> bool:
+    return ctx.decide(Action.OUTCOME_READ, home=agent).allowed
+
+
+def _name(ctx: Context, agent: str | None) -> str:
+    found = lookup.agent_row(ctx, agent) if agent else None
+    return found.name if found else "somebody"
+
+
+def _sender(ctx: Context, message: Message) -> str:
+    return _name(ctx, message.sender_agent_id) if message.sender_agent_id else "remit"
+
+
+def _receiver(ctx: Context, message: Message) -> str:
+    kind, _, who = message.address.partition(":")
+    return _name(ctx, who) if kind == "agent" else message.address

@@ -1,0 +1,126 @@
+"""Messages as their readers see them: who may see one, and with which text."""
+
+from collections.abc import Callable
+
+from remit.authority import Action
+from remit.model.messaging.mail import AddressKind, Message
+from remit.model.organisation.decision import BY_REMIT, Decision, deny
+from remit.model.organisation.principal import ActorKind
+from remit.model.work.file import Access
+from remit.services import lookup, shapes, views
+from remit.services.command import Context
+from remit.store.messaging import mail as statements
+from remit.store.organisation import people
+from remit.store.work import files as file_statements
+
+#: More than this of a body is read from its file.
+LONGEST_SHOWN = 64 * 1024
+
+
+def require_reading(ctx: Context, message: Message) -> Message:
+    """End the call unless the caller may read the message."""
+    ctx.accept(Action.MESSAGE_READ, f"message:{message.id}", _reading(ctx, message))
+    return message
+
+
+def sees(ctx: Context, message: Message) -> bool:
+    return _reading(ctx, message).allowed
+
+
+def _reading(ctx: Context, message: Message) -> Decision:
+    """Return whether the caller sent or received it, or has a say over who did."""
+    if ctx.actor.kind is ActorKind.SYSTEM:
+        return BY_REMIT
+    me = ctx.actor.id
+    # What waits for its time is not known to its receiver yet.
+    reached = [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+        if delivery.position is not None
+    ]
+    if me in (message.sender_agent_id, message.sender_user_id):
+        return views.OWN
+    if any(me in (delivery.agent_id, delivery.user_id) for delivery in reached):
+        return views.OWN
+    receivers = [delivery.agent_id for delivery in reached]
+    among = any(_both_report_here(ctx, message.sender_agent_id, agent) for agent in receivers)
+    for party in (message.sender_agent_id, *receivers):
+        if party is not None:
+            place = ctx.boss_chain(party)
+            say = ctx.decide(Action.MESSAGE_READ, home=party, place=place, among_reports=among)
+            if say.allowed:
+                return say
+    return deny("not_yours", "It is between others.", conceal=True)
+
+
+def _both_report_here(ctx: Context, one: str | None, other: str | None) -> bool:
+    """Return whether the calling agent is the boss of both."""
+    if ctx.actor.agent_id is None or one is None or other is None:
+        return False
+    found = [lookup.agent_row(ctx, agent) for agent in (one, other)]
+    return all(agent is not None and agent.boss_id == ctx.actor.id for agent in found)
+
+
+def shown(ctx: Context, message: Message) -> shapes.LetterShape:
+    """A message with its body; that it was read is in the file's access log."""
+    body, whole = body_of(ctx, message)
+    if ctx.tx.writable:
+        ctx.tx.run(
+            file_statements.INSERT_ACCESS,
+            file_id=message.body_file_id,
+            at=ctx.now,
+            access=Access.READ.value,
+            version=message.body_version,
+            **ctx.author,
+        )
+    return {
+        **views.message(message),
+        "sender_name": _sender_name(ctx, message),
+        "body": body,
+        "body_cut": not whole,
+    }
+
+
+def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
+    """The text of a message as it was sent, and whether that is all of it."""
+    version = ctx.tx.one(
+        file_statements.VERSION, file=message.body_file_id, number=message.body_version
+    )
+    assert version is not None, "a message names a version that exists"
+    with ctx.blobs.open(message.body_file_id, version.sha256) as stream:
+        content = stream.read(LONGEST_SHOWN)
+    whole = version.size <= LONGEST_SHOWN
+    # A cut may go through a character; what is left of it is dropped.
+    return content.decode(errors="replace" if whole else "ignore"), whole
+
+
+def _sender_name(ctx: Context, message: Message) -> str:
+    if message.background:
+        return AddressKind.BACKGROUND.value
+    if message.channel is not None and message.sender_user_id is None:
+        return message.channel.partition(":")[2]
+    if message.sender_agent_id is not None:
+        found = lookup.agent_row(ctx, message.sender_agent_id)
+        return found.name if found else message.sender_agent_id
+    if message.sender_user_id is not None:
+        user = ctx.tx.one(people.USER, user=message.sender_user_id)
+        return user.name if user else message.sender_user_id
+    return "remit"
+
+
+def _seen_messages(ctx: Context) -> Callable[[Message], bool]:
+    return lambda message: sees(ctx, message)
+
+
+def _parties(ctx: Context) -> dict[str, object]:
+    """An agent's own mail and that of its reports; nothing else is even read."""
+    return {"me": ctx.actor.id, "any_party": ctx.actor.kind is not ActorKind.AGENT}
+
+
+MESSAGE = lookup.Noun(
+    "message",
+    statements.MESSAGE_ANYWHERE,
+    statements.MESSAGES_BY_PREFIX,
+    _seen_messages,
+    parameters=_parties,
+)

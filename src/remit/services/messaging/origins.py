@@ -1,0 +1,158 @@
+"""Origins: the letter of a person that an outcome or a message was made of.
+
+What a run makes comes of the letter of a person that it took up, or of the letter behind what it
+was started for. Of several that a run took up nobody can tell which, so they share what it makes:
+it is kept with the first, and the others know that one. Parts of an outcome have the letter from
+what they are parts of: nothing is copied, so moving them moves it along.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from remit.ids import MessageId, RunId
+from remit.model.execution.run import Run
+from remit.model.messaging.mail import Message
+from remit.model.organisation.agent import HUMAN, Agent
+from remit.model.organisation.principal import ActorKind
+from remit.model.work.outcome import Outcome
+from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
+from remit.services.context import Context
+from remit.store.engine.statement import row
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.work import wishes as statements
+
+
+def of_message(message: Message) -> MessageId | None:
+    """The letter behind a message: what it came of, or itself when a person wrote it."""
+    if message.origin_id is not None:
+        return message.origin_id
+    return message.id if message.sender_kind is ActorKind.USER else None
+
+
+def of_outcome(ctx: Context, outcome: str) -> MessageId | None:
+    """The letter behind an outcome, if there is exactly one."""
+    return _only(ctx.tx.all(statements.ORIGINS_BEHIND, outcome=outcome))
+
+
+def of_run(ctx: Context, run: Run) -> MessageId | None:
+    """The letter behind what a run makes."""
+    letters = from_people(ctx, run)
+    if letters:
+        return letters[0]
+    taken = of_letters(ctx, run)
+    if taken:
+        return _only(taken)
+    behind = [of_outcome(ctx, outcome) for outcome in json.loads(run.outcome_ids)]
+    return _only(behind)
+
+
+def from_people(ctx: Context, run: Run) -> list[MessageId]:
+    """The letters of people that a run took up itself."""
+    found = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
+        for one in json.loads(run.message_ids)
+    ]
+    return [
+        one.id
+        for one in found
+        if one is not None and one.sender_kind is ActorKind.USER and one.origin_id is None
+    ]
+
+
+def of_letters(ctx: Context, run: Run) -> list[MessageId]:
+    """The letters of people behind what a run took up."""
+    found = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
+        for one in json.loads(run.message_ids)
+    ]
+    behind = [of_message(message) for message in found if message is not None]
+    return list(dict.fromkeys(one for one in behind if one is not None))
+
+
+def of_caller(ctx: Context) -> MessageId | None:
+    """The letter behind what the caller makes now."""
+    run = _run(ctx, ctx.actor.run_id)
+    return None if run is None else of_run(ctx, run)
+
+
+def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
+    """The origin stored with a new part; none when it has the same as its parent."""
+    made_of = of_caller(ctx)
+    inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
+    run = _run(ctx, ctx.actor.run_id)
+    if run is not None and inherited:
+        started_for = set(json.loads(run.outcome_ids))
+        # What it was started for brings its own letter along, whatever else it read.
+        if not of_letters(ctx, run) or any(parent.id in started_for for parent in parents):
+            return None
+    return None if inherited == {made_of} else made_of
+
+
+def for_letter(
+    ctx: Context, answered: Message | None, given: MessageId | None = None
+) -> MessageId | None:
+    """The origin stored with a new message. An answer to a question belongs to what led to it; what
+    a person writes otherwise is a letter of its own."""
+    if given is not None:
+        return given
+    if ctx.actor.kind is ActorKind.USER:
+        asked = answered is not None and answered.question_id is not None
+        return answered.origin_id if answered is not None and asked else None
+    if ctx.actor.kind is ActorKind.AGENT:
+        behind = of_message(answered) if answered is not None else None
+        return behind or of_caller(ctx)
+    return of_message(answered) if answered is not None else None
+
+
+def raised(ctx: Context, resource: str) -> MessageId | None:
+    """The letter behind what a run raised, such as an approval."""
+    from remit.store.record import events as event_log
+
+    first = ctx.tx.all(event_log.EVENTS_ON, resource=resource, limit=1)
+    run = _run(ctx, first[0].run_id) if first else None
+    return None if run is None else of_run(ctx, run)
+
+
+def open_wish(ctx: Context, message: Message, receivers: Iterable[Agent]) -> None:
+    """A person wrote to an agent and is to be answered; people in seats answer as they like."""
+    if message.sender_user_id is None or message.origin_id is not None:
+        return
+    for agent in receivers:
+        if agent.adapter_type != HUMAN:
+            wish = Wish(
+                message_id=message.id,
+                company_id=message.company_id,
+                user_id=message.sender_user_id,
+                agent_id=agent.id,
+                status=WishStatus.OPEN,
+                look_at=ctx.now + LOOK_AGAIN,
+                created_at=ctx.now,
+                ended_at=None,
+                ended_why=None,
+            )
+            ctx.tx.run(statements.INSERT_WISH, **row(wish))
+
+
+def ended(ctx: Context, outcome: Outcome) -> None:
+    """Something made of a wish has ended; whoever ended it may still write to the person."""
+    if outcome.origin_id is not None:
+        look_soon(ctx, outcome.origin_id)
+
+
+def look_soon(ctx: Context, letter: MessageId) -> None:
+    ctx.tx.run(statements.LOOK_BY, message=letter, at=ctx.now + GRACE)
+
+
+def reopened(ctx: Context, outcome: Outcome) -> None:
+    """Reopen a wish along with the outcome that was made of it."""
+    if outcome.origin_id is not None:
+        ctx.tx.run(statements.REOPEN_WISH, message=outcome.origin_id, at=ctx.now + LOOK_AGAIN)
+
+
+def _run(ctx: Context, run: RunId | None) -> Run | None:
+    return None if run is None else ctx.tx.one(run_statements.RUN, run=run)
+
+
+def _only(found: Sequence[MessageId | None]) -> MessageId | None:
+    return found[0] if found and len(set(found)) == 1 else None

@@ -1,0 +1,200 @@
+"""Loose ends of agents and those below: looking at them, and taking them back."""
+
+import contextlib
+from dataclasses import replace
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict, NotFound
+from remit.model.execution.job import Job
+from remit.model.messaging.mail import DeliveryStatus, Message
+from remit.model.organisation.decision import Decision
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.connections import outbox
+from remit.services.execution import jobs
+from remit.services.fields import CompanyRef, Help, OfAnother, QuestionRef, Reference, ScheduleRef
+from remit.services.messaging import (
+    dead_letters,
+    letters,
+    questions,
+    schedules,
+    visible_pages,
+    wishes,
+)
+from remit.services.messaging.visible_pages import QUESTION, SCHEDULE
+from remit.services.organisation import overload
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.store.engine.statement import Statement
+from remit.store.execution import jobs as job_statements
+from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import mail as statements
+from remit.store.organisation import agents as agent_statements
+
+MOST = 500
+
+
+@query(
+    "waiting.loose_ends",
+    # The route answers a list, so it is made by hand.
+    AsTool(
+        "loose_ends",
+        "What you and those below you left open.",
+        without=("company",),
+        offer="loose_ends",
+    ),
+)
+def loose_ends(
+    ctx: Context, *, agent: OfAnother | None = None, company: CompanyRef | None = None
+) -> shapes.LooseEndsShape:
+    """Open questions, schedules, jobs, deferred and dead mail of an agent and everybody below.
+
+    The oldest of each kind, when there are very many; and signs that it, or somebody who reports
+    to it, has more to do than it gets on with.
+    """
+    if company is not None or not agent:
+        lookup.company_of_caller(ctx, company)
+    top = lookup.agent_anywhere(ctx, agent).id if agent else ctx.actor.agent_id
+    if top is None:
+        raise BadInput("Whose loose ends?", "Name the agent.")
+    visible_pages.require_look(ctx, top)
+    whose: dict[str, object] = {"company": ctx.company, "agent": top, "limit": MOST, "now": ctx.now}
+    ends: list[shapes.LooseEndShape] = [
+        {"kind": "question", **views.question(found)}
+        for found in ctx.tx.all(statements.QUESTIONS_BELOW, **whose)
+    ]
+    ends += [
+        {"kind": "schedule", **views.schedule(found)}
+        for found in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
+    ]
+    ends += [
+        {"kind": "job", **views.job(found)}
+        for found in ctx.tx.all(job_statements.UNFINISHED_BELOW, **whose)
+    ]
+    lines: tuple[tuple[str, Statement[Any]], ...] = (
+        ("deferred_mail", statements.DEFERRED_BELOW),
+        ("deferred_mail", channel_statements.DEFERRED_BELOW),
+        ("dead_letter", statements.DEAD_BELOW),
+        ("dead_letter", channel_statements.DEAD_BELOW),
+    )
+    for kind, statement in lines:
+        ends += [
+            dead_letters.item(ctx, kind, found.message_id, dead_letters.subject(ctx, found), found)
+            for found in ctx.tx.all(statement, **whose)
+        ]
+    here = [lookup.agent_row(ctx, top), *ctx.tx.all(agent_statements.REPORTS, agent=top)]
+    ends += overload.of(ctx, [agent for agent in here if agent is not None])
+    return {"loose_ends": ends}
+
+
+@command("waiting.cancel", AsTool("thread_cancel", id="thread", offer="loose_ends"))
+def cancel(
+    ctx: Context,
+    *,
+    thread: Annotated[
+        str,
+        Reference("thread"),
+        Help("Of a question, schedule, background job or deferred message", model=True),
+    ],
+) -> shapes.EndedShape | shapes.EndedMailShape:
+    """Cancel a question, schedule, background job or deferred message."""
+    with contextlib.suppress(NotFound):
+        return questions.cancel(ctx, lookup.find(ctx, QUESTION, thread))
+    with contextlib.suppress(NotFound):
+        return schedules.cancel(ctx, lookup.find(ctx, SCHEDULE, thread))
+    with contextlib.suppress(NotFound):
+        return jobs.cancel_one(ctx, lookup.find(ctx, jobs.JOB, thread))
+    return take_back(ctx, thread)
+
+
+@command("waiting.cancel_message")
+def cancel_message(ctx: Context, *, message: str) -> shapes.EndedMailShape:
+    return take_back(ctx, message)
+
+
+def take_back(ctx: Context, text: str) -> shapes.EndedMailShape:
+    """A message that was not delivered yet; or what its thread has under way in the background."""
+    message = lookup.find(ctx, _WAITING, text)
+    if not _own(ctx, message):
+        letters.require_reading(ctx, message)
+    waiting = [
+        delivery
+        for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
+        if delivery.status is DeliveryStatus.DEFERRED
+    ]
+    unsent = outbox.held_back(ctx, message)
+    if not waiting and (under_way := _under_way(ctx, message)):
+        for job in under_way:
+            jobs.cancel_one(ctx, job)
+        return {"id": message.id, "status": "cancelled", "jobs": [job.id for job in under_way]}
+    if message.sender_user_id == ctx.actor.id:
+        ctx.allow_by_rule(views.OWN)
+    else:
+        decision = _may_cancel(ctx, message.sender_agent_id)
+        ctx.accept(Action.THREAD_CANCEL, f"message:{message.id}", decision)
+    if not waiting and unsent is None:
+        raise Conflict("The message was delivered already.")
+    if unsent is not None:
+        outbox.cancel(ctx, unsent)
+    for delivery in waiting:
+        ctx.tx.run(
+            statements.END_DELIVERY,
+            delivery=delivery.id,
+            new_status=DeliveryStatus.CANCELLED.value,
+            why="cancelled",
+        )
+    wishes.end(ctx, message.id, "taken back")
+    ctx.record("message.cancel", f"message:{message.id}", {})
+    return {"id": message.id, "status": "cancelled", "jobs": []}
+
+
+def _under_way(ctx: Context, message: Message) -> list[Job]:
+    """Jobs that the caller may end: of this message or, if it began the thread, of all of it."""
+    return [
+        job
+        for job in ctx.tx.all(job_statements.UNFINISHED_IN_THREAD, thread=message.thread_id)
+        if message.id in (job.message_id, message.thread_id) and jobs.may_end(ctx, job)
+    ]
+
+
+@command(
+    "waiting.cancel_question",
+    AsRoute("DELETE /companies/{companyId}/questions/{id}", "cancel_question_in_company"),
+    AsRoute("DELETE /questions/{id}", "cancel_question", without=("company",)),
+    AsCommand("question cancel", said="Question {id} is {status}."),
+)
+def cancel_question(
+    ctx: Context, *, question: QuestionRef, company: CompanyRef | None = None
+) -> shapes.EndedShape:
+    """Cancel a question; nobody has to answer it any more."""
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    return questions.cancel(ctx, lookup.find(ctx, QUESTION, question))
+
+
+@command(
+    "waiting.cancel_schedule",
+    AsRoute("DELETE /companies/{companyId}/schedules/{id}", "cancel_schedule_in_company"),
+    AsRoute("DELETE /schedules/{id}", "cancel_schedule", without=("company",)),
+    AsCommand("schedule cancel", said="Schedule {id} is {status}."),
+)
+def cancel_schedule(
+    ctx: Context, *, schedule: ScheduleRef, company: CompanyRef | None = None
+) -> shapes.EndedShape:
+    """End a schedule."""
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    return schedules.cancel(ctx, lookup.find(ctx, SCHEDULE, schedule))
+
+
+def _own(ctx: Context, message: Message) -> bool:
+    return _may_cancel(ctx, message.sender_agent_id).allowed
+
+
+_WAITING = replace(
+    letters.MESSAGE, sees=lambda ctx: lambda one: letters.sees(ctx, one) or _own(ctx, one)
+)
+
+
+def _may_cancel(ctx: Context, owner: str | None) -> Decision:
+    return ctx.decide(Action.THREAD_CANCEL, over=owner)

@@ -1,0 +1,128 @@
+"""Questions to the boss or the board. An answer is information; it never changes rights."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+from remit.authority import Action
+from remit.errors import BadInput
+from remit.ids import QuestionId
+from remit.model.messaging.mail import heading
+from remit.model.messaging.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
+from remit.model.organisation.decision import Decision
+from remit.model.work.wait import WaitKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command
+from remit.services.fields import AboutOutcome, CompanyRef, Most, QuestionRef, Text, Words
+from remit.services.messaging import answering, mail, visible_pages
+from remit.services.subjects import OUTCOME
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.services.verbs import Added
+from remit.services.work import cycles, waits
+from remit.store.engine.statement import row
+from remit.store.messaging import mail as statements
+
+QuestionText = Annotated[str, Text(LONGEST_QUESTION)]
+Option = Annotated[str, Text(200, one_line=True)]
+
+
+@command(
+    "questions.ask",
+    Added("outcome", None),
+    AsTool("ask", without=("company",), spelled={"outcome": "outcome_id"}),
+    AsRoute("POST /companies/{companyId}/questions", "ask_question", 201, without=("outcome",)),
+)
+def ask(
+    ctx: Context,
+    *,
+    question: QuestionText,
+    options: Annotated[Sequence[Option], Most(MOST_OPTIONS)] = (),
+    to: Annotated[str, Words(("boss", "board"))] | None = None,
+    company: CompanyRef | None = None,
+    outcome: AboutOutcome | None = None,
+) -> shapes.QuestionWithCycleShape:
+    """Ask your boss or the board; your outcome waits, and the answer comes as mail."""
+    if len(options) > MOST_OPTIONS:
+        raise BadInput(f"At most {MOST_OPTIONS} options.", "Ask more openly.")
+    if len({option.casefold() for option in options}) < len(options):
+        raise BadInput("Two options are the same.", "Give each option once.")
+    lookup.company_of_caller(ctx, company)
+    me = lookup.myself(ctx, BadInput("Agents ask.", "Write a message instead."))
+    boss = me.boss_id if to != "board" else None
+    ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
+    asked = Question(
+        id=QuestionId(ctx.ids.new()),
+        company_id=me.company_id,
+        agent_id=me.id,
+        to_agent_id=boss,
+        text=question,
+        options=json.dumps(list(options)),
+        created_at=ctx.now,
+    )
+    about = waits.own(lookup.find(ctx, OUTCOME, outcome), me.id) if outcome else None
+    ctx.tx.run(statements.INSERT_QUESTION, **row(asked))
+    wait = waits.begin(ctx, WaitKind.QUESTION, asked.id, me.id, to_agent=boss, about=about)
+    ctx.record("question.ask", f"question:{asked.id}", {"agent": me.id, "to": boss or "board"})
+    mail.post(
+        ctx,
+        to=f"agent:{boss}" if boss else "board",
+        text=_as_letter(asked, options),
+        subject=heading("Question", question),
+        question=asked.id,
+    )
+    return {**views.question(asked), **cycles.told(ctx, wait)}
+
+
+@command(
+    "questions.answer",
+    AsRoute("POST /companies/{companyId}/questions/{id}/answer", "answer_question_in_company"),
+    AsRoute("POST /questions/{id}/answer", "answer_question", without=("company",)),
+    AsCommand("question answer", said="Answered; {agentId:name} gets it as mail."),
+)
+def answer(
+    ctx: Context, *, question: QuestionRef, answer: QuestionText, company: CompanyRef | None = None
+) -> shapes.QuestionShape:
+    """Answer a question; the agent gets it as mail."""
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    found = lookup.find(ctx, visible_pages.QUESTION, question)
+    ctx.accept(Action.QUESTION_ANSWER, f"question:{found.id}", _may_answer(ctx, found))
+    ended = answering.end(ctx, found, answer)
+    mail.post(
+        ctx,
+        to=f"agent:{found.agent_id}",
+        text=f"You asked: {found.text}\n\nAnswer: {ended.answer}\n",
+        subject=heading("Answer", found.text),
+        reply_to=answering.letter_of(ctx, found),
+        answers=True,
+    )
+    return views.question(ended)
+
+
+listing = visible_pages.lists(
+    "question",
+    statements.QUESTIONS,
+    views.question,
+    shapes.QuestionShape,
+    "open questions",
+    "What agents asked and nobody answered yet; an agent sees its own.",
+)
+
+
+def cancel(ctx: Context, found: Question) -> shapes.EndedShape:
+    """By its owner, or by somebody above."""
+    ctx.require(Action.THREAD_CANCEL, on=f"question:{found.id}", over=found.agent_id)
+    answering.close(ctx, found, QuestionStatus.CANCELLED, None)
+    return {"id": found.id, "status": "cancelled"}
+
+
+def _may_answer(ctx: Context, found: Question) -> Decision:
+    return ctx.decide(Action.QUESTION_ANSWER, **answering.who_answers(ctx, found))
+
+
+def _as_letter(question: Question, options: Sequence[str]) -> str:
+    lines = [question.text, ""]
+    if options:
+        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
+    lines.append("Answer by replying to this message.")
+    return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""Reminding those who are awaited, and turning to the next above when that does not help.
+
+An agent that is awaited and does not decide hears of it again at growing intervals; then who is
+above it is awaited, at last the board. A person finds it in their list all the time, and hears
+of it once more after a day.
+"""
+
+from remit.clock import DAY, Micros
+from remit.model.organisation.decision import BY_REMIT
+from remit.model.work.wait import Wait
+from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.messaging import escalation
+from remit.services.work import waits
+from remit.store.work import waits as statements
+
+MOST_AT_ONCE = 100
+
+
+@query("reminding.companies", FOR_REMIT)
+def companies(ctx: Context) -> list[str]:
+    """Companies in which somebody is to be reminded now; for Remit itself."""
+    found = ctx.tx.all(statements.TO_REMIND, limit=MOST_AT_ONCE)
+    return list(dict.fromkeys(wait.company_id for wait in found))
+
+
+@command("reminding.remind", FOR_REMIT)
+def remind(ctx: Context, *, company: str) -> Answer:
+    """Remind whoever is awaited in a company, each once for each interval."""
+    ctx.enter(company)
+    ctx.allow_by_rule(BY_REMIT)
+    found = [
+        wait
+        for wait in ctx.tx.all(statements.TO_REMIND, limit=MOST_AT_ONCE)
+        if wait.company_id == ctx.company
+    ]
+    for wait in found:
+        if wait.awaited_agent_id is None:
+            _remind_person(ctx, wait)
+        elif wait.reminders + 1 < len(pauses := waits.reminders(ctx, wait.awaited_agent_id)):
+            _remind_agent(ctx, wait, pauses)
+        else:
+            _turn_to_next_above(ctx, wait)
+    ctx.record(
+        "wait.remind", f"company:{company}", {"waits": [wait.id for wait in found]}, BY_REMIT
+    )
+    return {"reminded": len(found)}
+
+
+def _remind_agent(ctx: Context, wait: Wait, pauses: tuple[Micros, ...]) -> None:
+    number = wait.reminders + 1
+    _note(ctx, wait, number, ctx.now + pauses[number])
+    escalation.remind(ctx, wait, f"agent:{wait.awaited_agent_id}")
+
+
+def _remind_person(ctx: Context, wait: Wait) -> None:
+    """Once more, and then whoever else may decide."""
+    to = f"user:{wait.awaited_user_id}" if wait.awaited_user_id else "board"
+    if wait.reminders == 0:
+        _note(ctx, wait, 1, ctx.now + DAY if wait.awaited_user_id else None)
+    else:
+        to = "board"
+        waits.redirect(ctx, wait.kind, wait.subject_id, None)
+        _note(ctx, wait, 1, None)
+    escalation.remind(ctx, wait, to)
+
+
+def _turn_to_next_above(ctx: Context, wait: Wait) -> None:
+    """The boss of who does not decide is awaited from now on, at last the board."""
+    above = escalation.next_above(ctx, wait)
+    why = f"{waits.awaited(ctx, wait)} was reminded of it and did not decide."
+    escalation.pass_on(ctx, wait, above, why)
+    if above is None:
+        _note(ctx, wait, 1, None)
+
+
+def _note(ctx: Context, wait: Wait, reminders: int, at: int | None) -> None:
+    ctx.tx.run(statements.REMINDED, wait=wait.id, new_reminders=reminders, at=at)

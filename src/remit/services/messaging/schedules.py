@@ -1,0 +1,212 @@
+"""Schedules: what an agent will send at set times, and the clock that sees to it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, TypeVar
+
+from remit.authority import Action
+from remit.clock import Micros, given_time
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
+from remit.ids import CompanyId, ScheduleId
+from remit.model.messaging.mail import heading, parse_address
+from remit.model.messaging.schedule import Schedule, ScheduleStatus, next_time, zone
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.fields import Address, AgentRef, CompanyRef, Help, Moment, Subject, Text
+from remit.services.messaging import inbox, mail, visible_pages
+from remit.services.organisation import tree
+from remit.services.surfaces import AsRoute, AsTool
+from remit.services.verbs import preview_of
+from remit.store.engine.statement import renewed, row
+from remit.store.messaging import mail as statements
+
+T = TypeVar("T")
+
+LONGEST_BODY = 20_000
+#: What is handled in one transaction.
+BATCH = 100
+
+_SYSTEM = Decision(Effect.ALLOW, "system", "Its time has come.", "rule:system")
+
+
+@command(
+    "schedules.add",
+    AsTool("remind", without=("company", "agent")),
+    AsRoute("POST /companies/{companyId}/schedules", "add_schedule", 201),
+)
+def add(
+    ctx: Context,
+    *,
+    company: CompanyRef | None = None,
+    agent: AgentRef | None = None,
+    to: Annotated[Address, Help("Default: yourself", model=True)] | None = None,
+    body: Annotated[str, Text(LONGEST_BODY)],
+    subject: Subject = "",
+    cron: Annotated[str, Text(100, one_line=True), Help("Five fields", model=True)] | None = None,
+    timezone: Annotated[str, Text(60, one_line=True)] = "UTC",
+    at: Moment | None = None,
+) -> shapes.ScheduleShape:
+    """Send mail at a time or at set times, to yourself by default."""
+    if (cron is None) == (at is None):
+        raise BadInput("Give either cron or at.", "Use one of the two.")
+    lookup.company_of_caller(ctx, company)
+    nobody = BadInput("Whose schedule is it?", "Name the agent.")
+    whose = lookup.agent(ctx, agent) if agent else lookup.myself(ctx, nobody)
+    decision = ctx.require(Action.SCHEDULE_CHANGE, over=whose.id)
+    tree.check_assignable(ctx, whose.id)
+    address = destination(ctx, whose, to)
+    ctx.allow_by_rule(decision)
+    zone(timezone)
+    due = next_time(cron, timezone, ctx.now) if cron is not None else given_time(at, "at")
+    if due <= ctx.now:
+        raise BadInput("That time is over.", "Choose a later time.")
+    schedule = Schedule(
+        id=ScheduleId(ctx.ids.new()),
+        company_id=whose.company_id,
+        agent_id=whose.id,
+        cron=cron,
+        timezone=timezone,
+        address=address,
+        subject=subject,
+        body=body,
+        next_at=due,
+        created_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_SCHEDULE, **row(schedule))
+    ctx.record(
+        "schedule.add",
+        f"schedule:{schedule.id}",
+        {"agent": whose.id, "cron": cron, "next_at": views.time(due), "to": schedule.address},
+    )
+    return views.schedule(schedule)
+
+
+#: When it would be sent.
+preview = preview_of("schedules.preview", add)
+
+
+def destination(ctx: Context, whose: Agent, to: object) -> str:
+    """Whom an agent writes to, so that it stays the same when names change hands."""
+    address = parse_address(f"agent:{whose.id}" if to is None else to)
+    return mail.written(address, _as(ctx, whose, lambda: mail.receivers_of(ctx, address)))
+
+
+listing = visible_pages.lists(
+    "schedule",
+    statements.SCHEDULES,
+    views.schedule,
+    shapes.ScheduleShape,
+    "schedules",
+    "What will be sent at set times; an agent sees its own.",
+)
+
+
+def cancel(ctx: Context, found: Schedule) -> shapes.EndedShape:
+    """By its owner, or by somebody above."""
+    ctx.require(Action.THREAD_CANCEL, on=f"schedule:{found.id}", over=found.agent_id)
+    if found.status is not ScheduleStatus.ACTIVE:
+        raise Conflict(f"The schedule is {found.status.value}.")
+    _move(ctx, found, ScheduleStatus.CANCELLED, None, found.last_at)
+    ctx.record("schedule.cancel", f"schedule:{found.id}", {"agent": found.agent_id})
+    return {"id": found.id, "status": "cancelled"}
+
+
+@query("schedules.next_due", FOR_REMIT)
+def next_due(ctx: Context) -> Micros | None:
+    """When something has to be done next; for Remit itself."""
+    times = [ctx.tx.one(statements.NEXT_DUE), ctx.tx.one(statements.NEXT_SCHEDULE)]
+    known = [int(time) for time in times if time is not None]
+    return min(known) if known else None
+
+
+@query("schedules.companies_due", FOR_REMIT)
+def companies_due(ctx: Context) -> list[str]:
+    """Where something has come due; for Remit itself."""
+    found = ctx.tx.all(statements.COMPANIES_DUE)
+    found += ctx.tx.all(statements.COMPANIES_WITH_SCHEDULES_DUE)
+    return list(dict.fromkeys(found))
+
+
+@command("schedules.run_due")
+def run_due(ctx: Context, *, company: str) -> Answer:
+    """Deliver what has come due in a company, in order, each once."""
+    assert ctx.actor.kind is ActorKind.SYSTEM
+    ctx.enter(company)
+    ctx.allow_by_rule(_SYSTEM)
+    due = {"company": company, "now": ctx.now, "limit": BATCH}
+    arrived = []
+    for delivery in ctx.tx.all(statements.DUE, **due):
+        inbox.arrive(ctx, delivery)
+        arrived.append(delivery.message_id)
+    fired = []
+    for schedule in ctx.tx.all(statements.SCHEDULES_DUE, **due):
+        _fire(ctx, schedule)
+        fired.append(schedule.id)
+    ctx.allow_by_rule(_SYSTEM)
+    ctx.record("mail.due", f"company:{company}", {"arrived": arrived, "fired": fired}, _SYSTEM)
+    return {"arrived": len(arrived), "fired": len(fired)}
+
+
+def _fire(ctx: Context, schedule: Schedule) -> None:
+    """Send it in its owner's name. What was missed while nobody watched is sent once."""
+    owner = lookup.known_agent(ctx, schedule.agent_id)
+    post = partial(
+        mail.post, ctx, to=schedule.address, text=schedule.body, subject=schedule.subject
+    )
+    try:
+        _as(ctx, owner, post)
+    except (Refused, Conflict, NotFound, BadInput) as error:
+        _give_up(ctx, schedule, owner, error)
+        return
+    if schedule.cron is None:
+        _move(ctx, schedule, ScheduleStatus.DONE, None, ctx.now)
+    else:
+        following = next_time(schedule.cron, schedule.timezone, ctx.now)
+        _move(ctx, schedule, ScheduleStatus.ACTIVE, following, ctx.now)
+
+
+def _give_up(ctx: Context, schedule: Schedule, owner: Agent, error: RemitError) -> None:
+    """End a schedule that cannot be sent any more; its owner is told."""
+    _move(ctx, schedule, ScheduleStatus.CANCELLED, None, schedule.last_at)
+    ctx.record("schedule.failed", f"schedule:{schedule.id}", {"why": error.sentence}, _SYSTEM)
+    mail.post(
+        ctx,
+        to=f"agent:{owner.id}",
+        text=f"Your schedule {schedule.id} to {schedule.address} ended.\n\n"
+        f"{error.sentence} {error.step}\n",
+        subject=heading("Schedule ended", schedule.subject or schedule.body),
+    )
+
+
+def _as(ctx: Context, agent: Agent, act: Callable[[], T]) -> T:
+    """Do something in an agent's name."""
+    caller, ctx.actor = ctx.actor, _acting(agent)
+    try:
+        return act()
+    finally:
+        ctx.actor = caller
+
+
+def _acting(agent: Agent) -> Principal:
+    return Principal(
+        ActorKind.AGENT,
+        agent.id,
+        agent.name,
+        CompanyId(agent.company_id),
+        agent_status=agent.status,
+    )
+
+
+def _move(
+    ctx: Context,
+    schedule: Schedule,
+    status: ScheduleStatus,
+    next_at: Micros | None,
+    last_at: Micros | None,
+) -> None:
+    new = replace(schedule, status=status, next_at=next_at, last_at=last_at)
+    ctx.tx.run(statements.MOVE_SCHEDULE, schedule=schedule.id, **renewed(new))

@@ -1,0 +1,249 @@
+"""Shapes of mail, questions and schedules."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from remit.model.execution.run import RunStatus
+from remit.model.messaging.mail import DeliveryStatus
+from remit.model.messaging.question import QuestionStatus
+from remit.model.messaging.schedule import ScheduleStatus
+from remit.model.organisation.agent import AgentStatus
+from remit.model.work.outcome import OutcomeStatus
+from remit.services.shape_basics import CycleToldShape, EndedShape, Moment, NamedShape, TitledShape
+
+
+class EndedMailShape(EndedShape):
+    #: What was under way in the background.
+    jobs: list[str]
+
+
+class MessageShape(TypedDict):
+    id: str
+    company_id: str
+    thread_id: str
+    reply_to: str | None
+    sender: str
+    from_board: bool
+    to: str
+    subject: str
+    file_id: str
+    attachments: list[str]
+    question_id: str | None
+    request: dict[str, object] | None
+    origin_id: str | None
+    mark: str | None
+    #: Who spoke, when it came through a channel that says so.
+    outside_sender: str | None
+    created_at: Moment
+
+
+class SentMessageShape(MessageShape, CycleToldShape):
+    #: Why its receiver will not read it soon.
+    not_started: str | None
+
+
+class SentRequestShape(MessageShape, CycleToldShape):
+    """A message that asks for a capability."""
+
+
+class NamedMessageShape(MessageShape):
+    sender_name: str
+    to_name: str
+
+
+class BodyShape(TypedDict):
+    body: str
+    #: Whether there is more of it.
+    body_cut: bool
+
+
+class ReceivedMessageShape(NamedMessageShape, BodyShape):
+    """A message in an inbox."""
+
+    status: Annotated[str, DeliveryStatus]
+    attempt: int
+    may_have_been_handled: bool
+    position: int | None
+    delivered_at: Moment
+
+
+class DeliveryShape(TypedDict):
+    to: str
+    to_name: str
+    status: Annotated[str, DeliveryStatus]
+    attempt: int
+    deliver_at: Moment
+    ended_at: Moment | None
+    ended_why: str | None
+    job_id: NotRequired[str]
+
+
+class LetterStateShape(TypedDict):
+    """Where a letter of a person stands: a word and a sentence."""
+
+    state: str
+    sentence: str
+
+
+class LetterShape(MessageShape, BodyShape):
+    sender_name: str
+
+
+class ListedMessageShape(NamedMessageShape):
+    unread: bool
+    deliveries: list[DeliveryShape]
+
+
+class FollowedMessageShape(ListedMessageShape, LetterStateShape, BodyShape):
+    """What the calling person wrote, and what became of it."""
+
+
+class ReadMessageShape(ListedMessageShape, BodyShape):
+    pass
+
+
+class TracedRunShape(TypedDict):
+    id: str
+    agent: str
+    status: Annotated[str, RunStatus]
+    started_at: Moment
+    error: str | None
+
+
+class TracedOutcomeShape(TypedDict):
+    id: str
+    title: str
+    status: Annotated[str, OutcomeStatus]
+    owner: str
+
+
+class TracedHireShape(TypedDict):
+    id: str
+    name: str
+    status: Annotated[str, AgentStatus]
+
+
+class TracedQuestionShape(TypedDict):
+    id: str
+    text: str
+    status: Annotated[str, QuestionStatus]
+
+
+TracedLetterShape = TypedDict("TracedLetterShape", {"id": str, "from": str, "to": str})
+
+TracedReplyShape = TypedDict(
+    "TracedReplyShape", {"id": str, "from": str, "at": Moment, "mark": str | None}
+)
+
+
+class ConsequencesShape(LetterStateShape):
+    """All that came of a letter of a person."""
+
+    runs: list[TracedRunShape]
+    outcomes: list[TracedOutcomeShape]
+    hires: list[TracedHireShape]
+    questions: list[TracedQuestionShape]
+    letters: list[TracedLetterShape]
+    replies: list[TracedReplyShape]
+
+
+class TraceShape(ConsequencesShape):
+    message_id: str
+
+
+class MessageInFullShape(ReadMessageShape):
+    thread: list[ReadMessageShape]
+    trace: TraceShape | None
+
+
+class AcknowledgedShape(TypedDict):
+    acknowledged: list[str]
+
+
+class EndedLetterShape(TypedDict):
+    id: str
+    to: str
+    subject: str
+
+
+class EndedOutcomeShape(TitledShape):
+    owner: str
+
+
+class EndedQuestionShape(TypedDict):
+    id: str
+    text: str
+
+
+class EndedApprovalShape(TypedDict):
+    id: str
+    about: str
+
+
+class EndedWorkShape(TypedDict):
+    """A job or a run that was ended."""
+
+    id: str
+    agent: str
+
+
+class KeptOutcomeShape(TitledShape):
+    why: str
+
+
+class TakenBackShape(EndedShape):
+    """What ended with a wish."""
+
+    letters: list[EndedLetterShape]
+    outcomes: list[EndedOutcomeShape]
+    agents: list[NamedShape]
+    questions: list[EndedQuestionShape]
+    approvals: list[EndedApprovalShape]
+    jobs: list[EndedWorkShape | str]
+    runs: list[EndedWorkShape]
+    kept: list[KeptOutcomeShape]
+    dry_run: bool
+
+
+class DeadLetterShape(TypedDict):
+    id: str
+    title: str
+    agent_id: str | None
+    why: str | None
+    since: Moment | None
+
+
+class RevivedShape(TypedDict):
+    revived: list[str]
+
+
+class ScheduleShape(TypedDict):
+    id: str
+    agent_id: str
+    cron: str | None
+    timezone: str
+    to: str
+    subject: str
+    body: str
+    status: Annotated[str, ScheduleStatus]
+    next_at: Moment | None
+    last_at: Moment | None
+    created_at: Moment
+
+
+class QuestionShape(TypedDict):
+    id: str
+    agent_id: str
+    to: str
+    question: str
+    options: list[str]
+    status: Annotated[str, QuestionStatus]
+    answer: str | None
+    answered_by: str | None
+    created_at: Moment
+    ended_at: Moment | None
+
+
+class QuestionWithCycleShape(QuestionShape, CycleToldShape):
+    pass

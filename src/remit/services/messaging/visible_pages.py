@@ -1,0 +1,113 @@
+"""Questions and schedules as lists, for whoever may see them."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import GenericAlias
+from typing import TypeVar
+
+from remit.authority import Action
+from remit.model.messaging.question import Question
+from remit.model.messaging.schedule import Schedule
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup
+from remit.services.command import Answer, Context, query
+from remit.services.fields import CompanyRef, EndedToo, OnlyAgent
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.verbs import Verb
+from remit.store.engine.statement import Statement
+from remit.store.messaging import mail as statements
+
+T = TypeVar("T", Question, Schedule)
+S = TypeVar("S", bound=Mapping[str, object])
+
+
+def require_listing(
+    ctx: Context,
+    statement: Statement[T],
+    *,
+    agent: str | None,
+    ended_too: bool,
+    after: str,
+    limit: int,
+) -> list[T]:
+    """A page of things of one agent; for a person, of everybody in their part of the company."""
+    whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
+    if whose is not None:
+        require_look(ctx, whose)
+    found: list[T] = []
+    sees = _reader(ctx)
+    while True:
+        page = ctx.tx.all(statement, after=after, agent=whose, ended_too=ended_too, limit=limit)
+        found += [one for one in page if whose is not None or sees(one)]
+        if len(page) < limit or len(found) >= limit:
+            return found[:limit]
+        after = page[-1].id
+
+
+def lists(
+    noun: str,
+    statement: Statement[T],
+    shown: Callable[[T], S],
+    shape: type[S],
+    which: str,
+    about: str,
+) -> Verb[..., list[Answer]]:
+    """The verb that lists questions or schedules."""
+
+    def listing(
+        ctx: Context,
+        *,
+        company: CompanyRef | None = None,
+        agent: OnlyAgent | None = None,
+        ended_too: EndedToo = False,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[S]:
+        lookup.company_of_caller(ctx, company)
+        found = require_listing(
+            ctx, statement, agent=agent, ended_too=ended_too, after=after, limit=limit
+        )
+        return [shown(one) for one in found]
+
+    listing.__doc__ = about
+    listing.__annotations__["return"] = GenericAlias(list, (shape,))
+    everything = {"ended_too": "all"}
+    path = f"GET /companies/{{companyId}}/{noun}s"
+    return query(
+        f"{noun}s.listing",
+        AsRoute(path, f"list_{noun}s", page="id", spelled=everything),
+        AsCommand(
+            f"{noun} list",
+            f"List {which}: the company's, or your own if you are an agent.",
+            spelled=everything,
+        ),
+    )(listing)
+
+
+def require_look(ctx: Context, agent: str) -> None:
+    """End the call unless the caller may see what this agent left open."""
+    ctx.require(_looking(ctx), over=agent)
+
+
+def may_look(ctx: Context, agent: str) -> bool:
+    return ctx.decide(_looking(ctx), over=agent).allowed
+
+
+def _reader(ctx: Context) -> Callable[[Question | Schedule], bool]:
+    in_reach = cache(lambda agent: may_look(ctx, agent))
+    return lambda one: in_reach(one.agent_id)
+
+
+def _looking(ctx: Context) -> Action:
+    """Agents see what they could cancel; people may look without a say."""
+    if ctx.actor.kind is ActorKind.AGENT:
+        return Action.THREAD_CANCEL
+    return Action.MESSAGE_READ
+
+
+QUESTION = lookup.Noun(
+    "question", statements.QUESTION_ANYWHERE, statements.QUESTIONS_BY_PREFIX, _reader
+)
+SCHEDULE = lookup.Noun(
+    "schedule", statements.SCHEDULE_ANYWHERE, statements.SCHEDULES_BY_PREFIX, _reader
+)

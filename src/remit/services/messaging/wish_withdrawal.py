@@ -1,0 +1,335 @@
+"""Taking a wish back, with everything made of it that has no other reason.
+
+What else a part is for keeps it: another letter, an open parent that is not part of the wish, or an
+owner who has other work. Whoever worked on it is told.
+"""
+
+import json
+from collections.abc import Iterable
+
+from remit.authority import Action
+from remit.errors import Conflict
+from remit.ids import END_OF_IDS, AgentId, ApprovalId
+from remit.model.execution.run import Run, RunStatus
+from remit.model.messaging.mail import DeliveryStatus, Message
+from remit.model.messaging.question import QuestionStatus
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
+from remit.model.organisation.principal import ActorKind
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, logged
+from remit.services.execution import jobs, run_endings
+from remit.services.governance import approval_engine
+from remit.services.messaging import answering, inbox, letters, pending_items, wishes
+from remit.services.work import outcome_ending
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import governance
+from remit.store.work import outcomes as outcome_statements
+from remit.store.work import wishes as statements
+
+TAKEN_BACK = "taken back"
+
+
+@command("wishes.cancel")
+def cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
+    """Take a wish back: by who wrote it, or a person over who it was written to."""
+    return _take_back(ctx, message)
+
+
+@logged("wishes.preview_cancel")
+def preview_cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
+    """Exactly what would end, without ending it."""
+    answer = _take_back(ctx, message)
+    ctx.tx.restart()
+    return {**answer, "dry_run": True}
+
+
+def _answer(message: str) -> shapes.TakenBackShape:
+    """The record of what ended with a wish, for people: nothing so far."""
+    return {
+        "id": message,
+        "status": "cancelled",
+        "letters": [],
+        "outcomes": [],
+        "agents": [],
+        "questions": [],
+        "approvals": [],
+        "jobs": [],
+        "runs": [],
+        "kept": [],
+        "dry_run": False,
+    }
+
+
+def _take_back(ctx: Context, text: str) -> shapes.TakenBackShape:
+    letter = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, text))
+    wish = ctx.tx.one(statements.WISH, message=letter.id)
+    if wish is None:
+        # Nothing is made of other mail; it can be taken back until it is delivered.
+        return {**_answer(letter.id), "jobs": [*pending_items.take_back(ctx, letter.id)["jobs"]]}
+    _require(ctx, letter)
+    if wish.ended_why == TAKEN_BACK:
+        raise Conflict("It was taken back already.")
+    ended = _answer(letter.id)
+    closing, staying = _what_ends(ctx, letter)
+    runs = _runs(ctx, letter, closing)
+    told = _told(ctx, letter, closing)
+    _end_letters(ctx, letter, ended)
+    _end_runs(ctx, runs, ended)
+    _end_questions(ctx, letter, ended)
+    _end_approvals(ctx, letter, closing, ended)
+    under_way = ctx.tx.all(statements.UNFINISHED_JOBS_OF, message=letter.id)
+    for job in under_way:
+        jobs.cancel_one(ctx, job)
+        ended["jobs"].append({"id": job.id, "agent": _name(ctx, job.agent_id)})
+    gone = outcome_ending.close_all(ctx, closing, f"{_by(ctx)} took the wish back")
+    ended["outcomes"] += [
+        {"id": one.id, "title": one.title, "owner": _name(ctx, one.owner_id)} for one in closing
+    ]
+    ended["agents"] += [{"id": one.id, "name": one.name} for one in gone]
+    ended["kept"] += [{"id": one.id, "title": one.title, "why": why} for one, why in staying]
+    wishes.end(ctx, letter.id, TAKEN_BACK)
+    ctx.record(
+        "wish.cancel",
+        f"message:{letter.id}",
+        {
+            "letters": [one["id"] for one in ended["letters"]],
+            "outcomes": [one["id"] for one in ended["outcomes"]],
+            "agents": [one["id"] for one in ended["agents"]],
+            "questions": [one["id"] for one in ended["questions"]],
+            "approvals": [one["id"] for one in ended["approvals"]],
+            "jobs": [job.id for job in under_way],
+            "runs": [one["id"] for one in ended["runs"]],
+        },
+    )
+    _tell(ctx, letter, told - {one.id for one in gone}, ended)
+    return ended
+
+
+def _require(ctx: Context, letter: Message) -> None:
+    """Agents take back nothing that people want."""
+    on = f"message:{letter.id}"
+    if letter.sender_user_id is not None and letter.sender_user_id == ctx.actor.id:
+        ctx.allow_by_rule(views.OWN)
+        return
+    receiver = letter.address.removeprefix("agent:")
+    place = ctx.boss_chain(receiver) if ctx.actor.kind is ActorKind.USER else ()
+    ctx.require(Action.THREAD_CANCEL, on=on, home=receiver, place=place)
+
+
+# ── what ends ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _what_ends(ctx: Context, letter: Message) -> tuple[list[Outcome], list[tuple[Outcome, str]]]:
+    """Open outcomes made of a letter and their parts, from above; and what stays of them, and why.
+
+    What stays keeps what is below it. An agent that has other work stays, so its mandate does.
+    """
+    roots = [
+        one
+        for one in ctx.tx.all(statements.OUTCOMES_OF, message=letter.id)
+        if one.status is OutcomeStatus.OPEN
+    ]
+    found: dict[str, Outcome] = {}
+    for root in roots:
+        for part in outcome_ending.handed_on(ctx, root):
+            if part.status is OutcomeStatus.OPEN and part.kind is OutcomeKind.WORK:
+                found.setdefault(part.id, part)
+    why: dict[str, str] = {}
+    while changed := _newly_kept(ctx, letter, found, why):
+        why |= changed
+    closing = [one for one in found.values() if one.id not in why]
+    staying = [(found[outcome], reason) for outcome, reason in why.items()]
+    return closing, staying
+
+
+def _newly_kept(
+    ctx: Context, letter: Message, found: dict[str, Outcome], why: dict[str, str]
+) -> dict[str, str]:
+    new: dict[str, str] = {}
+    for outcome in found.values():
+        if outcome.id not in why:
+            reason = _other_reason(ctx, letter, outcome, found, why)
+            if reason is not None:
+                new[outcome.id] = reason
+    return new
+
+
+def _other_reason(
+    ctx: Context, letter: Message, outcome: Outcome, found: dict[str, Outcome], why: dict[str, str]
+) -> str | None:
+    if outcome.origin_id not in (None, letter.id):
+        return "another letter led to it"
+    if outcome.origin_id is not None and ctx.tx.one(statements.IS_SHARED, message=letter.id):
+        return "a run that also read another letter made it, and it may be about that one"
+    own = outcome.origin_id == letter.id
+    ending = found.keys() - why.keys()
+    others = [
+        parent
+        for parent in ctx.tx.all(outcome_statements.PARENTS, outcome=outcome.id)
+        if parent.status is OutcomeStatus.OPEN and parent.id not in ending
+    ]
+    # What was made of the letter hangs somewhere: usually below the mandate of who made it.
+    places = [parent for parent in others if own and str(parent.id) == parent.owner_id]
+    for parent in others:
+        if parent not in places or len(places) > 1:
+            return f"it is also part of {parent.title!r}"
+    if outcome.delegated and (agent := lookup.agent_row(ctx, outcome.id)) is not None:
+        return _other_work(ctx, agent, ending)
+    return None
+
+
+def _other_work(ctx: Context, agent: Agent, ending: Iterable[str]) -> str | None:
+    """The other work of an agent, or of somebody below it."""
+    over = set(ending)
+    for member in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=agent.id):
+        if member.status is AgentStatus.TERMINATED:
+            continue
+        owned = ctx.tx.all(
+            outcome_statements.OWNED_BY,
+            owner=member.id,
+            after="",
+            limit=outcome_ending.MOST_AT_ONCE,
+        )
+        for one in owned:
+            is_own_mandate = str(one.id) == member.id and member.id != agent.id
+            if (
+                one.status is OutcomeStatus.OPEN
+                and one.kind is OutcomeKind.WORK
+                and one.id not in over
+                and not is_own_mandate
+            ):
+                return f"{member.name} also works on {one.title!r}"
+    return None
+
+
+# ── ending it ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) -> None:
+    for delivery in ctx.tx.all(statements.UNREAD_OF, message=letter.id):
+        found = lookup.message_row(ctx, delivery.message_id)
+        assert found is not None
+        if found.sender_kind is ActorKind.SYSTEM and found.id != letter.id:
+            continue  # what Remit says stays true
+        inbox.cancel(ctx, delivery, TAKEN_BACK)
+        ended["letters"].append(
+            {
+                "id": found.id,
+                "to": _name(ctx, delivery.agent_id or ""),
+                "subject": found.subject or wishes.first_words(ctx, found),
+            }
+        )
+    for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id):
+        if delivery.status is DeliveryStatus.DEAD:
+            ctx.tx.run(mail_statements.DISCARD, delivery=delivery.id)
+
+
+def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:
+    """Live runs that are about nothing else: neither other letters nor other outcomes."""
+    mine = {letter.id, *(one.id for one in _letters(ctx, letter))}
+    over = {one.id for one in closing}
+    return [
+        run
+        for run in ctx.tx.all(run_statements.RUNS, **_live(ctx))
+        if (taken := set(json.loads(run.message_ids))) | set(json.loads(run.outcome_ids))
+        and taken <= mine
+        and set(json.loads(run.outcome_ids)) <= over
+    ]
+
+
+def _live(ctx: Context) -> dict[str, object]:
+    return {
+        "company": ctx.company,
+        "agent": None,
+        "any_agent": True,
+        "ended_too": False,
+        "before": END_OF_IDS,
+        "limit": 1000,
+    }
+
+
+def _letters(ctx: Context, letter: Message) -> list[Message]:
+    return ctx.tx.all(statements.LETTERS_OF, message=letter.id, limit=10_000)
+
+
+def _end_runs(ctx: Context, runs: list[Run], ended: shapes.TakenBackShape) -> None:
+    """As a stop ends them: what else they took up returns uncounted."""
+    known = {
+        "exit_reason": run_endings.STOPPED,
+        "error": f"{_by(ctx)} took back the wish that it was about",
+    }
+    for run in runs:
+        run_endings.finish(ctx, run, RunStatus.LOST, known)
+        run_endings.release(ctx, run, RunStatus.LOST, None, known)
+        ended["runs"].append({"id": run.id, "agent": _name(ctx, run.agent_id)})
+
+
+def _end_questions(ctx: Context, letter: Message, ended: shapes.TakenBackShape) -> None:
+    for question in ctx.tx.all(statements.QUESTIONS_OF, message=letter.id):
+        if question.status is QuestionStatus.OPEN:
+            answering.close(ctx, question, QuestionStatus.CANCELLED, None, tells=False)
+            ended["questions"].append({"id": question.id, "text": question.text})
+
+
+def _end_approvals(
+    ctx: Context, letter: Message, closing: list[Outcome], ended: shapes.TakenBackShape
+) -> None:
+    """Cancel the approvals that runs of the wish asked for; hires end with their outcomes."""
+    over: set[str] = {one.id for one in closing}
+    for run in ctx.tx.all(statements.RUNS_OF, message=letter.id):
+        for resource in ctx.tx.all(statements.RAISED_BY_RUN, run=run.id, action="approval.request"):
+            approval = ctx.tx.one(
+                governance.APPROVAL_ANYWHERE, approval=ApprovalId(resource.partition(":")[2])
+            )
+            if approval is None or not _is_undecided(approval):
+                continue
+            hire = approval.type is ApprovalType.HIRE_AGENT
+            if hire and approval.agent_id not in over:
+                continue
+            if not hire:
+                approval_engine.cancel_one(ctx, approval, f"{_by(ctx)} took the wish back")
+            ended["approvals"].append(
+                {"id": approval.id, "about": approval_engine.summary(approval)}
+            )
+
+
+def _is_undecided(approval: Approval) -> bool:
+    return approval.status in (ApprovalStatus.PENDING, ApprovalStatus.REVISION_REQUESTED)
+
+
+# ── telling ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _told(ctx: Context, letter: Message, closing: list[Outcome]) -> set[AgentId]:
+    """The agents that read something of it, or work on it."""
+    found = {run.agent_id for run in ctx.tx.all(statements.RUNS_OF, message=letter.id)}
+    return found | {one.owner_id for one in closing}
+
+
+def _tell(
+    ctx: Context, letter: Message, agents: set[AgentId], ended: shapes.TakenBackShape
+) -> None:
+    subject = letter.subject or wishes.first_words(ctx, letter)
+    closed = "".join(f"\n- {one['title']} (outcome:{one['id']})" for one in ended["outcomes"][:50])
+    what = f" These outcomes were closed with it:{closed}" if closed else ""
+    for agent in sorted(agents):
+        approval_engine.tell(
+            ctx,
+            f"agent:{agent}",
+            f"Taken back: {subject}",
+            f"{_by(ctx)} took back the letter {subject!r} (message:{letter.id}). Do not go on with "
+            f"what was made of it.{what}",
+        )
+
+
+def _by(ctx: Context) -> str:
+    return ctx.actor.name or ctx.actor.address
+
+
+def _name(ctx: Context, agent: str) -> str:
+    found = lookup.agent_row(ctx, agent)
+    return found.name if found else agent

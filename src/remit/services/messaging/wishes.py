@@ -1,0 +1,325 @@
+"""Wishes: each letter from a person to an agent is answered, and the answer comes once.
+
+A run that dealt with a letter and neither wrote to its sender nor left anything of it under way has
+its last words sent back. When the last thing made of a letter has ended and nobody wrote about it,
+Remit sends the result. What cannot be answered like that stays open, and its sender sees it.
+"""
+
+import json
+from typing import Any
+
+from remit.clock import Micros, to_iso
+from remit.errors import RemitError
+from remit.ids import MessageId, RunId
+from remit.model.execution.run import Run, RunStatus
+from remit.model.messaging.mail import (
+    LONGEST_SUBJECT,
+    MOST_ATTACHMENTS,
+    DeliveryStatus,
+    Mark,
+    Message,
+    heading,
+)
+from remit.model.messaging.question import QuestionStatus
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
+from remit.services import lookup
+from remit.services.command import FOR_REMIT, Context, logged, query
+from remit.services.messaging import letters, mail, origins
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import people
+from remit.store.work import files as file_statements
+from remit.store.work import wishes as statements
+
+MOST_AT_ONCE = 100
+#: Longer than this nobody waits for the run that ended the last thing to write about it.
+_LONGEST_GRACE = 3 * GRACE
+
+
+@query("wishes.companies", FOR_REMIT)
+def companies(ctx: Context) -> list[str]:
+    """Companies in which a wish is to be looked at now; for Remit itself."""
+    found = ctx.tx.all(statements.DUE, limit=MOST_AT_ONCE)
+    return list(dict.fromkeys(wish.company_id for wish in found))
+
+
+@logged("wishes.look", FOR_REMIT)
+def look(ctx: Context, *, company: str) -> int:
+    """Answer what nobody answered, and put off what is under way; answers how many there were."""
+    ctx.enter(company)
+    ctx.lock_company()
+    found = [
+        wish
+        for wish in ctx.tx.all(statements.DUE, limit=MOST_AT_ONCE)
+        if wish.company_id == ctx.company
+    ]
+    for wish in found:
+        _settle(ctx, wish)
+    return len(found)
+
+
+def after_run(ctx: Context, run: Run) -> None:
+    """A run ended well: what it made of people's letters, and what it did not."""
+    ended = ctx.tx.existing(run_statements.RUN, run=run.id)
+    _share(ctx, ended)
+    for letter in origins.of_letters(ctx, ended):
+        wish = ctx.tx.one(statements.WISH, message=letter)
+        if wish is None or wish.status is not WishStatus.OPEN:
+            continue
+        if wish.agent_id == run.agent_id:
+            for one in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
+                _settle(ctx, one)
+        else:
+            # Whoever the letter was for hears of it first.
+            origins.look_soon(ctx, letter)
+
+
+def _share(ctx: Context, run: Run) -> None:
+    """Attribute what a run made to each of the letters that it read."""
+    letters = origins.from_people(ctx, run)
+    if ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=run.agent_id):
+        for letter in letters[1:]:
+            ctx.tx.run(statements.SHARE, message=letter, new_with=letters[0])
+
+
+def end(ctx: Context, letter: str, why: str) -> None:
+    ctx.tx.run(statements.END_WISH, message=MessageId(letter), why=why)
+
+
+def is_under_way(ctx: Context, letter: str) -> bool:
+    """Return whether something of a letter is unread, unfinished or unanswered."""
+    about: dict[str, Any] = {"message": letter}
+    return bool(
+        ctx.tx.all(statements.UNREAD_OF, **about)
+        or any(one.status is OutcomeStatus.OPEN for one in _made(ctx, letter))
+        or any(
+            one.status is QuestionStatus.OPEN
+            for one in ctx.tx.all(statements.QUESTIONS_OF, **about)
+        )
+        or ctx.tx.all(statements.UNFINISHED_JOBS_OF, **about)
+    )
+
+
+def answers(
+    ctx: Context, message: Message, user: str, *, after: str | None = None, since: Micros = 0
+) -> list[Message]:
+    """The replies to the sender of a letter."""
+    reader = last_run(ctx, message.id)
+    return ctx.tx.all(
+        statements.ANSWERS_TO,
+        message=message.id,
+        after=after or message.id,
+        thread=message.thread_id,
+        run=reader.id if reader else "",
+        company=message.company_id,
+        user=user,
+        place=message.channel or "",
+        since=since,
+        limit=MOST_AT_ONCE,
+    )
+
+
+def _settle(ctx: Context, wish: Wish) -> None:
+    """Find out whether a wish is answered; answer it when nobody will."""
+    letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
+    assert letter is not None, "a wish is a letter"
+    if any(is_under_way(ctx, one) for one in behind(wish)):
+        return _later(ctx, wish, LOOK_AGAIN)
+    reached = ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id)
+    if any(one.status is DeliveryStatus.DEAD for one in reached):
+        return _later(ctx, wish, LOOK_AGAIN)
+    if all(one.status is DeliveryStatus.CANCELLED for one in reached):
+        return end(ctx, letter.id, "taken back")
+    made = [outcome for one in behind(wish) for outcome in _made(ctx, one)]
+    last = max(made, key=lambda one: one.finished_at or 0, default=None)
+    said = ctx.tx.one(statements.LAST_SAID, message=letter.id)
+    if answers(ctx, letter, wish.user_id, after=said, since=_since(ctx, last)):
+        return end(ctx, letter.id, "answered")
+    if last is None:
+        return _last_words(ctx, wish, letter)
+    if _judged_by(last) == f"user:{wish.user_id}":
+        return end(ctx, letter.id, "judged")
+    if _may_still_write(ctx, last):
+        return _later(ctx, wish, GRACE)
+    _send_result(ctx, wish, letter, made)
+    return None
+
+
+def _later(ctx: Context, wish: Wish, pause: Micros) -> None:
+    ctx.tx.run(statements.LOOK_AT, message=wish.message_id, at=ctx.now + pause)
+
+
+def behind(wish: Wish) -> list[MessageId]:
+    """The letter, and the one with which it shares what was made."""
+    return [wish.message_id, *([wish.shared_with] if wish.shared_with else [])]
+
+
+def _made(ctx: Context, letter: str) -> list[Outcome]:
+    return ctx.tx.all(statements.OUTCOMES_OF, message=letter)
+
+
+def _since(ctx: Context, last: Outcome | None) -> Micros:
+    """From when on somebody could know how it ended: whoever ends it may write just before."""
+    if last is None:
+        return 0
+    run = _ended_by(ctx, last)
+    return run.started_at if run is not None else last.finished_at or 0
+
+
+def _may_still_write(ctx: Context, last: Outcome) -> bool:
+    """Return whether it ended only just now, or the run that ended it goes on."""
+    ago = ctx.now - (last.finished_at or 0)
+    run = _ended_by(ctx, last)
+    going_on = run is not None and run.status is RunStatus.RUNNING
+    return ago < (_LONGEST_GRACE if going_on else GRACE)
+
+
+def _verdict(outcome: Outcome) -> dict[str, Any]:
+    return dict(json.loads(outcome.verdict)) if outcome.verdict else {}
+
+
+def _judged_by(outcome: Outcome) -> str:
+    return str(_verdict(outcome).get("by"))
+
+
+def _ended_by(ctx: Context, outcome: Outcome) -> Run | None:
+    run = _verdict(outcome).get("run_id")
+    return None if run is None else ctx.tx.one(run_statements.RUN, run=RunId(run))
+
+
+def last_run(ctx: Context, letter: str) -> Run | None:
+    """The last run that took up a letter, or something that came of it."""
+    return next(reversed(ctx.tx.all(statements.RUNS_OF, message=letter)), None)
+
+
+def _last_words(ctx: Context, wish: Wish, letter: Message) -> None:
+    """Nothing is left of it but what the run said at its end."""
+    agent = lookup.known_agent(ctx, wish.agent_id)
+    run = last_run(ctx, letter.id)
+    if run is not None and run.status is not RunStatus.COMPLETED:
+        return _later(ctx, wish, LOOK_AGAIN)  # somebody ended it; its sender sees that
+    text = (run.final_response or "").strip() if run is not None else ""
+    if run is not None and run.agent_id != agent.id:
+        agent = lookup.agent_row(ctx, run.agent_id) or agent
+        _say(ctx, wish, letter, _of_another(agent, text), Mark.REPORT)
+        return end(ctx, letter.id, "answered")
+    idle = run is None or not ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=agent.id)
+    mark = Mark.LAST_WORDS if idle else Mark.REPORT
+    if run is None or not text or not _say_as(ctx, agent, run, wish, letter, text, mark):
+        _say(ctx, wish, letter, _for_agent(agent, run, text, idle=idle), mark)
+    return end(ctx, letter.id, "answered")
+
+
+def _of_another(agent: Agent, text: str) -> str:
+    """It was handed on, and nobody wrote back."""
+    words = f"and ended with:\n\n{text}" if text else "and said nothing."
+    return f"Nobody wrote to you about your letter. {agent.name} was the last to look at it {words}"
+
+
+def _for_agent(agent: Agent, run: Run | None, text: str, *, idle: bool) -> str:
+    """Remit's own answer, when the agent gave none, or may not write to the person."""
+    if text:
+        return f"{agent.name} may not write to you. The last words of its run:\n\n{text}"
+    if idle or run is None:
+        return f"{agent.name} read your letter, did nothing and said nothing."
+    return (
+        f"{agent.name} dealt with your letter and said nothing. What it did: `remit run show "
+        f"{run.id}`."
+    )
+
+
+def _say_as(
+    ctx: Context, agent: Agent, run: Run, wish: Wish, letter: Message, text: str, mark: Mark
+) -> bool:
+    """In the agent's name; whether it may."""
+    me = Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, run.id, agent_status=agent.status
+    )
+    with ctx.acting_as(me):
+        try:
+            mail.post(
+                ctx,
+                to=letter.channel or f"user:{wish.user_id}",
+                subject=_answering(letter),
+                text=text,
+                reply_to=letter,
+                origin=letter.id,
+                mark=mark,
+            )
+        except RemitError:
+            return False
+    return True
+
+
+def _say(
+    ctx: Context,
+    wish: Wish,
+    letter: Message,
+    text: str,
+    mark: Mark,
+    attachments: list[str] | None = None,
+) -> None:
+    if ctx.tx.one(people.MEMBERSHIP, user=wish.user_id) is None:
+        return  # they have no part in the company any more
+    with ctx.acting_as(SYSTEM):
+        mail.post(
+            ctx,
+            to=f"user:{wish.user_id}",
+            subject=_answering(letter),
+            text=text,
+            attachments=attachments or (),
+            reply_to=letter,
+            origin=letter.id,
+            mark=mark,
+        )
+
+
+def _answering(letter: Message) -> str:
+    return f"Re: {letter.subject}"[:LONGEST_SUBJECT] if letter.subject else ""
+
+
+def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome]) -> None:
+    """Report the outcomes that were made of a letter, how each ended, and on what evidence."""
+    evidence: list[str] = []
+    lines = [
+        f"Everything that was made of your letter {_called(ctx, letter)} has ended.",
+        "Nobody wrote to you about it.",
+        "",
+    ]
+    if ctx.tx.one(statements.IS_SHARED, message=letter.id):
+        lines.insert(
+            2, "Another letter was read along with it, and some of this may be about that."
+        )
+    for outcome in made:
+        verdict = _verdict(outcome)
+        note = f": {verdict['note']}" if verdict.get("note") else "."
+        at = to_iso(outcome.finished_at or ctx.now)
+        lines.append(
+            f"- {outcome.status.value} at {at}: {outcome.title} (outcome:{outcome.id}){note}"
+        )
+        for file in verdict.get("evidence") or ():
+            lines.append(f"  evidence: kb://{file['id']}")
+            evidence.append(file["id"])
+        if not verdict.get("evidence"):
+            lines.append("  without evidence")
+    attached = [
+        file
+        for file in dict.fromkeys(evidence)
+        if ctx.tx.one(file_statements.FILE, file=file) is not None
+    ][:MOST_ATTACHMENTS]
+    _say(ctx, wish, letter, "\n".join(lines), Mark.RESULT, attached)
+    end(ctx, letter.id, "result")
+
+
+def _called(ctx: Context, letter: Message) -> str:
+    words = letter.subject or first_words(ctx, letter)
+    return f"{words!r} of {to_iso(letter.created_at)}"
+
+
+def first_words(ctx: Context, letter: Message) -> str:
+    """The first words of a letter without a subject, as its name."""
+    text = heading("", letters.body_of(ctx, letter)[0]).removeprefix(": ").strip()
+    return f"{text[:80].rstrip()}…" if len(text) > 80 else text or "(no text)"

@@ -1,0 +1,518 @@
+"""Agents: create, list, show, terminate; and their keys."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.clock import Micros
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import AgentId, FileId, TokenKind, UserId
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent_spec import FIELDS, AgentSpec, values
+from remit.model.organisation.approval import ApprovalType
+from remit.model.organisation.configuration import RevisionSource, is_for_people
+from remit.model.organisation.permission import PermissionLevel
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import LONGEST_LABEL, clean_line, name_key
+from remit.model.work.file import FileKind
+from remit.model.work.outcome import LONGEST_TITLE, Outcome
+from remit.services import lookup, shapes, views
+from remit.services.command import Answer, Context, command, query
+from remit.services.execution import jobs, waking
+from remit.services.fields import AgentRef, Help, Limit, OfAnother, Reference, Remark, Text
+from remit.services.governance import approval_engine
+from remit.services.hiring import agent_spec, configuration
+from remit.services.knowledge import documents
+from remit.services.messaging import mail, origins
+from remit.services.organisation import termination, tree
+from remit.services.organisation.permissions import begin as begin_level
+from remit.services.organisation.permissions import hiring_facts
+from remit.services.people import users
+from remit.services.rights import grants
+from remit.services.spending import ledger
+from remit.services.subjects import require_file
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.services.verbs import Added, preview_of
+from remit.services.work import outcome_ending, outcomes
+from remit.services.work.outcome_creation import open_outcome
+from remit.store.engine.statement import row
+from remit.store.execution import runs as run_statements
+from remit.store.organisation import agents as statements
+from remit.store.organisation import people
+from remit.store.record import events as event_log
+
+#: Why an agent is woken that was taken on for something that can be accomplished.
+WORK_FROM_THE_START = "its mandate can be worked on"
+
+
+@command("agents.create", described=FIELDS)
+def create(
+    ctx: Context,
+    /,
+    *,
+    company: str | None,
+    reports_to: str | None = None,
+    purpose: object = None,
+    perpetual: object = None,
+    given: Sequence[Mapping[str, Any]] = (),
+    **described: object,
+) -> shapes.AgentShape:
+    """Bring an agent into being directly, with its mandate and first grants. The board does this.
+
+    It needs nobody's approval, and the record says who did it.
+    """
+    lookup.company_of_caller(ctx, company)
+    boss = lookup.agent(ctx, reports_to) if reports_to else None
+    spec = agent_spec.new(ctx, described, boss)
+    require_appointing(ctx, spec, boss)
+    agent, _ = create_with_mandate(ctx, spec, boss, purpose=purpose, perpetual=perpetual)
+    for wish in given:
+        grants.give_to(ctx, agent, wish)
+    keep_appointment(ctx, agent)
+    return views.agent(agent)
+
+
+def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> None:
+    """Require the right to bring such an agent into being there."""
+    settings = {"adapterConfig": json.loads(spec.adapter_config)}
+    ctx.require(
+        Action.AGENT_APPOINT,
+        on=f"agent:{spec.name}",
+        home=boss.id if boss else None,
+        for_people=ctx.actor.kind is ActorKind.AGENT and is_for_people(settings),
+    )
+    if ctx.actor.kind is ActorKind.AGENT and spec.permissions != "{}":
+        ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}", **hiring_facts(ctx))
+
+
+def keep_appointment(ctx: Context, agent: Agent) -> None:
+    """A person created it directly; the record of hires says so."""
+    if ctx.actor.kind is ActorKind.USER:
+        approval_engine.decided_already(
+            ctx,
+            ApprovalType.HIRE_AGENT,
+            approval_engine.hire_payload(
+                agent, lookup.known_outcome(ctx, agent.id), requested_by=None
+            ),
+            agent=agent.id,
+            note="Created by the board",
+        )
+
+
+def create_with_mandate(
+    ctx: Context,
+    spec: AgentSpec,
+    boss: Agent | None,
+    *,
+    mandate: Outcome | None = None,
+    purpose: object = None,
+    perpetual: object = None,
+    boss_user: UserId | None = None,
+    status: AgentStatus = AgentStatus.IDLE,
+) -> tuple[Agent, Outcome]:
+    """An agent in its place: below its boss, or at the root below a user, who is the one that asks
+    unless another is named.
+
+    It is there for the outcome `mandate`, or for a new one that is a part of its boss's. A new
+    mandate is perpetual: the agent works when there is mail or an outcome for it. One that is not
+    can be accomplished, and is itself work from the first moment.
+    """
+    check_name(ctx, spec.name)
+    new = mandate is None
+    if mandate is None:
+        mandate = _open_mandate(ctx, spec, boss, purpose, perpetual)
+    agent = Agent(
+        **values(spec),
+        id=AgentId(mandate.id),
+        company_id=mandate.company_id,
+        status=status,
+        boss_id=boss.id if boss else None,
+        boss_user_id=None if boss else boss_user or _boss_user(ctx),
+        seat_user_id=None,
+        permission_level=PermissionLevel.STANDARD,
+        config_revision=1,
+        state_file_id=FileId(ctx.ids.new()),
+        log_file_id=FileId(ctx.ids.new()),
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_AGENT, **row(agent, name_key=name_key(spec.name)))
+    tree.first_place(ctx, agent, boss)
+    # Its working memory, which it writes, and the log of its runs, which it reads.
+    books = [
+        (agent.state_file_id, FileKind.STATE, f"State of {agent.name}"),
+        (agent.log_file_id, FileKind.LOG, f"Activity log of {agent.name}"),
+    ]
+    books += [(FileId(mandate.id), FileKind.OUTCOME, mandate.title)] if new else []
+    for file_id, kind, what in books:
+        documents.create(ctx, kind, what, "", home=agent.id, file_id=file_id)
+    ctx.record(
+        "agent.create",
+        f"agent:{agent.id}",
+        {
+            "name": spec.name,
+            "role": spec.role.value,
+            "boss": agent.boss_id,
+            "boss_user": agent.boss_user_id,
+            "adapter_type": spec.adapter_type,
+            "mandate": mandate.title,
+            "status": status.value,
+        },
+    )
+    configuration.keep(ctx, agent, RevisionSource.CREATE)
+    ledger.open_accounts(ctx, agent)
+    waits = status is AgentStatus.PENDING_APPROVAL
+    if not waits:
+        begin_level(ctx, agent)
+    if new:
+        parents = [boss.id] if boss else []
+        details = {"title": mandate.title, "owner": mandate.owner_id, "parents": parents}
+        ctx.record("outcome.create", f"outcome:{mandate.id}", details)
+        if boss is not None:
+            outcomes.add_to_mandate(ctx, boss, mandate)
+        if not waits:
+            waking.news(ctx, mandate, WORK_FROM_THE_START)
+    return agent, mandate
+
+
+def _open_mandate(
+    ctx: Context, spec: AgentSpec, boss: Agent | None, purpose: object, perpetual: object
+) -> Outcome:
+    if not isinstance(perpetual, bool | None):
+        raise BadInput("perpetual: must be true or false.", "Send a boolean.")
+    aim = purpose or spec.title or f"Act as {spec.role.value}"
+    return open_outcome(
+        ctx,
+        title=clean_line(aim, "purpose", longest=LONGEST_TITLE),
+        perpetual=perpetual is not False,
+        delegator=boss.id if boss else None,
+        origin=origins.of_caller(ctx),
+    )
+
+
+def check_name(ctx: Context, name: str) -> None:
+    if ctx.tx.one(statements.LIVING_AGENT_BY_NAME, name_key=name_key(name)):
+        raise AlreadyExists(f"There is an agent named {name!r} already.")
+
+
+@query("agents.listing")
+def listing(
+    ctx: Context,
+    *,
+    company: str | None,
+    after: str = "",
+    limit: int = 100,
+    terminated: bool = False,
+) -> list[shapes.AgentShape]:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.AGENT_READ, on="agents")
+    return [
+        views.agent(found)
+        for found in ctx.tx.all(
+            statements.AGENTS, after=after, limit=limit, terminated_too=terminated
+        )
+    ]
+
+
+@query("agents.show")
+def show(ctx: Context, *, agent: str) -> shapes.AgentShape:
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
+    return views.agent(found)
+
+
+@command(
+    "agents.terminate",
+    Added("subtree", False),
+    AsRoute(
+        "POST /agents/{id}/terminate",
+        "terminate_agent",
+        as_seen=True,
+        preview="agents.preview_terminate",
+    ),
+    AsRoute(
+        "DELETE /agents/{id}",
+        "delete_agent",
+        words="The same as terminate: its history stays.",
+        without=("subtree",),
+        as_seen=True,
+    ),
+)
+def terminate(
+    ctx: Context,
+    *,
+    agent: AgentRef,
+    subtree: Annotated[bool, Help("Everybody below it, too, all or none.")] = False,
+) -> shapes.TerminatedAgentShape:
+    """End an agent softly: its mandate closes, its credentials die, its history stays."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.lock_company()
+    ctx.require(Action.AGENT_TERMINATE, over=found.id)
+    ended = termination.end(ctx, found, subtree=subtree)
+    return {**views.agent(found), "status": AgentStatus.TERMINATED.value, **ended, "dry_run": False}
+
+
+preview_terminate = preview_of("agents.preview_terminate", terminate)
+
+
+@command("agents.wake", AsRoute("POST /agents/{id}/wakeup", "wake_agent", 202, as_seen=True))
+def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes.WokenAgentShape:
+    """Send an agent mail that says why, so that it is started. Whoever may write to it may."""
+    found = lookup.agent_anywhere(ctx, agent)
+    if found.status not in (AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.ERROR):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "It can be woken once it works again.",
+        )
+    message = mail.post(ctx, to=f"agent:{found.id}", subject="Wake up", text=reason or "Wake up.")
+    return {**views.agent(found), "message_id": message.id}
+
+
+@command("agents.stop")
+def stop(ctx: Context, *, agent: str) -> shapes.AgentShape:
+    """End what an agent is doing and keep it from being started."""
+    found = _require_control(ctx, agent)
+    outcome_ending.stop(ctx, found)
+    idle = lookup.known_agent(ctx, found.id)
+    if idle.status is not AgentStatus.PAUSED:
+        tree.set_status(ctx, idle, AgentStatus.PAUSED)
+    jobs.stop_all(ctx, found, f"{found.name} was stopped")
+    ctx.record("agent.stop", f"agent:{found.id}", {"name": found.name})
+    return {**views.agent(found), "status": AgentStatus.PAUSED.value}
+
+
+@command(
+    "agents.start",
+    AsRoute("POST /agents/{id}/start", "start_agent", as_seen=True),
+    AsCommand("agent start", said="{name} is started: it works once there is something to do."),
+)
+def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
+    """Let a stopped agent work again; it is started when there is something to do."""
+    return _control(ctx, agent, AgentStatus.IDLE, "agent.start")
+
+
+@command(
+    "agents.restart",
+    AsRoute("POST /agents/{id}/restart", "restart_agent", as_seen=True),
+    AsCommand("agent restart", said="{name} is restarted: it begins anew."),
+)
+def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
+    """End what an agent is doing, and begin anew at once."""
+    found = _require_control(ctx, agent, lifts=True)
+    outcome_ending.stop(ctx, found)
+    idle = lookup.known_agent(ctx, found.id)
+    if idle.status in (AgentStatus.PAUSED, AgentStatus.ERROR):
+        tree.set_status(ctx, idle, AgentStatus.IDLE)
+    waking.look_now(ctx, found.id)
+    waking.wake_afresh(ctx, found.id, "it was restarted")
+    return _controlled(ctx, found, "agent.restart")
+
+
+@command(
+    "agents.abort",
+    AsRoute("POST /agents/{id}/abort", "abort_agent", as_seen=True),
+    AsCommand("agent abort", said="The run of {name} is aborted; something new starts it again."),
+)
+def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
+    """End an agent's run; something new starts it again."""
+    found = _require_control(ctx, agent)
+    if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is None:
+        raise Conflict(f"{found.name} is not running.", "There is nothing to end.")
+    outcome_ending.stop(ctx, found)
+    return _controlled(ctx, found, "agent.abort")
+
+
+@command(
+    "agents.new_session",
+    AsRoute("POST /agents/{id}/new-session", "begin_new_session", as_seen=True),
+    AsCommand("agent new-session", said="The next run of {name} begins a new conversation."),
+)
+def new_session(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
+    """Have an agent's next run begin a new conversation; what it wrote down stays."""
+    found = _require_control(ctx, agent)
+    whose = (found.id, found.company_id, found.adapter_type)
+    afresh = run_statements.Session(*whose, run_statements.FRESH, ctx.now, ctx.now, 0)
+    ctx.tx.run(run_statements.KEEP_SESSION, **row(afresh))
+    ctx.record("agent.new_session", f"agent:{found.id}", {"name": found.name})
+    return views.agent(found)
+
+
+@command(
+    "agents.pause",
+    AsRoute("POST /agents/{id}/pause", "pause_agent", as_seen=True),
+    AsCommand(
+        "agent pause",
+        said="{name} is paused; `remit agent resume {name}` lets it be started again.",
+    ),
+)
+def pause(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
+    """Keep an agent from being started until it is resumed."""
+    return _control(ctx, agent, AgentStatus.PAUSED, "agent.pause")
+
+
+@command(
+    "agents.resume",
+    AsRoute("POST /agents/{id}/resume", "resume_agent", as_seen=True),
+    AsCommand(
+        "agent resume", said="{name} is resumed; it is started once there is something to do."
+    ),
+)
+def resume(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
+    """Let a paused agent be started again."""
+    return _control(ctx, agent, AgentStatus.IDLE, "agent.resume")
+
+
+def _controlled(ctx: Context, found: Agent, event: str) -> shapes.AgentShape:
+    ctx.record(event, f"agent:{found.id}", {"name": found.name})
+    return views.agent(lookup.known_agent(ctx, found.id))
+
+
+def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
+    """An agent that the caller is above, or that is in their part of the company.
+
+    With `lifts`, a pause would end by this; the caller has to be somebody who may lift it.
+    """
+    found = lookup.agent_anywhere(ctx, text)
+    ctx.require(
+        Action.AGENT_CONTROL, over=found.id, by_person=lifts and _is_paused_by_person(ctx, found)
+    )
+    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "Choose an agent that works here.",
+        )
+    return found
+
+
+def _is_paused_by_person(ctx: Context, agent: Agent) -> bool:
+    """Return whether a person paused it since it was last resumed, or nobody knows who did."""
+    if agent.status is not AgentStatus.PAUSED:
+        return False
+    kinds = ctx.tx.all(event_log.PAUSED_BY, resource=f"agent:{agent.id}")
+    return not kinds or ActorKind.USER.value in kinds
+
+
+def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> shapes.AgentShape:
+    found = _require_control(ctx, text, lifts=wanted is AgentStatus.IDLE)
+    if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
+        raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
+    tree.set_status(ctx, found, wanted)
+    if wanted is AgentStatus.IDLE and (
+        ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is not None
+    ):
+        # It went on while it was paused.
+        wanted = AgentStatus.RUNNING
+        tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
+    ctx.record(action, f"agent:{found.id}", {"name": found.name})
+    if wanted is AgentStatus.IDLE:
+        waking.wake_afresh(ctx, found.id, "it was resumed")
+    return {**views.agent(found), "status": wanted.value}
+
+
+@command(
+    "agents.submit_log",
+    Added("go_on", False),
+    AsTool("log_submit", "Add what this run did to the activity log, at the end of it."),
+)
+def submit_log(
+    ctx: Context,
+    *,
+    summary: Annotated[str, Text(20_000), Help("What you did and found", model=True)],
+    go_on: Annotated[
+        bool, Help("You have more to do: start you again at once", model=True)
+    ] = False,
+) -> Answer:
+    """What a run did, in its own words; it becomes part of the agent's activity log.
+
+    With `go_on` it has more to do and wants to be started again at once.
+    """
+    me = _myself(ctx)
+    ctx.require(Action.LOG_WRITE, on=f"log:{me.id}", place=(me.id,))
+    event = ctx.record("log.submit", f"log:{me.id}", {"summary": summary})
+    if go_on and ctx.actor.run_id is not None:
+        ctx.tx.run(run_statements.GO_ON, run=ctx.actor.run_id)
+    return {"event_id": event, "log_file_id": me.log_file_id}
+
+
+@query(
+    "agents.read_log",
+    # Over HTTP it is a list, so that route is made by hand.
+    AsTool("log_read", "The activity log of past runs.", without=("before",)),
+)
+def read_log(
+    ctx: Context, *, agent: OfAnother | None = None, limit: Limit = 20, before: int | None = None
+) -> shapes.AgentLogShape:
+    """An agent's activity log: its own, or that of somebody below it."""
+    found = lookup.agent_anywhere(ctx, agent) if agent else _myself(ctx)
+    require_file(ctx, Action.FILE_READ, lookup.file(ctx, found.log_file_id))
+    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit, before)}
+
+
+def _myself(ctx: Context) -> Agent:
+    return lookup.myself(ctx, NotFound("You are a user, not an agent.", "Name the agent."))
+
+
+@command("agents.create_key")
+def create_key(
+    ctx: Context, *, agent: str, label: object = "", expires_at: Micros | None = None
+) -> shapes.NewTokenShape:
+    label = clean_line(label, "label", longest=LONGEST_LABEL, empty_ok=True)
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(
+        Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id
+    )
+    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "Keys are for agents that can act.",
+        )
+    return users.issue(ctx, TokenKind.AGENT, label, expires_at, agent=found.id)
+
+
+@query("agents.keys", AsRoute("GET /agents/{id}/keys", "list_keys", page="id"))
+def keys(ctx: Context, *, agent: AgentRef) -> list[shapes.KeyShape]:
+    """An agent's keys, without what they open with."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.KEY_READ, on=f"agent:{found.id}", home=found.id)
+    held = ctx.tx.all(people.AGENT_KEYS, agent=found.id)
+    # The label is called name elsewhere.
+    return [{**views.token(key), "name": key.label} for key in held]
+
+
+@query("agents.keyed")
+def keyed(ctx: Context, *, company: str | None) -> list[dict[str, str]]:
+    """The agents that have a key that was not revoked, as far as the caller may look at them."""
+    lookup.company_of_caller(ctx, company)
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    ctx.require(Action.KEY_READ, on="keys", home=scope)
+    found = ctx.tx.all(people.KEYED_AGENTS, company=ctx.company)
+    return [
+        {"id": agent, "name": lookup.known_agent(ctx, agent).name}
+        for agent in found
+        if scope is None or scope in ctx.boss_chain(agent)
+    ]
+
+
+@command("agents.revoke_key", AsRoute("DELETE /agents/{id}/keys/{keyId}", "revoke_key"))
+def revoke_key(
+    ctx: Context, *, agent: AgentRef, key: Annotated[str, Reference("key")]
+) -> shapes.RevokedShape:
+    """End one of an agent's keys."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(
+        Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id
+    )
+    token = ctx.tx.one(people.TOKEN, token=key)
+    if token is None or token.agent_id != found.id:
+        raise NotFound("There is no such key.")
+    ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
+    ctx.record("token.revoke", f"token:{token.id}", {"agent_id": found.id})
+    return {"id": token.id, "revoked": True}
+
+
+def _boss_user(ctx: Context) -> UserId:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("A root agent reports to a user.", "Name the boss with reportsTo.")
+    return UserId(ctx.actor.id)

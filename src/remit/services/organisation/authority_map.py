@@ -1,0 +1,144 @@
+"""Map of authority: who has a say over what, so that a change shows as gains and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remit.ids import AgentId, UserId
+from remit.model.organisation.agent import DEEPEST_TREE, Agent, AgentStatus
+from remit.model.organisation.grant import Grant, Mode
+from remit.model.work.outcome import Outcome
+from remit.services import shapes
+from remit.services.command import Context
+from remit.store.organisation import agents as statements
+from remit.store.organisation import grants as grant_statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True)
+class Map:
+    """Facts of the form (who, has what say, over what), for these agents and all below them."""
+
+    agents: set[AgentId]
+    #: Who may come to have more or less without being moved; of them, not of all below them.
+    bosses: set[AgentId]
+    facts: dict[tuple[str, str, str], shapes.FactShape]
+
+    def changes(self, after: Map) -> list[shapes.SayShape]:
+        lost = [(key, "loses") for key in self.facts.keys() - after.facts.keys()]
+        gained = [(key, "gains") for key in after.facts.keys() - self.facts.keys()]
+        return [
+            {"change": change, **(self.facts if change == "loses" else after.facts)[key]}
+            for key, change in sorted(lost + gained)
+        ]
+
+
+def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId]) -> Map:
+    """The say that others have over these agents and theirs over outcomes and files."""
+    concerned: dict[AgentId, Agent] = {}
+    for boss in bosses:
+        found = ctx.tx.one(statements.AGENT, agent=boss)
+        assert found is not None, "agents are never deleted"
+        concerned[boss] = found
+    owned = {boss: _owned(ctx, boss) for boss in bosses}
+    held = {boss: _held(ctx, boss) for boss in bosses}
+    agents = list(agents)
+    covered: set[AgentId] = set()
+    for top in agents:
+        if top in covered:
+            continue
+        reach = {"company": ctx.company, "agent": top}
+        below = {one.id: one for one in ctx.tx.all(statements.SUBTREE_OF_AGENT, **reach)}
+        fresh = {key: one for key, one in below.items() if key not in concerned}
+        covered |= below.keys()
+        concerned |= fresh
+        for outcome in ctx.tx.all(outcome_statements.OWNED_BELOW_AGENT, **reach):
+            if outcome.owner_id in fresh:
+                owned.setdefault(outcome.owner_id, []).append(outcome)
+        for grant in ctx.tx.all(grant_statements.HELD_BELOW_AGENT, **reach):
+            if grant.holder_id in fresh:
+                held.setdefault(grant.holder_id, []).append(grant)
+    chains = _Chains(ctx, concerned)
+    facts: dict[tuple[str, str, str], shapes.FactShape] = {}
+
+    def add(who: str, right: str, over: str, name: str, over_name: str) -> None:
+        facts[who, right, over] = {
+            "who": who,
+            "who_name": name,
+            "right": right,
+            "over": over,
+            "over_name": over_name,
+        }
+
+    names = {agent.id: agent.name for agent in concerned.values()}
+
+    def name_of(agent: AgentId) -> str:
+        if agent not in names:
+            found = ctx.tx.one(statements.AGENT, agent=agent)
+            names[agent] = found.name if found else agent
+        return names[agent]
+
+    def person(user: UserId) -> str:
+        found = ctx.tx.one(people.USER, user=user)
+        return found.name if found else user
+
+    for agent in concerned.values():
+        if agent.status is AgentStatus.TERMINATED:
+            continue
+        if agent.boss_user_id is not None:
+            boss_user = agent.boss_user_id
+            add(f"user:{boss_user}", "is boss of", agent.id, person(boss_user), agent.name)
+        for depth, boss in enumerate(chains.above(agent)):
+            add(boss, "supervises", agent.id, name_of(boss), agent.name)
+            if depth == 0:
+                add(boss, "is boss of", agent.id, name_of(boss), agent.name)
+        if agent.seat_user_id is not None:
+            seated = agent.seat_user_id
+            add(f"user:{seated}", "acts as", agent.id, person(seated), agent.name)
+        for outcome in owned.get(agent.id, ()):
+            add(agent.id, "owns", outcome.id, agent.name, outcome.title)
+            if outcome.delegated and outcome.delegator_id is not None:
+                judge = outcome.delegator_id
+                add(judge, "judges", outcome.id, name_of(judge), outcome.title)
+        for grant in held.get(agent.id, ()):
+            right = "holds" if grant.mode is Mode.ALLOW else f"holds ({grant.mode.value})"
+            what = f"{grant.resource} {grant.level.word}"
+            add(agent.id, right, what, agent.name, what)
+    return Map(set(concerned).difference(bosses) | set(agents), set(bosses), facts)
+
+
+def _owned(ctx: Context, agent: AgentId) -> list[Outcome]:
+    return ctx.tx.all(outcome_statements.OWNED_BY, owner=agent, after="", limit=_ALL)
+
+
+def _held(ctx: Context, agent: AgentId) -> list[Grant]:
+    return ctx.tx.all(grant_statements.HELD_BY, holder=agent, after="", limit=_ALL)
+
+
+class _Chains:
+    """The bosses above each agent, asked for once per boss and not once per agent."""
+
+    def __init__(self, ctx: Context, known: dict[AgentId, Agent]) -> None:
+        self._ctx = ctx
+        self._known = known
+        self._found: dict[AgentId, tuple[AgentId, ...]] = {}
+
+    def above(self, agent: Agent) -> tuple[AgentId, ...]:
+        return self._place(agent.id)[1:]
+
+    def _place(self, agent: AgentId) -> tuple[AgentId, ...]:
+        """The same as `Context.place`: nothing when the tree cannot be trusted."""
+        if agent not in self._found:
+            known = self._known.get(agent)
+            self._found[agent] = ()  # what leads back here is not a tree
+            if known is None or known.boss_id is None:
+                self._found[agent] = self._ctx.boss_chain(agent)
+            else:
+                above = self._place(known.boss_id)
+                whole = (agent, *above) if above else ()
+                self._found[agent] = whole if len(whole) <= DEEPEST_TREE else ()
+        return self._found[agent]

@@ -1,0 +1,268 @@
+"""Stop and go: halt a company or a subtree, and let it go on.
+
+A halt is a row that is looked up by ancestry, so whoever is hired or moved below it is covered too.
+While it is there no run, job, channel mail, schedule, check or merge of a covered agent begins, and
+its tokens are held. Runs that are live when it comes end in the same transaction: their mail
+returns uncounted and what was due stays due, so lifting a halt is removing its row.
+
+A halt belongs to the highest who asked for it: whoever is above its maker takes it over.
+"""
+
+from typing import Annotated
+
+from remit.authority import Action, GivenFacts
+from remit.errors import Conflict
+from remit.ids import AgentId, HaltId
+from remit.model.execution.run import RunStatus
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.halt import LONGEST_NOTE, Halt
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.execution import run_endings
+from remit.services.fields import AgentRef, CompanyRef, Help, Text
+from remit.services.surfaces import AsRoute
+from remit.store.connections import checks as check_statements
+from remit.store.engine.statement import renewed, row
+from remit.store.execution import jobs as job_statements
+from remit.store.organisation import halts as statements
+from remit.store.organisation import people
+
+#: Why nothing is started, and how a run ended that was live.
+STOPPED = run_endings.STOPPED
+
+
+# Stopping an agent is written by hand: one route stops it alone or with everybody below it.
+@command(
+    "halts.stop",
+    AsRoute(
+        "POST /companies/{companyId}/stop",
+        "stop_company",
+        words="Halt the company: nothing starts, and runs end. The instance runs on.",
+        without=("agent",),
+    ),
+)
+def stop(
+    ctx: Context,
+    *,
+    company: CompanyRef | None = None,
+    agent: AgentRef | None = None,
+    note: Annotated[str, Text(LONGEST_NOTE, empty=True), Help("Why, for everybody who looks.")]
+    | None = None,
+) -> shapes.StoppedShape:
+    """Stop a company, or an agent and everybody below it. Stopping twice is one halt."""
+    top = _top(ctx, company, agent)
+    ctx.require(Action.HALT_STOP, on=_on(ctx, top), place=ctx.boss_chain(top.id if top else None))
+    if top is not None and top.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{top.name} is {top.status.value.replace('_', ' ')}.",
+            "Choose an agent that works here.",
+        )
+    before = _halt_of(ctx, top)
+    halt = Halt(
+        id=before.id if before else HaltId(ctx.ids.new()),
+        company_id=ctx.company,  # type: ignore[arg-type]  # it was entered
+        agent_id=top.id if top else None,
+        made_by_user_id=ctx.actor.user_id,
+        made_by_agent_id=ctx.actor.agent_id,
+        note=note or "",
+        created_at=ctx.now,
+    )
+    if before is None:
+        ctx.tx.run(statements.INSERT_HALT, **row(halt))
+    elif _is_above_maker(ctx, before):
+        ctx.tx.run(statements.TAKE_OVER_HALT, halt=halt.id, **renewed(halt))
+    else:
+        halt = before
+    ctx.record(
+        "halt.stop",
+        _on(ctx, top),
+        {"halt": halt.id, "level": halt.level, "note": note or "", "already": before is not None},
+    )
+    ended = _end_work(ctx, top)
+    return {**view(ctx, halt), "already": before is not None, **ended}
+
+
+@command(
+    "halts.go",
+    AsRoute(
+        "POST /companies/{companyId}/go",
+        "go_company",
+        words="Remove the company's halt; those of subtrees stay.",
+        without=("agent",),
+    ),
+)
+def go(
+    ctx: Context, *, company: CompanyRef | None = None, agent: AgentRef | None = None
+) -> shapes.LiftedShape:
+    """Remove one halt: the company's, or that of an agent. Others stay."""
+    top = _top(ctx, company, agent)
+    halt = _halt_of(ctx, top)
+    ctx.require(Action.HALT_GO, on=_on(ctx, top), **_lifting(ctx, top.id if top else None, halt))
+    if halt is None:
+        raise Conflict(*_not_stopped(ctx, top), code="not_stopped")
+    ctx.tx.run(statements.DELETE_HALT, halt=halt.id)
+    ctx.record("halt.go", _on(ctx, top), {"halt": halt.id, "level": halt.level})
+    left = ctx.tx.all(statements.HALTS)
+    return {**view(ctx, halt), "lifted": True, "left": [view(ctx, one) for one in left]}
+
+
+@query("halts.listing", AsRoute("GET /companies/{companyId}/halts", "list_halts", page="id"))
+def listing(ctx: Context, *, company: CompanyRef | None = None) -> list[shapes.ListedHaltShape]:
+    """What is stopped, the company's own halt first; of a part, what covers it or lies in it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
+    found = ctx.tx.all(statements.HALTS)
+    scope = ctx.membership.scope_agent_id if ctx.membership else ctx.actor.agent_id
+    above = ctx.boss_chain(scope)
+    return [
+        {**view(ctx, one), "may_lift": _may_lift(ctx, one)}
+        for one in found
+        if scope is None
+        or one.agent_id is None
+        or one.agent_id in above
+        or scope in ctx.boss_chain(one.agent_id)
+    ]
+
+
+def _may_lift(ctx: Context, halt: Halt) -> bool:
+    return ctx.decide(Action.HALT_GO, **_lifting(ctx, halt.agent_id, halt)).allowed
+
+
+def _lifting(ctx: Context, top: str | None, halt: Halt | None) -> GivenFacts:
+    """The facts for lifting a halt."""
+    return {
+        "place": ctx.boss_chain(top),
+        "by_person": halt is not None and halt.made_by_user_id is not None,
+        "maker": ctx.boss_chain(halt.made_by_agent_id) if halt else (ctx.actor.id,),
+    }
+
+
+def covering(ctx: Context, agent: str) -> Halt | None:
+    """The widest halt that covers an agent."""
+    found = ctx.tx.all(statements.COVERING, agent=agent)
+    return found[0] if found else None
+
+
+def refuse_stopped(ctx: Context, agent: Agent) -> None:
+    """Nothing of a stopped agent begins."""
+    halt = covering(ctx, agent.id)
+    if halt is not None:
+        raise Conflict(
+            f"{agent.name} is stopped. {sentence(ctx, halt)}", _step(ctx, halt), code=STOPPED
+        )
+
+
+def arrived(ctx: Context, agent: str) -> None:
+    """An agent was moved; below a halt, what it and those below it are doing ends."""
+    found = lookup.agent_row(ctx, agent)
+    if found is not None and covering(ctx, agent) is not None:
+        _end_work(ctx, found)
+
+
+def sentence(ctx: Context, halt: Halt) -> str:
+    """A sentence about a halt: of what, by whom, when and why."""
+    shown = view(ctx, halt)
+    what = (
+        "The company was"
+        if halt.agent_id is None
+        else f"{shown['agent']} and everybody below it were"
+    )
+    because = f" ({halt.note})" if halt.note else ""
+    return f"{what} stopped by {shown['by_name']} at {shown['since']}{because}."
+
+
+def explain(ctx: Context, halt: Halt) -> str:
+    """The same, with the command that lifts it."""
+    return f"{sentence(ctx, halt)} {_step(ctx, halt)}"
+
+
+def view(ctx: Context, halt: Halt) -> shapes.HaltShape:
+    top = lookup.agent_row(ctx, halt.agent_id) if halt.agent_id else None
+    by = "agent" if halt.made_by_agent_id else "user"
+    return _view(
+        halt,
+        agent=top and top.name,
+        by=f"{by}:{halt.made_by_agent_id or halt.made_by_user_id}",
+        by_name=_maker_name(ctx, halt),
+    )
+
+
+_view = views.view_of(
+    Halt, shapes.HaltShape, given={"agent", "by", "by_name"}, level="level", since="created_at"
+)
+
+
+def _maker_name(ctx: Context, halt: Halt) -> str:
+    if halt.made_by_agent_id is not None:
+        agent = lookup.agent_row(ctx, halt.made_by_agent_id)
+        return agent.name if agent else halt.made_by_agent_id
+    user = ctx.tx.one(people.USER, user=halt.made_by_user_id)
+    return user.name if user else "the board"
+
+
+def _top(ctx: Context, company: str | None, agent: str | None) -> Agent | None:
+    """The agent at the top of what was named; None for the whole company."""
+    if company is not None or agent is None:
+        lookup.company_of_caller(ctx, company)
+    return None if agent is None else lookup.agent_anywhere(ctx, agent)
+
+
+def _on(ctx: Context, top: Agent | None) -> str:
+    return f"company:{ctx.company}" if top is None else f"agent:{top.id}"
+
+
+def _halt_of(ctx: Context, top: Agent | None) -> Halt | None:
+    if top is None:
+        return ctx.tx.one(statements.HALT_OF_COMPANY)
+    return ctx.tx.one(statements.HALT_OF_AGENT, agent=top.id)
+
+
+def _is_above_maker(ctx: Context, halt: Halt) -> bool:
+    if halt.made_by_agent_id is None:
+        return False
+    if ctx.actor.kind is ActorKind.USER:
+        return True
+    return ctx.actor.id in ctx.boss_chain(halt.made_by_agent_id)[1:]
+
+
+def _end_work(ctx: Context, top: Agent | None) -> shapes.EndedByHaltShape:
+    """End the runs that are live; put jobs and checks under way back in line, as if not begun."""
+    here: dict[str, object] = {"company": ctx.company}
+    if top is not None:
+        here["agent"] = top.id
+    of_runs = statements.LIVE_RUNS_IN if top is None else statements.LIVE_RUNS_BELOW
+    of_jobs = statements.RUNNING_JOBS_IN if top is None else statements.RUNNING_JOBS_BELOW
+    under_way = statements.CHECKS_UNDER_WAY_IN if top is None else statements.CHECKS_UNDER_WAY_BELOW
+    runs, jobs = ctx.tx.all(of_runs, **here), ctx.tx.all(of_jobs, **here)
+    why = {"exit_reason": STOPPED, "error": f"stopped by {ctx.actor.name or ctx.actor.address}"}
+    for run in runs:
+        run_endings.finish(ctx, run, RunStatus.LOST, why)
+        run_endings.release(ctx, run, RunStatus.LOST, None, why)
+    for job in jobs:
+        ctx.tx.run(job_statements.QUEUE.put_back, job=job.id, epoch=job.epoch)
+        ctx.record(
+            "job.put_back", f"job:{job.id}", {"agent_id": job.agent_id, "worker": job.worker}
+        )
+    for check in ctx.tx.all(under_way, **here):
+        ctx.tx.run(check_statements.CHECKS.put_back, check=check.id, epoch=check.epoch)
+        about = {"change": check.change_id, "worker": check.worker}
+        ctx.record("check.put_back", f"check:{check.id}", about)
+    return {"runs_ended": len(runs), "jobs_put_back": len(jobs)}
+
+
+def _step(ctx: Context, halt: Halt) -> str:
+    return f"`{command_for(ctx, halt)}` lets it go on."
+
+
+def command_for(ctx: Context, halt: Halt) -> str:
+    top = lookup.agent_row(ctx, AgentId(halt.agent_id)) if halt.agent_id else None
+    return f"remit go {top.name}" if top else "remit go"
+
+
+def _not_stopped(ctx: Context, top: Agent | None) -> tuple[str, str]:
+    name = "The company" if top is None else top.name
+    wider = covering(ctx, top.id) if top else None
+    if wider is not None:
+        return f"{name} has no halt of its own. {sentence(ctx, wider)}", _step(ctx, wider)
+    return f"{name} is not stopped.", "There is nothing to lift."

@@ -1,0 +1,138 @@
+"""Idleness: the reason why an agent is not running."""
+
+from remit.adapters import registry
+from remit.model.execution.run import Lease
+from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
+from remit.model.text import plural
+from remit.model.work.outcome import Look, Outcome
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, query
+from remit.services.execution import accounts, admission, error_recovery
+from remit.services.execution.running import require_look
+from remit.services.fields import AgentRef
+from remit.services.organisation import halts, tree
+from remit.services.spending import budgets, ledger, limits
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.services.work import waits
+from remit.store.execution import due, leases
+from remit.store.execution import jobs as job_statements
+from remit.store.execution import runs as statements
+from remit.store.work import outcomes as outcome_statements
+
+
+@query(
+    "idleness.why_idle",
+    AsRoute("GET /agents/{id}/why-idle", "explain_idleness"),
+    AsCommand("agent why-idle", said="{name}: {sentence}"),
+)
+def why_idle(ctx: Context, *, agent: AgentRef) -> shapes.IdlenessShape:
+    """Why an agent is not running, in one word and one sentence."""
+    found = lookup.agent_anywhere(ctx, agent)
+    require_look(ctx, found.id, f"agent:{found.id}")
+    word, sentence = reason(ctx, found)
+    return {"agent_id": found.id, "name": found.name, "reason": word, "sentence": sentence}
+
+
+def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
+    """One word and one sentence, for views that show it beside other things."""
+    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
+    if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
+        return "running", "It is running."
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        return "approval", "Waits for its hire to be approved."
+    if agent.status is AgentStatus.TERMINATED:
+        return "terminated", "Terminated."
+    halt = halts.covering(ctx, agent.id)
+    if halt is not None:
+        return "halted", halts.explain(ctx, halt)
+    if agent.status is AgentStatus.PAUSED:
+        return "paused", "It is paused; somebody has to resume it."
+    if agent.status is AgentStatus.ERROR:
+        told = (lease.told if lease and lease.told else "all its runs failed").removesuffix(".")
+        return "stopped", f"It does not work: {told}. {error_recovery.step(agent)}"
+    if tree.is_vacant(ctx, agent):
+        return "no_person", (
+            "It is the seat of a person, and nobody holds it; its mail reaches the board. "
+            f"`remit org seat {agent.name} --user NAME` gives it to somebody."
+        )
+    if ctx.tx.one(leases.HAS_WORK, agent=agent.id) is None:
+        return _nothing_to_do(ctx, agent)
+    if agent.adapter_type == HUMAN:
+        return "person", "A person holds its seat."
+    if lease is not None and lease.held:
+        return "cancelled", "Its last run was cancelled; it waits for something new."
+    over = ledger.used_up(ctx, agent.id)
+    if over is not None:
+        return "budget", f"{budgets.sentence(ctx, over)} It goes on when there is some again."
+    reached = limits.keeping(ctx, agent)
+    if reached is not None:
+        return "limit", f"{limits.sentence(ctx, reached)} {limits.next_step(ctx, reached)}"
+    missing = _without_adapter(agent)
+    if missing is not None:
+        return "no_adapter", missing
+    closed = admission.holding(ctx, agent, lease.held_by if lease else None)
+    if closed is not None:
+        return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
+    if lease is None or not lease.awake:
+        return "waking", "Has work, and starts within the minute."
+    if lease.due_at > ctx.now:
+        return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
+    return "no_slot", "Ready, and waits for a free slot of a worker."
+
+
+def _without_adapter(agent: Agent) -> str | None:
+    """The reason that its adapter is not known here."""
+    if agent.adapter_type in registry.types():
+        return None
+    return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
+
+
+def _why_backoff(lease: Lease) -> str:
+    if lease.failures:
+        why = (lease.told or "for an unknown reason").removesuffix(".")
+        return f"Its last run failed ({why})."
+    return "Its last run left its mail where it was."
+
+
+def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
+    """The reason that nothing is due to it, from waits to simply no work."""
+    waiting = waits.of_agent(ctx, agent.id)
+    if waiting:
+        return "waiting", waits.sentence(ctx, waiting)
+    if (held := _held_jobs(ctx, agent)) is not None:
+        return "held", held
+    later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id)
+    if later is not None:
+        outcome = _later(ctx, agent, later)
+        at = views.time(later)
+        if outcome.look_for == Look.DEFERRAL:
+            return "deferred", f"“{outcome.title}” was put off until {at}."
+        return "reviewing_at", f"Nothing new; “{outcome.title}” is looked at again at {at}."
+    if ctx.tx.all(due.LEFT_ALONE, agent=agent.id, limit=1):
+        return "nothing_new", (
+            "Nothing new since it last looked. Mail, a change or a decision starts it."
+        )
+    for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
+        if outcome.open_prereqs and outcome.status.value == "open":
+            others = "one other" if outcome.open_prereqs == 1 else f"{outcome.open_prereqs} other"
+            plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
+            return "blocked", f"“{outcome.title}” waits for {others} {plural}."
+    return "no_work", "Nothing to do: no mail, and no outcome that is ready."
+
+
+def _held_jobs(ctx: Context, agent: Agent) -> str | None:
+    """The reason that its background jobs wait, whose answers would start it."""
+    waiting = ctx.tx.all(job_statements.HELD_OF, agent=agent.id)
+    closed = next((found for job in waiting if (found := admission.holding_job(ctx, job))), None)
+    if closed is None:
+        return None
+    verb = "wait" if len(waiting) > 1 else "waits"
+    return (
+        f"{plural(len(waiting), 'background job')} of it {verb}. {accounts.sentence(closed)} "
+        f"{accounts.step(closed)}"
+    )
+
+
+def _later(ctx: Context, agent: Agent, at: int) -> Outcome:
+    """The next things that the clock brings back."""
+    return ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=at)[0]

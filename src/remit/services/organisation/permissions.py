@@ -1,0 +1,144 @@
+"""The permission to hire, and giving an agent one of the four levels."""
+
+from typing import Annotated, TypedDict
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.grant import AGENT_CREATE, Resource, ResourceKind
+from remit.model.organisation.permission import (
+    CAN_CREATE_AGENTS,
+    PermissionLevel,
+    Policy,
+    Reach,
+    can_create_agents,
+    permission_level,
+    permissions,
+    policy,
+)
+from remit.model.organisation.principal import SYSTEM, ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command
+from remit.services.fields import AgentRef
+from remit.services.rights import grants
+from remit.services.surfaces import AsRoute
+from remit.store.organisation import governance as statements
+from remit.store.organisation import people
+
+HIRING = Resource(ResourceKind.ACTION, AGENT_CREATE)
+
+
+@command(
+    "permissions.change",
+    AsRoute(
+        "PATCH /agents/{id}/permission-level",
+        "change_permission_level",
+        words="restricted, standard, privileged or boss; by the board.",
+        spelled={"level": "permissionLevel"},
+        without=("can_create",),
+        needs=("level",),
+        as_seen=True,
+    ),
+)
+def change(
+    ctx: Context,
+    *,
+    agent: AgentRef,
+    can_create: object = None,
+    level: Annotated[str, PermissionLevel] | None = None,
+) -> shapes.AgentShape:
+    """Let an agent create agents, or not; or give it one of the four levels, as the board."""
+    if (can_create is None) == (level is None):
+        raise BadInput(
+            f"Give either {CAN_CREATE_AGENTS} or permissionLevel.", "Change one of the two."
+        )
+    wanted = None if level is None else permission_level(level)
+    found = lookup.agent_anywhere(ctx, agent)
+    if wanted is not None:
+        require_level(ctx, wanted, on=f"agent:{found.id}", home=found.id)
+    ctx.require(Action.AGENT_PERMIT, over=found.id, **hiring_facts(ctx))
+    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(
+            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            "Permissions are for agents that can act.",
+        )
+    if wanted is not None:
+        set_level(ctx, found, wanted)
+    else:
+        permit(ctx, found, read({CAN_CREATE_AGENTS: can_create}), found.permission_level)
+    return views.agent(lookup.known_agent(ctx, found.id))
+
+
+def read(given: object) -> bool | None:
+    """The permission to hire in a description of permissions."""
+    return can_create_agents(permissions(given))
+
+
+def require_level(ctx: Context, level: PermissionLevel, *, on: str, home: str | None) -> None:
+    """Levels are the board's; one with a say over others is for those with a say over all."""
+    governs = current(ctx)[level].governs is not Reach.NOBODY
+    ctx.require(Action.LEVEL_CHANGE, on=on, home=None if governs else home)
+
+
+def current(ctx: Context) -> Policy:
+    """The company's presets of the permission levels."""
+    company = ctx.tx.existing(people.COMPANY)
+    return policy(company.permission_policy)
+
+
+def set_level(ctx: Context, agent: Agent, level: PermissionLevel) -> None:
+    """Replace what the agent may do beyond its mandate by what a level bundles."""
+    preset = current(ctx)[level]
+    grants.revoke_actions(ctx, agent)
+    for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
+        for action in actions:
+            grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode})
+    permit(ctx, agent, preset.can_create_agents, level)
+
+
+def begin(ctx: Context, agent: Agent) -> None:
+    """Give a new agent its level's grants, whoever created it."""
+    preset = current(ctx)[agent.permission_level]
+    with ctx.acting_as(SYSTEM):
+        for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
+            for action in actions:
+                grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode})
+        said = can_create_agents(agent.permissions)
+        if said is None and preset.can_create_agents is not None:
+            permit(ctx, agent, preset.can_create_agents, agent.permission_level)
+
+
+class HiringFacts(TypedDict, total=False):
+    """The facts about an agent that asks to hire; a person has none."""
+
+    is_ceo: bool
+    can_create_agents: bool | None
+
+
+def hiring_facts(ctx: Context) -> HiringFacts:
+    """The facts about the asking agent for a decision about hiring."""
+    me = lookup.agent_row(ctx, ctx.actor.id) if ctx.actor.kind is ActorKind.AGENT else None
+    if me is None:
+        return {}
+    return {"is_ceo": me.is_ceo, "can_create_agents": can_create_agents(me.permissions)}
+
+
+def permit(ctx: Context, agent: Agent, can_create: bool | None, level: PermissionLevel) -> None:
+    """Write down what is said about an agent and hiring, and its level."""
+    stored = permissions({CAN_CREATE_AGENTS: can_create})
+    ctx.tx.run(
+        statements.PERMIT_AGENT, agent=agent.id, new_permissions=stored, new_level=level.value
+    )
+    ctx.record(
+        "agent.permit",
+        f"agent:{agent.id}",
+        {
+            "name": agent.name,
+            "can_create_agents": can_create_agents(stored),
+            "level": level.value,
+            "was": {
+                "can_create_agents": can_create_agents(agent.permissions),
+                "level": agent.permission_level.value,
+            },
+        },
+    )

@@ -1,0 +1,290 @@
+"""The small steps a reorganisation consists of, each with the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from remit.errors import Conflict
+from remit.ids import AgentId, UserId
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.configuration import RevisionSource, configuration_of
+from remit.model.organisation.grant import Grant
+from remit.model.text import name_key
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.execution import waking
+from remit.services.hiring import configuration
+from remit.services.messaging import escalation
+from remit.services.organisation import halts, tree
+from remit.services.rights import grants
+from remit.services.work import outcome_ending, outcomes
+from remit.store.organisation import agents as statements
+from remit.store.organisation import grants as grant_statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+
+Step = dict[str, Any]
+
+
+class Steps:
+    """The steps of a reorganisation in order. Every step is plain data, so that an event can keep
+    it."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._done: list[Step] = []
+        #: Grants that were given again, by what they had been.
+        self._again: dict[str, str] = {}
+
+    @classmethod
+    def from_json(cls, ctx: Context, steps: Sequence[Step]) -> Steps:
+        found = cls(ctx)
+        found._done = list(steps)
+        return found
+
+    def as_json(self) -> list[Step]:
+        return self._done
+
+    def agents(self) -> set[AgentId]:
+        return {AgentId(step["agent"]) for step in self._done if "agent" in step}
+
+    def bosses(self) -> set[AgentId]:
+        """The agents that took outcomes over, or gave them."""
+        return {
+            AgentId(owner)
+            for step in self._done
+            if step["step"] == "owner"
+            for owner in (step["from"][0], step["to"][0])
+        }
+
+    def move(self, agent: Agent, boss: Agent | None) -> None:
+        """Another boss, for whose mandate the agent works, and who judges what it was given."""
+        user = None if boss else self._ctx.actor.user_id
+        if agent.boss_id is not None and outcomes.has_edge(self._ctx, agent.boss_id, agent.id):
+            self.remove_edge(agent.boss_id, agent.id)
+        self._place(
+            agent.id, (agent.boss_id, agent.boss_user_id), (boss.id if boss else None, user)
+        )
+        for outcome in self._ctx.tx.all(outcome_statements.DELEGATED_TO, owner=agent.id):
+            if outcome.delegator_id == agent.boss_id:
+                self._delegator(outcome.id, agent.boss_id, boss.id if boss else None)
+        if boss is not None:
+            self.add_edge(boss.id, agent.id)
+
+    def seat(self, agent: Agent, adapter: str, config: str, user: UserId | None) -> None:
+        was = [agent.adapter_type, agent.adapter_config, agent.seat_user_id]
+        self._seat(agent.id, was, [adapter, config, user])
+
+    def take_over(self, outcome: Outcome, owner: Agent) -> None:
+        was = [outcome.owner_id, outcome.delegated, outcome.delegator_id]
+        self._owner(outcome.id, was, [owner.id, False, None])
+
+    def keep_grants(self, layer: Agent) -> None:
+        """Keep the grants that a leaving agent passed on: they rest on that agent's own source."""
+        for given in self._ctx.tx.all(grant_statements.GIVEN_BY, granter=layer.id):
+            source = self._grant(given.parent_id or "")
+            if source.scope_id is not None:
+                self._source(given.id, _source_of(given), _source_of(source))
+
+    def add_edge(self, parent: str, child: str) -> None:
+        if outcomes.has_edge(self._ctx, parent, child):
+            return
+        outcomes.connect(self._ctx, parent, child)
+        self._done.append({"step": "connect", "parent": parent, "child": child})
+
+    def remove_edge(self, parent: str, child: str) -> None:
+        self._expect(outcomes.has_edge(self._ctx, parent, child), True, "What belongs to what")
+        outcomes.disconnect(self._ctx, parent, child)
+        self._done.append({"step": "disconnect", "parent": parent, "child": child})
+
+    def created(self, agent: Agent) -> None:
+        self._done.append({"step": "create", "agent": agent.id})
+
+    def terminate(self, agent: Agent) -> None:
+        now = self._now(agent.id)
+        revoked = outcome_ending.deactivate(self._ctx, now)
+        self._done.append(
+            {
+                "step": "terminate",
+                "agent": agent.id,
+                "paused": now.status is AgentStatus.PAUSED,
+                "revoked": revoked,
+            }
+        )
+
+    def close(self, outcome: Outcome) -> None:
+        revoked = outcome_ending.finish_one(
+            self._ctx,
+            outcome,
+            OutcomeStatus.CLOSED,
+            {"note": "the layer was removed", "evidence": [], "by": self._ctx.actor.address},
+        )
+        self._ctx.record(
+            "outcome.close", f"outcome:{outcome.id}", {"note": "the layer was removed"}
+        )
+        self._done.append({"step": "close", "outcome": outcome.id, "revoked": revoked})
+
+    def undo(self) -> Steps:
+        """Go back step by step; refuses when something was changed since."""
+        back = Steps(self._ctx)
+        for step in reversed(self._done):
+            back._undo_one(step)
+        return back
+
+    def _undo_one(self, step: Step) -> None:
+        match step["step"]:
+            case "place":
+                self._place(step["agent"], tuple(step["to"]), tuple(step["from"]))
+            case "delegator":
+                self._delegator(step["outcome"], step["to"], step["from"])
+            case "owner":
+                self._owner(step["outcome"], step["to"], step["from"])
+            case "seat":
+                self._seat(step["agent"], step["to"], step["from"])
+            case "connect":
+                self.remove_edge(step["parent"], step["child"])
+            case "disconnect":
+                self.add_edge(step["parent"], step["child"])
+            case "source":
+                self._source(step["grant"], step["to"], step["from"])
+            case "regrant":
+                self._revoke(step["grant"])
+            case "revoke":
+                self._give_again(step["revoked"])
+            case "close":
+                self._reopen(step["outcome"])
+                self._give_again(step["revoked"])
+            case "reopen":
+                self.close(lookup.known_outcome(self._ctx, step["outcome"]))
+            case "terminate":
+                self._reinstate(step["agent"], paused=step["paused"])
+                self._give_again(step["revoked"])
+            case "reinstate":
+                self.terminate(self._with_empty_hands(step["agent"]))
+            case "create":
+                agent = self._with_empty_hands(step["agent"])
+                self.close(lookup.known_outcome(self._ctx, agent.id))
+                self.terminate(agent)
+
+    def _reopen(self, outcome: str) -> None:
+        found = lookup.known_outcome(self._ctx, outcome)
+        self._expect(found.status, OutcomeStatus.CLOSED, found.title)
+        outcome_ending.reopen_outcome(self._ctx, found, keep_owner=True)
+        self._ctx.record(
+            "outcome.reopen", f"outcome:{outcome}", {"note": "the layer came back", "was": "closed"}
+        )
+        self._done.append({"step": "reopen", "outcome": outcome})
+
+    def _reinstate(self, agent_id: str, *, paused: bool) -> None:
+        agent = self._now(agent_id)
+        self._expect(agent.status, AgentStatus.TERMINATED, agent.name)
+        taken = self._ctx.tx.one(statements.LIVING_AGENT_BY_NAME, name_key=name_key(agent.name))
+        if taken is not None:
+            raise Conflict(f"The name {agent.name} was given away since.", "Rename that agent.")
+        if agent.boss_id is not None:
+            tree.check_boss(self._ctx, self._now(agent.boss_id))
+        tree.reinstate(self._ctx, agent, paused=paused)
+        self._done.append({"step": "reinstate", "agent": agent_id})
+
+    def _with_empty_hands(self, agent_id: str) -> Agent:
+        """An agent that is about to go and has got nothing to do since."""
+        agent = self._now(agent_id)
+        owned = self._ctx.tx.all(
+            outcome_statements.OWNED_BY, owner=agent_id, after="", limit=outcome_ending.MOST_AT_ONCE
+        )
+        busy = any(one.status is OutcomeStatus.OPEN and one.id != agent_id for one in owned)
+        if busy or self._ctx.tx.one(statements.LIVING_REPORT, agent=agent_id) is not None:
+            raise Conflict(
+                f"{agent.name} has work or reports by now.", "Look at the tree, then move by hand."
+            )
+        return agent
+
+    def _source(self, grant: str, was: Sequence[Any], to: Sequence[Any]) -> None:
+        now = self._grant(grant)
+        source = self._again.get(str(to[0]), to[0])
+        if _source_of(now) != list(was) or now.revoked_at is not None:
+            return  # somebody dealt with this grant since
+        if source is not None and self._grant(source).revoked_at is not None:
+            return
+        self._ctx.tx.run(
+            grant_statements.SET_SOURCE,
+            grant=grant,
+            new_parent=source,
+            new_agent=to[1],
+            new_user=to[2],
+        )
+        self._done.append(
+            {"step": "source", "grant": grant, "from": list(was), "to": [source, *to[1:]]}
+        )
+
+    def _give_again(self, revoked: Sequence[str]) -> None:
+        """Give back the grants that were taken along, as far as they could be given now."""
+        for old in sorted(revoked):
+            was = self._grant(old)
+            new = grants.give_again(self._ctx, was, self._again.get(was.parent_id or ""))
+            if new is not None:
+                self._again[old] = new.id
+                self._done.append({"step": "regrant", "grant": new.id})
+
+    def _revoke(self, grant: str) -> None:
+        gone = self._ctx.tx.all(grant_statements.REVOKE_WITH_DERIVED, grant=grant)
+        self._done.append({"step": "revoke", "revoked": sorted(gone)})
+
+    def _place(self, agent: str, was: tuple[Any, Any], to: tuple[Any, Any]) -> None:
+        now = self._now(agent)
+        self._expect((now.boss_id, now.boss_user_id), was, now.name)
+        self._expect(now.status is AgentStatus.TERMINATED, False, now.name)
+        if to[0] is not None:
+            tree.check_move(self._ctx, now, self._now(to[0]))
+        self._ctx.tx.run(statements.MOVE_AGENT, agent=agent, new_boss=to[0], new_boss_user=to[1])
+        tree.take_place(self._ctx, agent, to[0], to[1])
+        halts.arrived(self._ctx, agent)
+        escalation.boss_changed(self._ctx, agent, was[0])
+        self._done.append({"step": "place", "agent": agent, "from": list(was), "to": list(to)})
+
+    def _seat(self, agent: str, was: Sequence[Any], to: Sequence[Any]) -> None:
+        now = self._now(agent)
+        self._expect([now.adapter_type, now.adapter_config, now.seat_user_id], list(was), now.name)
+        # Whoever sat there before does not act for the agent any more.
+        outcome_ending.stop(self._ctx, now)
+        self._ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent, user=None, run=None)
+        self._ctx.tx.run(
+            statements.SEAT_AGENT, agent=agent, new_adapter=to[0], new_config=to[1], new_seat=to[2]
+        )
+        configuration.keep(self._ctx, self._now(agent), RevisionSource.SEAT, configuration_of(now))
+        waking.look_now(self._ctx, agent)
+        waking.wake_afresh(self._ctx, agent, "somebody else sits there now")
+        self._done.append({"step": "seat", "agent": agent, "from": list(was), "to": list(to)})
+
+    def _delegator(self, outcome: str, was: str | None, to: str | None) -> None:
+        found = lookup.known_outcome(self._ctx, outcome)
+        self._expect(found.delegator_id, was, found.title)
+        self._ctx.tx.run(outcome_statements.CHANGE_DELEGATOR, outcome=outcome, new_delegator=to)
+        self._done.append({"step": "delegator", "outcome": outcome, "from": was, "to": to})
+
+    def _owner(self, outcome: str, was: Sequence[Any], to: Sequence[Any]) -> None:
+        found = lookup.known_outcome(self._ctx, outcome)
+        self._expect([found.owner_id, found.delegated, found.delegator_id], list(was), found.title)
+        self._expect(self._now(to[0]).status is AgentStatus.TERMINATED, False, found.title)
+        tree.hand_over(self._ctx, outcome, to[0], delegated=to[1], delegator=to[2])
+        self._done.append({"step": "owner", "outcome": outcome, "from": list(was), "to": list(to)})
+
+    def _expect(self, now: object, was: object, what: str) -> None:
+        if now != was:
+            raise Conflict(f"{what} was changed since.", "Look at the tree, then move by hand.")
+
+    def _now(self, agent: str) -> Agent:
+        found = self._ctx.tx.one(statements.AGENT, agent=agent)
+        assert found is not None, "agents are never deleted"
+        return found
+
+    def _grant(self, grant: str) -> Grant:
+        found = self._ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=grant)
+        assert found is not None, "grants are never deleted"
+        return found
+
+
+def _source_of(grant: Grant) -> list[Any]:
+    return [grant.parent_id, grant.granted_by_agent, grant.granted_by_user]

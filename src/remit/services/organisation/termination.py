@@ -1,0 +1,76 @@
+"""Ending an agent for good, or an agent with everybody below it.
+
+A subtree ends from the bottom up, as if one after the other was terminated: mandates close, and
+what else they owned goes to the next above, in the end to whoever is above the subtree.
+"""
+
+from remit.errors import Conflict
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.work.outcome import OutcomeKind, OutcomeStatus
+from remit.services import lookup, shapes
+from remit.services.command import Context
+from remit.services.organisation import tree
+from remit.services.work import outcome_ending
+from remit.store.organisation import agents as statements
+from remit.store.work import outcomes as outcome_statements
+
+
+def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape:
+    """Terminate an agent, and with `subtree` all below it; answers who and what ended."""
+    tree.check_transition(agent, AgentStatus.TERMINATED)
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{agent.name} awaits approval.", "Reject the hire, or withdraw it, instead."
+        )
+    if not subtree and ctx.tx.one(statements.LIVING_REPORT, agent=agent.id) is not None:
+        raise Conflict(
+            f"{agent.name} still has reports.",
+            "Terminate it with everybody below it (`--subtree`), or move its reports first.",
+        )
+    below = ctx.tx.all(statements.SUBTREE_OF_AGENT, agent=agent.id)
+    living = [one for one in below if one.status is not AgentStatus.TERMINATED]
+    going = sorted(living, key=lambda one: (len(ctx.boss_chain(one.id)), one.name))
+    owned = {
+        outcome.id: outcome
+        for one in going
+        for outcome in ctx.tx.all(
+            outcome_statements.OWNED_BY, owner=one.id, after="", limit=outcome_ending.MOST_AT_ONCE
+        )
+        if outcome.status is OutcomeStatus.OPEN and outcome.kind is OutcomeKind.WORK
+    }
+    for one in reversed(going):
+        _end_one(ctx, one.id)
+    closed: list[shapes.TitledShape] = []
+    moved: list[shapes.MovedOutcomeShape] = []
+    for outcome in owned.values():
+        now = ctx.tx.one(outcome_statements.OUTCOME, outcome=outcome.id)
+        assert now is not None, "outcomes are never deleted"
+        brief: shapes.TitledShape = {"id": now.id, "title": now.title}
+        if now.status is not OutcomeStatus.OPEN:
+            closed.append(brief)
+        else:
+            moved.append({**brief, "owner_id": now.owner_id, "owner": _name(ctx, now.owner_id)})
+    return {
+        "agents_ended": [{"id": one.id, "name": one.name} for one in going],
+        "outcomes_closed": closed,
+        "outcomes_moved": moved,
+    }
+
+
+def _end_one(ctx: Context, agent_id: str) -> None:
+    agent = lookup.known_agent(ctx, agent_id)
+    if agent.status is AgentStatus.TERMINATED:
+        return  # it went with a mandate that it was hired for
+    mandate = ctx.tx.one(outcome_statements.OUTCOME, outcome=agent.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.status is OutcomeStatus.OPEN and mandate.owner_id == agent.id:
+        outcome_ending.finish_tree(
+            ctx, mandate, OutcomeStatus.CLOSED, f"{agent.name} was terminated"
+        )
+    else:
+        outcome_ending.deactivate(ctx, agent)
+
+
+def _name(ctx: Context, agent: str) -> str:
+    found = lookup.agent_row(ctx, agent)
+    return found.name if found is not None else agent

@@ -1,0 +1,1 @@
+"""Companies, the people in them, and how they sign in."""

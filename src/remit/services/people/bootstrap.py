@@ -1,0 +1,53 @@
+"""The first start: a person, a company, its standing purpose and a root agent for it."""
+
+from remit.ids import TokenId, TokenKind, UserId, token_digest
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.principal import ActorKind, Principal, Token
+from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.people import companies, users
+from remit.store.engine.statement import row
+from remit.store.organisation import people
+
+FIRST_USER = "board"
+FIRST_COMPANY = "My company"
+
+
+@query("bootstrap.is_empty")
+def is_empty(ctx: Context) -> bool:
+    """Whether nobody has ever used this database."""
+    return ctx.tx.one(people.ANY_USER) is None
+
+
+@command("bootstrap.first_start", FOR_REMIT)
+def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
+    """Set up an empty database; whoever holds the token is the board from then on."""
+    board = users.new_user(ctx, FIRST_USER, operator=True)
+    _store(ctx, board.id, token)
+    # From here on the first user acts, so that every later "why" ends at a person.
+    ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
+    company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
+    return {"company": company, "user": board.name}
+
+
+@command("bootstrap.renew_board_token", FOR_REMIT)
+def renew_board_token(ctx: Context, *, token: str) -> Answer:
+    """Whoever owns the instance's home folder owns the instance: let them in again."""
+    user = ctx.tx.one(people.FIRST_OPERATOR)
+    assert user is not None, "an instance has an operator from its first start"
+    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)
+    _store(ctx, user.id, token)
+    ctx.enter(mine[0].id)
+    ctx.record(
+        "token.create",
+        f"user:{user.id}",
+        {"kind": "user", "label": "board.token"},
+        Decision(Effect.ALLOW, "system", "The owner of the home folder.", "rule:system"),
+    )
+    return {"user": user.name}
+
+
+def _store(ctx: Context, user: str, token: str) -> None:
+    made = Token(
+        TokenId(ctx.ids.new()), TokenKind.USER, "board.token", ctx.now, user_id=UserId(user)
+    )
+    ctx.tx.run(people.INSERT_TOKEN, **row(made, digest=token_digest(token)))

@@ -1,0 +1,261 @@
+"""Companies: create, list, show, rename."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import CompanyId
+from remit.model.connections.commit_identity import LONGEST_NAMES, some_people, somebody
+from remit.model.connections.secret import secret_name
+from remit.model.event import GENESIS
+from remit.model.execution.limit import changed as with_limits
+from remit.model.execution.limit import stored
+from remit.model.messaging.mail import Messaging
+from remit.model.organisation.company import (
+    LONGEST_MODEL,
+    LONGEST_NAME,
+    Company,
+)
+from remit.model.organisation.company import review_hours as hours
+from remit.model.organisation.principal import ActorKind
+from remit.model.organisation.user import UserRole
+from remit.model.text import name_key
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.fields import CompanyRef, Help, Name, Text, Words
+from remit.services.hiring import agent_spec
+from remit.services.organisation import roots
+from remit.services.people import users
+from remit.services.spending import limits as limits_at_work
+from remit.services.surfaces import AsRoute
+from remit.services.verbs import Added
+from remit.store.engine.statement import row
+from remit.store.organisation import people
+
+CompanyName = Annotated[str, Text(LONGEST_NAME, one_line=True)]
+ModelName = Annotated[str, Text(LONGEST_MODEL, empty=True, one_line=True)]
+CommitNames = Annotated[str, Text(LONGEST_NAMES, empty=True, one_line=True)]
+
+
+@command(
+    "companies.create",
+    Added("root_name", None),
+    Added("adapter_type", None),
+    Added("adapter_config", None),
+    AsRoute("POST /companies", "create_company", 201),
+)
+def create(
+    ctx: Context,
+    *,
+    name: CompanyName,
+    root_name: Annotated[Name, Help("Of its root agent; ceo, if left out.")] | None = None,
+    adapter_type: Annotated[
+        str,
+        Words(agent_spec.adapter_types),
+        Help("What runs the root agent; the first that can be used here, if left out."),
+    ]
+    | None = None,
+    adapter_config: dict[str, object] | None = None,
+) -> shapes.NewCompanyShape:
+    """A company of which the creator is the board, with its root outcome and its root agent."""
+    ctx.require(Action.COMPANY_CREATE, on="company")
+    if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
+        raise AlreadyExists(f"There is a company named {name!r} already.")
+    company = Company(CompanyId(ctx.ids.new()), name, ctx.now)
+    ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(name), mail_position=0))
+    ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
+    if ctx.actor.kind is ActorKind.USER:
+        users.add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)
+    ctx.enter(company.id)
+    ctx.record("company.create", f"company:{company.id}", {"name": name})
+    root = roots.begin(
+        ctx, name=root_name, adapter_type=adapter_type, adapter_config=adapter_config
+    )
+    return {**_with_part(ctx, company), "root_agent_id": root["id"]}
+
+
+@query("companies.listing", AsRoute("GET /companies", "list_companies", page="id"))
+def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[shapes.CompanyShape]:
+    """The companies the caller has a part in, and which part that is."""
+    if ctx.actor.company_id is not None:
+        found = ctx.tx.one(people.COMPANY, company=ctx.actor.company_id)
+        return [views.company(found)] if found is not None and found.id > after else []
+    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit)
+    return [_with_part(ctx, company) for company in mine]
+
+
+@query("companies.show", AsRoute("GET /companies/{companyId}", "show_company"))
+def show(ctx: Context, *, company: CompanyRef | None = None) -> shapes.CompanyShape:
+    """A company, how it is run, and which part the caller has in it."""
+    return _with_part(ctx, _require(ctx, Action.COMPANY_READ, company))
+
+
+@query("companies.positions")
+def positions(ctx: Context) -> dict[str, int]:
+    """How far the record of each of the caller's companies has come; tells that, not what."""
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This is for people.", "Read the events of your company.")
+    return dict(ctx.tx.all(people.POSITIONS_OF_USER, user=ctx.actor.id))
+
+
+def _with_part(ctx: Context, company: Company) -> shapes.CompanyShape:
+    """A company and, for a person, which part they have in it."""
+    part = ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id)
+    if part is None:
+        return views.company(company)
+    return {
+        **views.company(company),
+        "role": part.role.value,
+        "scope_agent_id": part.scope_agent_id,
+    }
+
+
+@command(
+    "companies.change",
+    Added("review_hours", None),
+    Added("limits", None),
+    Added("commit_committer", None),
+    Added("commit_co_authors", None),
+    Added("commit_signing", None),
+    AsRoute(
+        "PATCH /companies/{companyId}",
+        "change_company",
+        spelled={"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"},
+        without=("expected",),
+    ),
+)
+def change(
+    ctx: Context,
+    *,
+    company: CompanyRef,
+    name: CompanyName | None = None,
+    messaging: Annotated[str, Messaging, Help("Who may write to whom.")] | None = None,
+    require_board_approval_for_new_agents: bool | None = None,
+    require_approval_for_config_changes: bool | None = None,
+    chat_llm_provider: ModelName | None = None,
+    chat_llm_model: ModelName | None = None,
+    review_hours: Annotated[
+        str, Help("After how many hours each what does not move is looked at again: `1, 4, 24`.")
+    ]
+    | None = None,
+    commit_committer: Annotated[
+        CommitNames, Help("Who commits for its agents: `Acme <bot@acme.example>`.")
+    ]
+    | None = None,
+    commit_co_authors: Annotated[
+        CommitNames, Help("Who is named as co-author of each commit, with commas between several.")
+    ]
+    | None = None,
+    commit_signing: Annotated[
+        str,
+        Text(64, empty=True, one_line=True),
+        Help("The secret with the key that signs commits."),
+    ]
+    | None = None,
+    limits: Annotated[
+        dict[str, Any], Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.')
+    ]
+    | None = None,
+    expected: Mapping[str, object] | None = None,
+) -> shapes.CompanyShape:
+    """Rename a company, or change how it is run. An empty text takes a default back.
+
+    `limits` are those to be changed; 0 or "none" turns one off. `expected` is what the caller saw
+    before; when somebody else was quicker, nothing is changed.
+    """
+    approvals = (require_board_approval_for_new_agents, require_approval_for_config_changes)
+    chat = (chat_llm_provider, chat_llm_model)
+    commits = (commit_committer, commit_co_authors, commit_signing)
+    given = (name, messaging, *approvals, *chat, review_hours, *commits, limits)
+    if all(one is None for one in given):
+        raise BadInput("Nothing is to be changed.", "Give name, messaging or another setting.")
+    found = _require(ctx, Action.COMPANY_CHANGE, company)
+    _check_unchanged(found, expected or {})
+    new = replace(
+        found,
+        name=name or found.name,
+        messaging=Messaging(messaging or found.messaging),
+        require_board_approval_for_new_agents=_flag(
+            require_board_approval_for_new_agents,
+            "requireBoardApprovalForNewAgents",
+            found.require_board_approval_for_new_agents,
+        ),
+        require_approval_for_config_changes=_flag(
+            require_approval_for_config_changes,
+            "requireApprovalForConfigChanges",
+            found.require_approval_for_config_changes,
+        ),
+        chat_llm_provider=_default(chat_llm_provider, found.chat_llm_provider),
+        chat_llm_model=_default(chat_llm_model, found.chat_llm_model),
+        review_hours=found.review_hours if review_hours is None else hours(review_hours),
+        limits=found.limits if limits is None else with_limits(found.limits, limits),
+        commit_committer=found.commit_committer
+        if commit_committer is None
+        else somebody(commit_committer, "commitCommitter"),
+        commit_co_authors=found.commit_co_authors
+        if commit_co_authors is None
+        else some_people(commit_co_authors, "commitCoAuthors"),
+        commit_signing=found.commit_signing
+        if commit_signing is None
+        else secret_name(commit_signing)
+        if commit_signing
+        else None,
+    )
+    taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
+    if taken is not None and taken.id != found.id:
+        raise AlreadyExists(f"There is a company named {new.name!r} already.")
+    ctx.tx.run(people.CHANGE_COMPANY, **new_values(new), new_key=name_key(new.name))
+    limits_at_work.changed(ctx, stored(found.limits), stored(new.limits))
+    was, now = dict(views.company(found)), dict(views.company(new))
+    ctx.record(
+        "company.change",
+        f"company:{found.id}",
+        {
+            **{key: value for key, value in now.items() if value != was[key]},
+            "was": {key: value for key, value in was.items() if value != now[key]},
+        },
+    )
+    return _with_part(ctx, new)
+
+
+def _check_unchanged(company: Company, expected: Mapping[str, object]) -> None:
+    now = views.company(company)
+    for setting, was in expected.items():
+        is_now = now.get(setting)
+        if isinstance(is_now, Mapping) and isinstance(was, Mapping):
+            is_now = {name: is_now.get(name) for name in was}
+        if setting in now and is_now != was:
+            raise Conflict(
+                f"Somebody else changed {setting.replace('_', ' ')} meanwhile.",
+                "Look at what it is now, then change it if you still want to.",
+            )
+
+
+def new_values(company: Company) -> dict[str, object]:
+    """The column values that a change of a company writes."""
+    values = row(company)
+    values.pop("created_at")
+    return {"company": values.pop("id"), **{f"new_{key}": value for key, value in values.items()}}
+
+
+def _flag(given: object, field: str, current: bool) -> bool:
+    if given is None:
+        return current
+    if not isinstance(given, bool):
+        raise BadInput(f"{field}: must be true or false.", "Send a boolean.")
+    return given
+
+
+def _default(given: str | None, current: str | None) -> str | None:
+    return current if given is None else given or None
+
+
+def _require(ctx: Context, action: Action, company: str | None) -> Company:
+    lookup.company_of_caller(ctx, company)
+    ctx.require(action, on=f"company:{ctx.company}")
+    found = ctx.tx.one(people.COMPANY)
+    if found is None:
+        raise NotFound("There is no such company.")
+    return found

@@ -1,0 +1,49 @@
+"""The instance itself: its operators look at the machine, and keep copies of everything.
+
+Nothing of it belongs to one company; it is recorded in the first company of whoever does it.
+"""
+
+from remit.authority import Action
+from remit.errors import NotFound
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup
+from remit.services.command import Answer, Context, command, query
+from remit.store.organisation import people
+
+
+@query("instance.may_operate")
+def may_operate(ctx: Context, *, what: str) -> None:
+    """Whether the caller runs this instance, asked before anything is looked at."""
+    _require(ctx, what)
+
+
+@command("instance.begin_backup")
+def begin_backup(ctx: Context, *, new_name: str) -> Answer:
+    """That an operator has a copy of everything written; `new_name` is what our side calls it."""
+    _require(ctx, f"backup:{new_name}")
+    ctx.record("backup.create", f"backup:{new_name}", {})
+    return {"name": new_name}
+
+
+@command("instance.take_backup")
+def take_backup(ctx: Context, *, name: str) -> Answer:
+    """That an operator takes a copy of everything along."""
+    _require(ctx, f"backup:{name}")
+    ctx.record("backup.download", f"backup:{name}", {})
+    return {"name": name}
+
+
+@command("instance.remove_backup")
+def remove_backup(ctx: Context, *, name: str) -> Answer:
+    """That an operator deletes a copy."""
+    _require(ctx, f"backup:{name}")
+    ctx.record("backup.remove", f"backup:{name}", {})
+    return {"name": name, "removed": True}
+
+
+def _require(ctx: Context, on: str) -> None:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise NotFound("There is nothing here with that id.")
+    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
+    ctx.enter(lookup.only(mine, "company").id)
+    ctx.require(Action.INSTANCE_OPERATE, on=on)

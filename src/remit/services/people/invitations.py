@@ -1,0 +1,94 @@
+"""Invitations: a link that signs a person in, once, without a shell.
+
+A link is a token that opens one session. Only its digest is kept, it ends by itself, and it ends
+when the person gets a part in a company that whoever made the link does not decide about.
+"""
+
+from typing import Annotated, Final, cast
+
+from remit.authority import Action
+from remit.clock import HOUR
+from remit.errors import BadInput, Conflict
+from remit.ids import TokenKind
+from remit.model.organisation.user import UserRole
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.fields import AgentRef, CompanyRef, Help, Name, Range, UserRef
+from remit.services.people import users
+from remit.services.surfaces import AsRoute
+from remit.services.verbs import Added
+from remit.store.organisation import people
+
+LABEL: Final = people.INVITATION
+USUAL_HOURS: Final = 72
+MOST_HOURS: Final = 14 * 24
+Hours = Annotated[int, Range(1, MOST_HOURS), Help("How long the link is good.")]
+
+
+@command(
+    "users.invite",
+    Added("hours", USUAL_HOURS),
+    AsRoute("POST /companies/{companyId}/invitations", "invite_user", 201),
+)
+def invite(
+    ctx: Context,
+    *,
+    company: CompanyRef,
+    name: Name,
+    role: Annotated[str, UserRole] = "board",
+    scope: AgentRef | None = None,
+    hours: Hours | None = None,
+) -> shapes.InvitationShape:
+    """Give a person a part in the company, and a link that signs them in if they are new here.
+
+    Who is known already signs in as before: a link of theirs would open other companies, too.
+    """
+    member = users.add.body(ctx, company=company, name=name, role=role, scope=scope)
+    known = users.opens_more(ctx, users.known(ctx, member["id"]))
+    made = None if known else _link(ctx, member["id"], hours)
+    # As everywhere, a repeat of the same request gets everything but the token.
+    answer = {
+        **member,
+        "known": known,
+        "link_id": made and made["id"],
+        "expires_at": made and made["expires_at"],
+        "token": None,
+    }
+    return cast(shapes.InvitationShape, answer)
+
+
+@command(
+    "users.create_link",
+    AsRoute("POST /companies/{companyId}/users/{user}/links", "create_user_link", 201),
+)
+def create_link(
+    ctx: Context, *, company: CompanyRef | None, user: UserRef, hours: Hours | None = None
+) -> shapes.NewTokenShape:
+    """Another link for somebody who has a part in the company; those before it end."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{user}")
+    found = users.member(ctx, user)
+    if found.operator or users.opens_more(ctx, found):
+        raise Conflict(
+            "A link of theirs would also open companies that are not yours to decide about.",
+            "Let them sign in with a token of their own.",
+        )
+    ctx.tx.run(people.REVOKE_INVITATIONS, user=found.id)
+    return _link(ctx, found.id, hours)
+
+
+def _link(ctx: Context, user: str, hours: int | None) -> shapes.NewTokenShape:
+    if hours is not None and not 1 <= hours <= MOST_HOURS:
+        raise BadInput(f"hours must be from 1 to {MOST_HOURS}.", "Choose another time.")
+    until = None if hours is None else ctx.now + hours * HOUR
+    return users.issue(ctx, TokenKind.LOGIN, LABEL, until, usual=USUAL_HOURS * HOUR, user=user)
+
+
+@query(
+    "users.links", AsRoute("GET /companies/{companyId}/invitations", "list_invitations", page="id")
+)
+def links(ctx: Context, *, company: CompanyRef | None) -> list[shapes.TokenShape]:
+    """The links that nobody has used yet and that are still good; never the links themselves."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_READ, on="users")
+    return [views.token(one) for one in ctx.tx.all(people.INVITATIONS)]

@@ -1,0 +1,140 @@
+"""Signing in to the web: a one-time link opens a session that ends by itself."""
+
+from remit.clock import DAY, MINUTE, Micros
+from remit.errors import NotFound, Unauthenticated
+from remit.ids import TokenKind, token_digest
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.principal import ActorKind, Principal, Token
+from remit.services import lookup, shapes, views
+from remit.services.command import Answer, Context, command, query
+from remit.services.people import users
+from remit.store.organisation import people
+
+LINK_LASTS: Micros = 15 * MINUTE
+SESSION_LASTS: Micros = 7 * DAY
+MOST_LISTED = 100
+
+_OWN = Decision(Effect.ALLOW, "self", "It is your own session.", "rule:self")
+
+
+@command("sessions.create_link")
+def create_link(ctx: Context) -> shapes.NewTokenShape:
+    """A token that opens one session, once, for the user who asks."""
+    allow_own(ctx)
+    return users.issue(
+        ctx, TokenKind.LOGIN, "login link", None, usual=LINK_LASTS, user=ctx.actor.id
+    )
+
+
+@command("sessions.redeem")
+def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
+    """Exchange a link for a session; whoever holds the link is its user, once."""
+    found = ctx.tx.one(people.LOGIN_BY_DIGEST, digest=token_digest(link))
+    user = found and ctx.tx.one(people.USER, user=found.user_id)
+    if (
+        found is None
+        or not user
+        or found.expires_at is None
+        or ctx.now >= found.expires_at
+        # Of several who come with it at the same moment, one finds it unused.
+        or not ctx.tx.run(people.REVOKE_TOKEN, token=found.id)
+    ):
+        raise Unauthenticated(
+            "This link was used already or has expired.",
+            "Ask whoever sent it for a new one, sign in with a token, or run `remit open`.",
+        )
+    ctx.actor = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
+    allow_own(ctx)
+    source = found.made_with and ctx.tx.one(people.TOKEN, token=found.made_with)
+    return _session(ctx, source or None)
+
+
+@command("sessions.open")
+def open_(ctx: Context) -> shapes.NewTokenShape:
+    """A session for the person whose token it is."""
+    allow_own(ctx)
+    return _session(ctx)
+
+
+def _session(ctx: Context, made_with: Token | None = None) -> shapes.NewTokenShape:
+    return users.issue(
+        ctx,
+        TokenKind.SESSION,
+        "web",
+        None,
+        usual=SESSION_LASTS,
+        made_with=made_with,
+        user=ctx.actor.id,
+    )
+
+
+@command("sessions.end")
+def end(ctx: Context, *, session: str) -> Answer:
+    """End the session that the caller is using."""
+    found = ctx.tx.one(people.IDENTITY, digest=token_digest(session))
+    if found is None or found.user_id != ctx.actor.id:
+        raise NotFound("There is no such session.")
+    allow_own(ctx)
+    ctx.tx.run(people.REVOKE_BY_DIGEST, digest=found.digest)
+    ctx.record("session.end", f"user:{ctx.actor.id}", {})
+    return {"ended": True}
+
+
+@query("sessions.mine")
+def mine(ctx: Context) -> list[dict[str, object]]:
+    """The calling person's sessions that are still good, newest first."""
+    person(ctx)
+    this = _current(ctx)
+    return [
+        {**views.token(found), "current": this is not None and found.id == this.id}
+        for found in ctx.tx.all(people.SESSIONS_OF_USER, user=ctx.actor.id, limit=MOST_LISTED)
+    ]
+
+
+@command("sessions.end_one")
+def end_one(ctx: Context, *, session: str) -> Answer:
+    """End one of one's own sessions, wherever it is open; what it has open is told so."""
+    allow_own(ctx)
+    found = ctx.tx.one(people.TOKEN, token=session)
+    if (
+        found is None
+        or found.kind is not TokenKind.SESSION
+        or found.user_id != ctx.actor.id
+        or not ctx.tx.run(people.REVOKE_TOKEN, token=found.id)
+    ):
+        raise NotFound("There is no such session.", "It may have ended already.")
+    ctx.record("session.end", f"user:{ctx.actor.id}", {"session": found.id})
+    return {"id": found.id, "ended": True}
+
+
+@command("sessions.end_others")
+def end_others(ctx: Context) -> Answer:
+    """End every session of the caller but the one that asks, and links that were not used yet."""
+    allow_own(ctx)
+    this = _current(ctx)
+    gone = ctx.tx.all(
+        people.REVOKE_OTHER_SESSIONS, user=ctx.actor.id, kept=this.id if this is not None else ""
+    )
+    sessions = gone.count(TokenKind.SESSION.value)
+    ctx.record("session.end", f"user:{ctx.actor.id}", {"others": sessions})
+    return {"ended": sessions}
+
+
+def _current(ctx: Context) -> Token | None:
+    """The token that the caller came with."""
+    if ctx.caller is None or ctx.caller.system:
+        return None
+    return ctx.tx.one(people.TOKEN_BY_DIGEST, digest=token_digest(ctx.caller.token))
+
+
+def person(ctx: Context) -> None:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise NotFound("Only people sign in.", "Use the agent's token directly.")
+
+
+def allow_own(ctx: Context) -> None:
+    """Signing in concerns the person, so it is recorded in the first company they are in."""
+    person(ctx)
+    companies = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
+    ctx.enter(lookup.only(companies, "company").id)
+    ctx.allow_by_rule(_OWN)

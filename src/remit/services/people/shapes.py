@@ -1,0 +1,153 @@
+"""Shapes of companies, people and tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from remit.ids import TokenKind
+from remit.model.messaging.mail import Messaging
+from remit.model.organisation.principal import ActorKind
+from remit.model.organisation.user import UserRole
+from remit.services.shape_basics import Moment
+
+
+class CompanyShape(TypedDict):
+    id: str
+    name: str
+    messaging: Annotated[str, Messaging]
+    require_board_approval_for_new_agents: bool
+    require_approval_for_config_changes: bool
+    chat_llm_provider: str | None
+    chat_llm_model: str | None
+    review_hours: str
+    commit_committer: str | None
+    commit_co_authors: str | None
+    commit_signing: str | None
+    limits: dict[str, int | None]
+    created_at: Moment
+    #: Which part the calling person has in it.
+    role: NotRequired[Annotated[str, UserRole]]
+    scope_agent_id: NotRequired[str | None]
+
+
+class NewCompanyShape(CompanyShape):
+    root_agent_id: str
+
+
+class ImportedShape(TypedDict):
+    """How many of each."""
+
+    agents: int
+    outcomes: int
+    files: int
+    grants: int
+    messages: int
+    questions: int
+    schedules: int
+    approvals: int
+    #: They wait until their secrets are said.
+    bindings: int
+    #: Repositories, checks and folders that wait to be applied.
+    setup: int
+
+
+class ImportedCompanyShape(CompanyShape, ImportedShape):
+    #: By the names of agents: which of their secrets are to be set anew.
+    removed: dict[str, list[str]]
+
+
+class MemberShape(TypedDict):
+    id: str
+    name: str
+    role: Annotated[str, UserRole]
+    scope_agent_id: str | None
+    company_id: str
+    created_at: Moment
+
+
+class TokenShape(TypedDict):
+    id: str
+    kind: Annotated[str, TokenKind]
+    label: str
+    agent_id: str | None
+    user_id: str | None
+    created_at: Moment
+    expires_at: Moment | None
+    revoked_at: Moment | None
+
+
+class NewTokenShape(TypedDict):
+    """A token, which is shown this once."""
+
+    id: str
+    kind: Annotated[str, TokenKind]
+    label: str
+    user_id: str | None
+    agent_id: str | None
+    created_at: Moment
+    expires_at: Moment | None
+    token: str | None
+
+
+class FindingShape(TypedDict):
+    """Something about the machine of the instance that was looked at."""
+
+    check: str
+    #: ok, warn or fail.
+    state: str
+    found: str
+    next_step: str
+
+
+class BackupShape(TypedDict):
+    name: str
+    #: Unknown while it is being written.
+    bytes: int | None
+    created_at: Moment | None
+
+
+class NewBackupShape(TypedDict):
+    name: str
+    #: It takes longer than the call.
+    writing: bool
+    companies: NotRequired[int]
+    events: NotRequired[int]
+    contents: NotRequired[int]
+    bytes: NotRequired[int]
+
+
+class RemovedBackupShape(TypedDict):
+    name: str
+    removed: bool
+
+
+class InvitationShape(MemberShape):
+    """A person who was given a part, and the link that signs them in, which is shown this once."""
+
+    #: They sign in as before, and there is no link.
+    known: bool
+    link_id: str | None
+    expires_at: Moment | None
+    token: str | None
+
+
+class KeyShape(TokenShape):
+    name: str
+
+
+class NewKeyShape(NewTokenShape):
+    name: str
+
+
+class LoginLinkShape(TypedDict):
+    url: str | None
+    expires_at: Moment
+
+
+class CallerShape(TypedDict):
+    kind: Annotated[str, ActorKind]
+    id: str
+    name: str
+    company_id: str | None
+    run_id: str | None
+    operator: bool

@@ -1,0 +1,325 @@
+"""People: who has a part in a company, and their tokens."""
+
+from typing import Annotated
+
+from remit.authority import Action
+from remit.clock import Micros, from_iso, to_iso
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
+from remit.ids import TokenId, TokenKind, UserId, is_id, new_token, token_digest
+from remit.model.organisation.principal import Token
+from remit.model.organisation.user import Membership, User, UserRole
+from remit.model.text import LONGEST_LABEL, name_key
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.fields import AgentRef, CompanyRef, Help, Moment, Name, Reference, Text, UserRef
+from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.engine.statement import row
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import people
+from remit.store.organisation.people import Member
+
+_ALL = 100_000
+
+
+@command("users.add", AsRoute("POST /companies/{companyId}/users", "add_user", 201))
+def add(
+    ctx: Context,
+    *,
+    company: CompanyRef,
+    name: Name,
+    role: Annotated[str, UserRole] = "board",
+    scope: AgentRef | None = None,
+) -> shapes.MemberShape:
+    """Give a person a part in the company; a new person is made when the name is new."""
+    part = UserRole(role)
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{name}")
+    assert ctx.company is not None
+    scope_id = lookup.agent(ctx, scope).id if scope else None
+    user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
+    if user is None:
+        user = new_user(ctx, name, operator=False)
+    elif ctx.tx.one(people.MEMBERSHIP, user=user.id) is not None:
+        raise AlreadyExists(f"{user.name} has a part in this company already.")
+    else:
+        # Whoever kept a link for them elsewhere must not come in here with it.
+        ctx.tx.run(people.REVOKE_INVITATIONS, user=user.id)
+    membership = add_member(ctx, ctx.company, user.id, part, scope_id)
+    ctx.record(
+        "user.add", f"user:{user.id}", {"name": user.name, "role": part.value, "scope": scope_id}
+    )
+    return views.member(
+        Member(user.id, user.name, part, membership.scope_agent_id, ctx.company, ctx.now)
+    )
+
+
+def add_member(
+    ctx: Context, company: str, user: str, role: UserRole, scope: str | None
+) -> Membership:
+    ctx.tx.run(
+        people.INSERT_MEMBERSHIP,
+        company_id=company,
+        user_id=user,
+        role=role.value,
+        scope_agent_id=scope,
+        created_at=ctx.now,
+    )
+    membership = ctx.tx.one(people.MEMBERSHIP, company=company, user=user)
+    assert membership is not None
+    return membership
+
+
+def opens_more(ctx: Context, user: User) -> bool:
+    """Return whether a person's tokens open more than the caller, who is board of this company,
+    could."""
+    if user.id == ctx.actor.id:
+        return False
+    if user.operator:
+        return True
+    mine = {
+        one.id
+        for one in ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=_ALL)
+        if (part := ctx.tx.one(people.MEMBERSHIP, company=one.id, user=ctx.actor.id)) is not None
+        and part.role is UserRole.BOARD
+        and part.scope_agent_id is None
+    }
+    theirs = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=_ALL)
+    return any(one.id not in mine for one in theirs)
+
+
+def known(ctx: Context, user: str) -> User:
+    found = ctx.tx.one(people.USER, user=user)
+    assert found is not None
+    return found
+
+
+def new_user(ctx: Context, name: str, *, operator: bool) -> User:
+    user = User(UserId(ctx.ids.new()), name, operator, ctx.now)
+    ctx.tx.run(
+        people.INSERT_USER,
+        id=user.id,
+        name=name,
+        name_key=name_key(name),
+        operator=operator,
+        created_at=ctx.now,
+    )
+    return user
+
+
+@query(
+    "users.listing",
+    AsRoute("GET /companies/{companyId}/users", "list_users", page="id"),
+    AsCommand("user list"),
+)
+def listing(
+    ctx: Context, *, company: CompanyRef | None, after: str = "", limit: int = 100
+) -> list[shapes.MemberShape]:
+    """List the people of the company."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_READ, on="users")
+    return [views.member(found) for found in ctx.tx.all(people.MEMBERS, after=after, limit=limit)]
+
+
+@query("users.me", AsRoute("GET /me", "show_caller"))
+def me(ctx: Context) -> shapes.CallerShape:
+    """Who the token says the caller is."""
+    return {
+        "kind": ctx.actor.kind.value,
+        "id": ctx.actor.id,
+        "name": ctx.actor.name,
+        "company_id": ctx.actor.company_id,
+        "run_id": ctx.actor.run_id,
+        "operator": ctx.actor.operator,
+    }
+
+
+@command(
+    "users.remove",
+    AsRoute("DELETE /companies/{companyId}/users/{user}", "remove_user"),
+    AsCommand(
+        "user remove",
+        said="That person has no part in the company any more.",
+        spelled={"user": "name"},
+    ),
+)
+def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes.RemovedShape:
+    """Take away a person's part in the company, and their tokens when it was the last."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{user}")
+    found = member(ctx, user)
+    if ctx.tx.one(people.OTHER_BOARD_MEMBERS, user=found.id) is None:
+        raise Conflict(
+            "The company would be left without a board.", "Add another board member first."
+        )
+    ctx.tx.run(people.DELETE_MEMBERSHIP, user=found.id)
+    for seat in ctx.tx.all(agent_statements.SEATS_OF, user=found.id):
+        # The keys they made for an agent whose seat they hold go with them.
+        ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None)
+    if not ctx.tx.all(people.COMPANIES_OF_USER, user=found.id, after="", limit=1):
+        ctx.tx.run(people.REVOKE_TOKENS_OF, user=found.id, agent=None, run=None)
+    ctx.record("user.remove", f"user:{found.id}", {"name": found.name})
+    return {"id": found.id, "removed": True}
+
+
+@command(
+    "users.create_token",
+    AsRoute("POST /companies/{companyId}/users/{user}/tokens", "create_token", 201),
+)
+def create_token(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    user: UserRef,
+    label: Annotated[str, Text(LONGEST_LABEL, empty=True, one_line=True)] = "",
+    expires_at: Annotated[Moment, Help("ISO 8601; none means with what you came with, or never.")]
+    | None = None,
+) -> shapes.NewTokenShape:
+    """A token for a person, which is in this answer and nowhere else. Only board members over the
+    company hand them out."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"user:{user}")
+    found = member(ctx, user)
+    if found.operator and found.id != ctx.actor.id:
+        raise Conflict(
+            "An operator's tokens open every company.", "Let the operator make it themselves."
+        )
+    if opens_more(ctx, found):
+        raise Conflict(
+            "Their tokens also open companies that are not yours to decide about.",
+            "Let them make it themselves, or somebody who is board of all of these.",
+        )
+    until = None if expires_at is None else from_iso(expires_at)
+    return issue(ctx, TokenKind.USER, label, until, user=found.id)
+
+
+@command(
+    "users.revoke_token",
+    AsRoute("DELETE /companies/{companyId}/users/{user}/tokens/{tokenId}", "revoke_token"),
+)
+def revoke_token(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    token: Annotated[str, Reference("token")],
+    user: UserRef | None = None,
+) -> shapes.RevokedShape:
+    """End a person's token; when `user` is named, only if it is theirs."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_CHANGE, on=f"token:{token}")
+    found = ctx.tx.one(people.TOKEN, token=token)
+    wanted = member(ctx, user).id if user is not None else None
+    if (
+        found is None
+        or found.user_id is None
+        or (wanted is not None and wanted != found.user_id)
+        or ctx.tx.one(people.MEMBERSHIP, user=found.user_id) is None
+    ):
+        raise NotFound("There is no such token.")
+    if opens_more(ctx, known(ctx, found.user_id)):
+        # Whoever is board here could otherwise shut others out of their own companies.
+        raise Conflict(
+            "The token also opens companies that are not yours to decide about.",
+            "Remove the person from this company, or let them end it themselves.",
+        )
+    revoke(ctx, found)
+    return {"id": found.id, "revoked": True}
+
+
+@query(
+    "users.tokens",
+    AsRoute("GET /companies/{companyId}/users/{user}/tokens", "list_tokens", page="id"),
+)
+def tokens(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> list[shapes.TokenShape]:
+    """Those of a person, as far as they are this company's to decide about."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.USER_READ, on=f"user:{user}")
+    found = member(ctx, user)
+    if opens_more(ctx, found):
+        return []
+    return [views.token(one) for one in ctx.tx.all(people.USER_TOKENS, user=found.id)]
+
+
+def revoke(ctx: Context, token: Token) -> bool:
+    """End a token and the sessions that its person opened with it. Tokens that were made with it
+    stay, so that a new one can take the place of an old one."""
+    ended = ctx.tx.run(people.REVOKE_TOKEN, token=token.id) > 0
+    ctx.tx.run(people.REVOKE_OPENED_WITH, token=token.id, user=token.user_id)
+    ctx.record("token.revoke", f"token:{token.id}", {"user_id": token.user_id})
+    return ended
+
+
+def origin(ctx: Context) -> Token | None:
+    """What a person came with, none for Remit itself; for a session the token that it goes back to,
+    as far as that is known."""
+    if ctx.caller is None or ctx.caller.system:
+        return None
+    if ctx.caller.account is not None:
+        raise NotFound("Tokens are made where one signed in.", "Use the web or the CLI.")
+    token = ctx.tx.existing(people.TOKEN_BY_DIGEST, digest=token_digest(ctx.caller.token))
+    if token.kind is not TokenKind.SESSION or token.made_with is None:
+        return token
+    return ctx.tx.existing(people.TOKEN, token=token.made_with)
+
+
+def issue(
+    ctx: Context,
+    kind: TokenKind,
+    label: str,
+    expires_at: Micros | None,
+    *,
+    usual: Micros | None = None,
+    made_with: Token | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    run: str | None = None,
+) -> shapes.NewTokenShape:
+    """Make a token; its bearer sees it once, the database never.
+
+    It ends no later than what it is made with. Where no time was asked for it lasts as `usual`, or
+    that long.
+    """
+    made_with = made_with or origin(ctx)
+    latest = made_with.expires_at if made_with is not None else None
+    if expires_at is None:
+        wanted = None if usual is None else ctx.now + usual
+        expires_at = min((one for one in (wanted, latest) if one is not None), default=None)
+    elif expires_at <= ctx.now:
+        raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
+    elif latest is not None and expires_at > latest:
+        raise BadInput(
+            f"What you came with ends at {to_iso(latest)}, and what it makes no later.",
+            "Ask for no time, or an earlier one; or sign in with what lasts longer, such as a new "
+            "link from the board.",
+        )
+    token_id, secret = TokenId(ctx.ids.new()), new_token(kind)
+    owner = {"user_id": user, "agent_id": agent, "run_id": run}
+    company = ctx.company if agent is not None else None
+    source = made_with.id if made_with is not None else None
+    token = Token(token_id, kind, label, ctx.now, expires_at, made_with=source)
+    new = row(token, digest=token_digest(secret), company_id=company, **owner)
+    ctx.tx.run(people.INSERT_TOKEN, **new)
+    about = {"kind": kind.value, "label": label, **owner}
+    ctx.record("token.create", f"token:{token_id}", about)
+    ctx.secrets["token"] = secret
+    return {
+        "id": token_id,
+        "kind": kind.value,
+        "label": label,
+        "user_id": user,
+        "agent_id": agent,
+        "created_at": views.time(ctx.now),
+        "expires_at": views.time(expires_at),
+        # A repeat of the same request gets everything but the token, which is shown once.
+        "token": None,
+    }
+
+
+def member(ctx: Context, text: str) -> User:
+    name = text.removeprefix("user:")
+    if is_id(name):
+        user = ctx.tx.one(people.USER, user=name)
+    else:
+        user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name))
+    if user is None or (ctx.tx.one(people.MEMBERSHIP, user=user.id) is None):
+        raise NotFound.of("user")
+    return user

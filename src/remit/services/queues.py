@@ -1,0 +1,328 @@
+"""Leased queues behind their verbs: claim, renew, fence, retry with back-off, give up.
+
+Whoever works on something holds it by a lease with an epoch. Who was silent too long has lost it,
+and whatever they still say about it is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any, Generic, Protocol, TypeVar
+
+from remit.authority import Action
+from remit.clock import MINUTE, SECOND, Micros
+from remit.errors import Conflict
+from remit.model.messaging.mail import MOST_ATTEMPTS, DeliveryStatus
+from remit.services import shapes
+from remit.services.command import FOR_REMIT, Answer, Context, Verb, command, logged, query
+from remit.services.context import system_only
+from remit.services.verbs import Declared
+from remit.store.engine.statement import Statement
+from remit.store.queues import LeasedQueue, StatusQueue
+
+#: A row by its key, and the epoch in which somebody holds it.
+Held = tuple[str, int]
+MOST_AT_ONCE = 100
+#: Longer than any attempt at a delivery takes; then somebody else tries.
+DELIVERY_LEASE = 90 * SECOND
+#: Between the attempts at a delivery.
+BACKOFF = (10 * SECOND, 2 * MINUTE)
+#: How a delivery is marked of which nobody knows whether it got through.
+MAY_HAVE_IT = "the outside may have it"
+_LONGEST_WHY = 300
+
+
+class Row(Protocol):
+    @property
+    def company_id(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def lease_until(self) -> Micros | None: ...
+    @property
+    def worker(self) -> str | None: ...
+
+
+class Delivery(Row, Protocol):
+    @property
+    def attempt(self) -> int: ...
+
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Row)
+D = TypeVar("D", bound=Delivery)
+
+
+class Leases(Generic[R]):
+    """The operations of a worker on the rows of a queue."""
+
+    def __init__(self, rows: LeasedQueue[R]) -> None:
+        self._rows = rows
+
+    def claim(self, ctx: Context, item: str, worker: str, lease: Micros, **more: Any) -> bool:
+        """Take a row on that waits; for one worker, the others get False."""
+        asked = {"now": ctx.now, "until": ctx.now + lease, "new_worker": worker, **more}
+        return bool(ctx.tx.run(self._rows.claim, **{self._rows.noun: item}, **asked))
+
+    def renew(self, ctx: Context, held: Sequence[Held], lease: Micros) -> list[Held]:
+        """Go on holding these; answers those that are over or somebody else's."""
+        until = ctx.now + lease
+        return [one for one in held if not self._change(ctx, self._rows.renew, one, until=until)]
+
+    def seize(self, ctx: Context, held: Held, until: Micros | None) -> None:
+        """Take hold of a lease that still says what it said when its worker was last heard of.
+
+        Workers renew without waiting for their turn, so that looking first would not be enough.
+        """
+        if not self._change(ctx, self._rows.seize, held, until=until):
+            raise Conflict("Its worker was heard of again.")
+
+    def fenced(self, ctx: Context, statement: Statement[None], held: Held, **values: Any) -> None:
+        """A change by the holder; who lost the lease is refused."""
+        if not self._change(ctx, statement, held, **values):
+            raise self.lost()
+
+    def lost(self) -> Conflict:
+        return Conflict(f"The {self._rows.noun} is over, or somebody else's.", code="lost")
+
+    def _change(self, ctx: Context, statement: Statement[None], held: Held, **values: Any) -> int:
+        item, epoch = held
+        return ctx.tx.run(statement, **{self._rows.noun: item}, epoch=epoch, **values)
+
+
+class Queue(Leases[R]):
+    """The same where the rows say themselves whether they wait."""
+
+    _rows: StatusQueue[R]
+
+    def __init__(self, rows: StatusQueue[R]) -> None:
+        super().__init__(rows)
+
+    def next_due(self, ctx: Context) -> Micros | None:
+        """The time at which the next waiting row becomes due."""
+        return ctx.tx.one(self._rows.next_due)
+
+    def expired(self, ctx: Context) -> list[Held]:
+        """The rows whose lease is over by the clock."""
+        return self._keys(ctx.tx.all(self._rows.expired, limit=MOST_AT_ONCE))
+
+    def under_way(self, ctx: Context) -> list[Held]:
+        """All that is thought to be held by somebody."""
+        return self._keys(ctx.tx.all(self._rows.claimed))
+
+    def looks(
+        self, name: str
+    ) -> tuple[Verb[[], Micros | None], Verb[[], list[Held]], Verb[[], list[Held]]]:
+        """These three as verbs: `name.next_due`, `name.expired` and `name.under_way`."""
+        return (
+            query(f"{name}.next_due", FOR_REMIT)(lambda ctx: self.next_due(ctx)),
+            query(f"{name}.expired", FOR_REMIT)(lambda ctx: self.expired(ctx)),
+            query(f"{name}.under_way", FOR_REMIT)(lambda ctx: self.under_way(ctx)),
+        )
+
+    def readies(
+        self, name: str, statement: Statement[R], line: str
+    ) -> Verb[[], list[tuple[str, str]]]:
+        """The verb `name.ready`: the rows that can be claimed now, each with the line that it waits
+        in."""
+
+        def ready(ctx: Context) -> list[tuple[str, str]]:
+            found = ctx.tx.all(statement, now=ctx.now, limit=MOST_AT_ONCE)
+            return [(getattr(row, self._rows.key.name), getattr(row, line)) for row in found]
+
+        return query(f"{name}.ready", FOR_REMIT)(ready)
+
+    def _keys(self, found: Sequence[R]) -> list[Held]:
+        return [(getattr(row, self._rows.key.name), row.epoch) for row in found]
+
+
+class Deliveries(Queue[D]):
+    """A queue of what goes outside: each is tried under the same id until the outside has it, or
+    is dead after some attempts and awaits a person."""
+
+    def __init__(
+        self,
+        rows: StatusQueue[D],
+        *,
+        delivered: str,
+        failed: str,
+        about: Callable[[D], dict[str, object]],
+    ) -> None:
+        """The two are events, and `about` is what they say of a row."""
+        super().__init__(rows)
+        self._delivered, self._failed, self._about = delivered, failed, about
+
+    def entered(self, ctx: Context, item: str) -> D:
+        """A row as it is, for Remit itself."""
+        system_only(ctx)
+        asked = {self._rows.noun: item}
+        found = ctx.tx.one(self._rows.row, **asked)
+        assert found is not None
+        ctx.enter(found.company_id)
+        ctx.require(Action.RUN_CHANGE, on=self._on(item))
+        again = ctx.tx.one(self._rows.row, **asked)  # the turn may have taken a while
+        assert again is not None
+        return again
+
+    def begin(self, ctx: Context, item: str, worker: str, lease: Micros) -> D | None:
+        """Claim a row: as it is then, or None when somebody else has it."""
+        self.entered(ctx, item)
+        ctx.lock_company()
+        if not self.claim(ctx, item, worker, lease):
+            return None
+        return ctx.tx.existing(self._rows.row, **{self._rows.noun: item})
+
+    def delivered(self, ctx: Context, item: str, epoch: int) -> shapes.EndedShape:
+        """The outside has it."""
+        found = self.entered(ctx, item)
+        self._end(ctx, (item, epoch), DeliveryStatus.DONE, "delivered")
+        return self._said(ctx, self._delivered, item, DeliveryStatus.DONE, self._about(found))
+
+    def failed(
+        self,
+        ctx: Context,
+        item: str,
+        epoch: int,
+        why: str,
+        for_good: bool = False,
+        backoff: Sequence[Micros] = BACKOFF,
+        retry_after: Micros | None = None,
+        most: int = MOST_ATTEMPTS,
+    ) -> shapes.EndedShape:
+        """It did not get through: tried again later, or dead if that happened too often. Whoever
+        is asked for patience waits so long, and that attempt does not count."""
+        found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
+        status = DeliveryStatus.QUEUED
+        if retry_after is not None and not for_good:
+            due = ctx.now + retry_after
+            self.fenced(ctx, self._rows.wait, (item, epoch), due=due, why=why)
+        elif for_good or found.attempt >= most:
+            status = DeliveryStatus.DEAD
+            self._end(ctx, (item, epoch), status, why)
+        else:
+            due = ctx.now + backoff[min(found.attempt, len(backoff)) - 1]
+            self.fenced(ctx, self._rows.retry, (item, epoch), due=due, why=why)
+        return self._said(ctx, self._failed, item, status, {**self._about(found), "why": why})
+
+    def take_over(
+        self, ctx: Context, item: str, epoch: int, *, alone: bool, for_good: bool = False
+    ) -> shapes.EndedShape:
+        """Take a row from a silent worker; it may have got through, so the id stays the same.
+
+        With `alone` there is no other process, so whoever held it is gone.
+        """
+        found = self.entered(ctx, item)
+        if found.epoch != epoch or (not alone and (found.lease_until or 0) > ctx.now):
+            raise self.lost()
+        why = f"{found.worker} was not heard of any more; {MAY_HAVE_IT}"
+        return self.failed(ctx, item, epoch, why, for_good=for_good, backoff=(0,))
+
+    def put_back(self, ctx: Context, event: str, item: str, epoch: int) -> shapes.EndedShape:
+        """Its process is being stopped; somebody else delivers it."""
+        found, why = self.entered(ctx, item), f"its process was stopped; {MAY_HAVE_IT}"
+        self.fenced(ctx, self._rows.wait, (item, epoch), due=ctx.now, why=why)
+        return self._said(ctx, event, item, DeliveryStatus.QUEUED, self._about(found))
+
+    def claims(
+        self, name: str, usual: Micros, brief: Callable[[Context, D], dict[str, object]]
+    ) -> Verb[..., dict[str, Any] | None]:
+        """`begin` as a verb, `name.claim`: answers a `brief` for whoever does it, and None when
+        somebody else does."""
+
+        def claim(
+            ctx: Context, item: str, *, worker: str, lease: Micros = usual
+        ) -> dict[str, object] | None:
+            found = self.begin(ctx, item, worker, lease)
+            return None if found is None else {"epoch": found.epoch, **brief(ctx, found)}
+
+        return logged(f"{name}.claim", FOR_REMIT)(self._by_noun(claim))
+
+    def fails(
+        self,
+        name: str,
+        *declared: Declared,
+        usual: tuple[Micros, ...] = BACKOFF,
+        most: int = MOST_ATTEMPTS,
+        gave_up: Callable[[Context, D, str], None] | None = None,
+    ) -> Verb[..., Answer]:
+        """`failed` as a verb, `name.failed`; `gave_up` is called when nobody tries again."""
+
+        def failed(
+            ctx: Context,
+            item: str,
+            *,
+            epoch: int,
+            why: str,
+            for_good: bool = False,
+            backoff: tuple[Micros, ...] = usual,
+            retry_after: Micros | None = None,
+        ) -> shapes.EndedShape:
+            found = self.entered(ctx, item)
+            asked = (item, epoch, why, for_good, backoff, retry_after, most)
+            answer = self.failed(ctx, *asked)
+            if gave_up is not None and answer["status"] == DeliveryStatus.DEAD.value:
+                gave_up(ctx, found, why)
+            return answer
+
+        return self._verb(f"{name}.failed", failed, *declared)
+
+    def takes_over(self, name: str) -> Verb[..., Answer]:
+        """`take_over` as a verb, `name.take_over`."""
+
+        def take_over(
+            ctx: Context, item: str, *, epoch: int, alone: bool = False
+        ) -> shapes.EndedShape:
+            return self.take_over(ctx, item, epoch, alone=alone)
+
+        return self._verb(f"{name}.take_over", take_over)
+
+    def puts_back(self, name: str, event: str) -> Verb[..., Answer]:
+        """`put_back` as a verb, `name.put_back`."""
+
+        def put_back(ctx: Context, item: str, *, epoch: int) -> shapes.EndedShape:
+            return self.put_back(ctx, event, item, epoch)
+
+        return self._verb(f"{name}.put_back", put_back)
+
+    def _verb(
+        self, name: str, body: Callable[..., shapes.EndedShape], *declared: Declared
+    ) -> Verb[..., Answer]:
+        return command(name, FOR_REMIT, *declared)(self._by_noun(body))
+
+    def _by_noun(self, body: Callable[..., T]) -> Callable[..., T]:
+        """The body of a verb, which calls an item by the noun of the queue."""
+        noun = self._rows.noun
+
+        @wraps(body)
+        def called(ctx: Context, **asked: Any) -> T:
+            return body(ctx, asked.pop(noun), **asked)
+
+        own = signature(body)
+        named = [
+            one.replace(name=noun, kind=one.KEYWORD_ONLY) if one.name == "item" else one
+            for one in own.parameters.values()
+        ]
+        called.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined]
+        return called
+
+    def close(self, ctx: Context, item: str, status: DeliveryStatus, why: str) -> None:
+        """End it, whoever holds it."""
+        ended = {"new_status": status.value, "now": ctx.now, "why": why}
+        ctx.tx.run(self._rows.close, **{self._rows.noun: item}, **ended)
+
+    def _end(self, ctx: Context, held: Held, status: DeliveryStatus, why: str) -> None:
+        self.fenced(ctx, self._rows.end, held, new_status=status.value, now=ctx.now, why=why)
+
+    def _said(
+        self,
+        ctx: Context,
+        event: str,
+        item: str,
+        status: DeliveryStatus,
+        details: dict[str, object],
+    ) -> shapes.EndedShape:
+        ctx.record(event, self._on(item), details)
+        return {"id": item, "status": status.value}
+
+    def _on(self, item: str) -> str:
+        return f"{self._rows.noun}:{item}"

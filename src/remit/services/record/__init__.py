@@ -1,0 +1,1 @@
+"""The event log: listed, verified, searched, and read as of a time."""

@@ -1,0 +1,197 @@
+"""The record: list it, verify it, and walk from an effect back to who authorised it."""
+
+import re
+from contextlib import suppress
+from typing import Annotated
+
+from remit.authority import Action
+from remit.errors import BadInput, NotFound
+from remit.ids import is_id, normalise
+from remit.model.event import Event
+from remit.model.messaging.mail import Message
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, query
+from remit.services.fields import CompanyRef, Help, Reference, Text
+from remit.services.messaging import origins
+from remit.services.surfaces import AsRoute
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import people
+from remit.store.record import events as log
+from remit.store.work import outcomes as outcome_statements
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+#: A walk longer than this means that something is wrong with the data.
+LONGEST_WALK = 100
+
+
+@query("events.listing")
+def listing(
+    ctx: Context,
+    *,
+    company: str | None,
+    after: int | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[shapes.EventShape]:
+    """Newest first; or, with `after`, what came after that event, oldest first."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="events")
+    if after is not None:
+        found = ctx.tx.all(log.EVENTS_AFTER, after=after, limit=limit)
+    else:
+        found = ctx.tx.all(log.EVENTS_BEFORE, before=before or 1 << 62, limit=limit)
+    return [views.event(event) for event in found]
+
+
+@query("events.verify", AsRoute("GET /companies/{companyId}/events/verify", "verify_events"))
+def verify(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    expect: Annotated[str, Text(64), Help("A hash from an earlier check; it must be there.")]
+    | None = None,
+) -> shapes.VerifiedShape:
+    """Whether the company's record is whole; if not, which event shows it.
+
+    Who can write to the database can build a whole new chain. A hash that was kept elsewhere and is
+    expected to be in it shows that too.
+    """
+    if expect is not None and not _HASH.fullmatch(expect):
+        raise BadInput("expect must be 64 hex digits.", "Give a hash that verify printed.")
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_VERIFY, on="events")
+    seen, last, faults = log.verify(ctx.tx, ctx.company or "", expect)
+    return {
+        "company_id": ctx.company,
+        "ok": not faults,
+        "events": seen,
+        "hash": last,
+        "faults": [
+            {"seq": fault.seq, "kind": fault.kind, "sentence": fault.sentence} for fault in faults
+        ],
+    }
+
+
+@query("events.why", AsRoute("GET /events/{id}/why", "explain_event"))
+def why(ctx: Context, *, event: Annotated[str, Reference("event")]) -> shapes.ExplanationShape:
+    """The steps from an event back to the person who made it possible, and to the letter of a
+    person that led to it. For an outcome, those from its creation."""
+    found = _find(ctx, event)
+    ctx.require(Action.EVENT_READ, on=f"event:{found.id}")
+    steps: list[shapes.ExplainedEventShape] = []
+    current: Event | None = found
+    walked: set[int] = set()
+    while current is not None and current.seq not in walked and len(steps) < LONGEST_WALK:
+        walked.add(current.seq)
+        steps.append({**views.event(current), "who": _who(ctx, current)})
+        current = None if current.actor_kind is ActorKind.USER else _authorising(ctx, current)
+    authorised_by = None
+    if steps and steps[-1]["actor"].startswith("user:"):
+        authorised_by = steps[-1]["who"]
+    wish = _wish(ctx, found)
+    if wish is not None:
+        sent = _first(ctx, f"message:{wish.id}", 1 << 62)
+        if sent is not None and sent.seq not in walked:
+            steps.append({**views.event(sent), "who": _who(ctx, sent)})
+    return {
+        "event_id": found.id,
+        "steps": steps,
+        "authorised_by": authorised_by,
+        "wish": None if wish is None else _letter(ctx, wish),
+    }
+
+
+def _wish(ctx: Context, event: Event) -> Message | None:
+    """The letter of a person that led to an event: behind its outcome, or behind its run."""
+    kind, _, subject = event.resource.partition(":")
+    letter = None
+    if kind == "outcome":
+        letter = origins.of_outcome(ctx, subject)
+    elif kind == "message" and (message := _message(ctx, subject)) is not None:
+        letter = origins.of_message(message)
+    if letter is None and event.run_id is not None:
+        run = ctx.tx.one(run_statements.RUN, run=event.run_id)
+        letter = origins.of_run(ctx, run) if run is not None else None
+    return None if letter is None else _message(ctx, letter)
+
+
+def _message(ctx: Context, message: str) -> Message | None:
+    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+
+
+def _letter(ctx: Context, wish: Message) -> shapes.CausingLetterShape:
+    user = ctx.tx.one(people.USER, user=wish.sender_user_id or "")
+    return {
+        "message_id": wish.id,
+        "subject": wish.subject,
+        "by": user.name if user else "somebody",
+        "at": views.time(wish.created_at),
+    }
+
+
+def _authorising(ctx: Context, event: Event) -> Event | None:
+    """The event that made this one possible: of its grant, or of its actor's being there."""
+    kind, _, basis = event.basis.partition(":")
+    if kind == "grant" and (given := _first(ctx, f"grant:{basis}", event.seq)):
+        return given
+    # Nobody gave it: a rule lets the actor do it, or it made the file itself.
+    if event.actor_kind is ActorKind.AGENT:
+        return _first(ctx, f"agent:{event.actor_id}", event.seq)
+    return None
+
+
+def _first(ctx: Context, resource: str, before: int) -> Event | None:
+    for event in ctx.tx.all(log.EVENTS_ON, resource=resource, limit=20):
+        if event.allowed and event.seq < before:
+            return event
+    return None
+
+
+def _who(ctx: Context, event: Event) -> str:
+    if event.actor_kind is ActorKind.USER:
+        user = ctx.tx.one(people.USER, user=event.actor_id)
+        return f"user:{user.name}" if user else f"user:{event.actor_id}"
+    if event.actor_kind is ActorKind.AGENT:
+        agent = ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=event.actor_id)
+        return f"agent:{agent.name}" if agent else f"agent:{event.actor_id}"
+    return "remit"
+
+
+def _creation(ctx: Context, outcome: str) -> Event | None:
+    """The first event of an outcome, if it is one of a company of the caller."""
+    known = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
+    if known is None:
+        return None
+    with suppress(NotFound):
+        ctx.enter(known.company_id)
+        return _first(ctx, f"outcome:{outcome}", 1 << 62)
+    return None
+
+
+def _find(ctx: Context, text: str) -> Event:
+    prefix = normalise(text.removeprefix("outcome:"))
+    found = ctx.tx.one(log.EVENT_ANYWHERE, event=prefix)
+    if found is None and is_id(prefix):
+        found = _creation(ctx, prefix)
+    if found is not None:
+        try:
+            ctx.enter(found.company_id)
+        except NotFound:
+            raise NotFound("There is no such event.") from None
+        return found
+    lookup.enter_by(ctx, "event", prefix)
+    if not ctx.decide(Action.EVENT_READ).allowed:
+        raise NotFound.of("event")  # a part of an id does not tell them which events there are
+    events = lookup.matching(ctx, _EVENT, prefix)
+    if not events:
+        # What an outcome's list shows of its id leads to the event that made it.
+        ids = lookup.with_short_id(ctx, ctx.company, "outcome", prefix)
+        made = (_first(ctx, f"outcome:{one}", 1 << 62) for one in ids)
+        events = [one for one in made if one is not None]
+    return lookup.only(events, "event")
+
+
+_EVENT = lookup.Noun("event", log.EVENT_ANYWHERE, log.EVENTS_BY_PREFIX)

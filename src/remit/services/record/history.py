@@ -1,0 +1,71 @@
+"""The company as it was: who held what, who reported to whom, what a file said."""
+
+from remit.authority import Action
+from remit.clock import Micros, from_iso
+from remit.errors import BadInput, NotFound
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, query
+from remit.services.subjects import require_file
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import grants as grant_statements
+from remit.store.work import files as file_statements
+
+
+@query("history.grants_at")
+def grants_at(
+    ctx: Context,
+    *,
+    company: str | None,
+    at: str,
+    agent: str | None = None,
+    after: str = "",
+    limit: int = 100,
+) -> list[shapes.GrantShape]:
+    """The grants that were live at a time, of one agent or of everybody."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="grants")
+    holder = lookup.agent_ever(ctx, agent).id if agent else None
+    found = ctx.tx.all(
+        grant_statements.LIVE_AT, at=_past(ctx, at), holder=holder, after=after, limit=limit
+    )
+    return [views.grant(grant) for grant in found]
+
+
+@query("history.org_at")
+def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPlaceShape]:
+    """Who reported to whom at a time."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="org")
+    found: list[shapes.PastPlaceShape] = []
+    for place in ctx.tx.all(agent_statements.PLACES_AT, at=_past(ctx, at)):
+        agent = ctx.tx.one(agent_statements.AGENT, agent=place.agent_id)
+        assert agent is not None, "agents are never deleted"
+        found.append(
+            {
+                "id": agent.id,
+                "name": agent.name,
+                "role": agent.role.value,
+                "reports_to": place.boss_id,
+                "boss_user_id": place.boss_user_id,
+                "since": views.time(place.since),
+            }
+        )
+    return found
+
+
+@query("history.version_at")
+def version_at(ctx: Context, *, file: str, at: str) -> int:
+    """The number of the version that a file had at a time."""
+    found = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_READ, found)
+    number = ctx.tx.one(file_statements.VERSION_AT, file=found.id, at=_past(ctx, at))
+    if number is None:
+        raise NotFound("The file did not exist then.", "Choose a later time.")
+    return int(number)
+
+
+def _past(ctx: Context, text: str) -> Micros:
+    at = from_iso(text)
+    if at > ctx.now:
+        raise BadInput("That time has not come yet.", "Choose a time in the past.")
+    return at

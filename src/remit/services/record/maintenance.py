@@ -1,0 +1,11 @@
+"""Housekeeping of the record, so that it stays small."""
+
+from remit.clock import Micros
+from remit.services.command import FOR_REMIT, Context, logged
+from remit.store.record import events
+
+
+@logged("maintenance.forget_answers", FOR_REMIT)
+def forget_answers(ctx: Context, *, before: Micros) -> int:
+    """Drop stored answers nobody will ask for again. They are not part of the record."""
+    return ctx.tx.run(events.FORGET_ANSWERS, before=before)

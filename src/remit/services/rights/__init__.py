@@ -1,0 +1,1 @@
+"""Capabilities: given, asked for, revoked, and implied by the tree."""

@@ -1,0 +1,167 @@
+"""Requests for capabilities: an agent asks its boss by mail, who gives it or refuses.
+
+The agent waits meanwhile with what it needs the capability for.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from remit.authority import Action, holding
+from remit.errors import BadInput, Conflict
+from remit.model.messaging.mail import LONGEST_SUBJECT, Message
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.grant import parse_level, parse_resource
+from remit.model.work.wait import WaitKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command
+from remit.services.fields import AboutOutcome, Help, MessageRef, Reason, ResourceRef, Words
+from remit.services.messaging import inbox, letters, mail
+from remit.services.rights import grants
+from remit.services.subjects import OUTCOME
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.services.verbs import Added
+from remit.services.work import cycles, waits
+from remit.store.messaging import mail as statements
+from remit.store.work import waits as wait_statements
+
+
+@command(
+    "mail.request_capability",
+    Added("outcome", None),
+    AsTool("capability_request", spelled={"outcome": "outcome_id"}),
+)
+def request_capability(
+    ctx: Context,
+    *,
+    resource: Annotated[ResourceRef, Help("Such as kb_file:<id>", model=True)],
+    level: Annotated[str, Words(("read", "write", "use", "propose", "merge"))],
+    why: Reason,
+    outcome: AboutOutcome | None = None,
+) -> shapes.SentRequestShape:
+    """Ask your boss for a capability you were refused; your outcome waits for it."""
+    wanted = parse_resource(resource)
+    level = parse_level(level, wanted.kind).word
+    lookup.company_of_caller(ctx, None)
+    me = lookup.agent_row(ctx, ctx.actor.id)
+    if me is None:
+        raise BadInput("Agents ask for capabilities.", "Grant it to the agent instead.")
+    ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
+    about = waits.own(lookup.find(ctx, OUTCOME, outcome), me.id) if outcome else None
+    request: dict[str, object] = {"agent": me.id, "resource": str(wanted), "level": level}
+    message = mail.post(
+        ctx,
+        to=f"agent:{me.boss_id}" if me.boss_id else "board",
+        text=f"{me.name} asks for {level} on {wanted}.\n\n{why}\n\n"
+        "To give it: capability_grant with request set to this message's id. "
+        "To refuse it: capability_refuse with the same, and why.\n",
+        subject=f"Request: {level} on {wanted}"[:LONGEST_SUBJECT],
+        request=json.dumps(request),
+    )
+    wait = waits.begin(
+        ctx,
+        WaitKind.CAPABILITY,
+        message.id,
+        me.id,
+        to_agent=me.boss_id,
+        to_user=me.boss_user_id,
+        about=about,
+    )
+    return {**views.message(message), "request": request, **cycles.told(ctx, wait)}
+
+
+@command(
+    "mail.grant_request",
+    AsRoute("POST /messages/{id}/grant", "grant_request", spelled={"request": "id"}),
+)
+def grant_request(ctx: Context, *, request: MessageRef) -> shapes.GrantShape:
+    """Give what a message asked for, as it was asked for, once; and tell who asked."""
+    message, asked = _open_request(ctx, request)
+    receiver = lookup.agent(ctx, asked["agent"])
+    waits.end(ctx, WaitKind.CAPABILITY, message.id)
+    grant = grants.give_to(ctx, receiver, asked)
+    _settle(ctx, message, {**asked, "grant": grant.id}, "granted")
+    _tell(
+        ctx,
+        message,
+        asked,
+        "Granted",
+        f"You may now {asked['level']} {asked['resource']}, as you asked.",
+    )
+    return views.grant(grant)
+
+
+@command(
+    "mail.refuse_request",
+    AsTool("capability_refuse", "Refuse what a report asked for; it learns why.", offer="reports"),
+    AsRoute("POST /messages/{id}/refuse", "refuse_request", spelled={"request": "id"}),
+    AsCommand("grant refuse", said="Refused; who asked is told why."),
+)
+def refuse_request(
+    ctx: Context,
+    *,
+    request: Annotated[MessageRef, Help("Message that asks for it", model=True)],
+    why: Reason,
+) -> shapes.MessageShape:
+    """Refuse what a message asks for, and say why."""
+    message, asked = _open_request(ctx, request)
+    asker = lookup.agent(ctx, asked["agent"])
+    ctx.require(Action.AGENT_CONTROL, on=f"message:{message.id}", over=asker.id)
+    _settle(ctx, message, {**asked, "refused": why}, "refused")
+    ctx.record("capability.refuse", f"message:{message.id}", {"agent": asker.id, "why": why})
+    told = f"You will not get {asked['level']} on {asked['resource']}: {why}"
+    _tell(ctx, message, asked, "Refused", told)
+    return {**views.message(message), "request": {**asked, "refused": why}}
+
+
+def _tell(
+    ctx: Context, message: Message, asked: Mapping[str, Any], verdict: str, text: str
+) -> None:
+    """Answer who asked for a capability."""
+    subject = f"{verdict}: {asked['level']} on {asked['resource']}"[:LONGEST_SUBJECT]
+    to = f"agent:{asked['agent']}"
+    mail.post(ctx, to=to, text=f"{text}\n", subject=subject, reply_to=message)
+
+
+def _open_request(ctx: Context, text: str) -> tuple[Message, dict[str, Any]]:
+    message = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, text))
+    if message.request is None:
+        raise BadInput("That message asks for nothing.", "Name a capability request.")
+    asked: dict[str, Any] = json.loads(message.request)
+    _check_undecided(asked)
+    return message, asked
+
+
+def _check_undecided(asked: Mapping[str, Any]) -> None:
+    if "grant" in asked:
+        raise Conflict("It was granted already.", "Look at the agent's capabilities.")
+    if "refused" in asked:
+        raise Conflict("It was refused already.", "Grant the capability directly.")
+
+
+def _settle(ctx: Context, message: Message, settled: dict[str, object], word: str) -> None:
+    if not ctx.tx.run(
+        statements.SETTLE_REQUEST,
+        message=message.id,
+        seen_request=message.request,
+        new_request=json.dumps(settled),
+    ):
+        raise Conflict("It was decided just now.", "Look at the agent's capabilities.")
+    inbox.settle(ctx, message, word)
+    waits.end(ctx, WaitKind.CAPABILITY, message.id)
+
+
+def met(ctx: Context, holder: Agent) -> None:
+    """An agent holds more than before; what it asked for may be among it."""
+    for wait in ctx.tx.all(wait_statements.WAITS_OF, agent=holder.id):
+        if wait.kind is not WaitKind.CAPABILITY:
+            continue
+        message = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wait.subject_id)
+        asked = json.loads(message.request or "{}")
+        resource = parse_resource(asked["resource"])
+        level = parse_level(asked["level"], resource.kind)
+        held = ctx.held(holder.id, resource)
+        if holding(held, level, ctx.now).allowed:
+            held_now = f"You hold {asked['level']} on {asked['resource']} now, as you had asked."
+            waits.end_one(ctx, wait, held_now)
+            _settle(ctx, message, {**asked, "grant": held[-1].id}, "granted")

@@ -1,0 +1,554 @@
+"""Capabilities: give, revoke, list, and which were never used."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
+from typing import Annotated, Any
+
+from remit.authority import Action, Wish, attenuate, covers, excessive, holding
+from remit.clock import Micros, given_time
+from remit.errors import BadInput, Conflict
+from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.decision import Decision
+from remit.model.organisation.grant import (
+    FULL_ACCESS,
+    IN_BACKGROUND,
+    Grant,
+    Level,
+    Mode,
+    Resource,
+    ResourceKind,
+    kb_file,
+    parse_level,
+    parse_mode,
+    parse_resource,
+)
+from remit.model.organisation.path_pattern import LONGEST_PATTERN, MOST_PATTERNS, patterns, stored
+from remit.model.organisation.principal import ActorKind
+from remit.model.work.file import File, FileKind
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.context import Matter
+from remit.services.fields import (
+    After,
+    AgentRef,
+    CompanyRef,
+    GrantRef,
+    Help,
+    Limit,
+    Moment,
+    Most,
+    OutcomeRef,
+    ResourceRef,
+    Text,
+)
+from remit.services.rights.implicit_rights import rights as rights_by_rule
+from remit.services.subjects import OUTCOME, require_file, require_outcome
+from remit.services.surfaces import AsRoute, AsTool
+from remit.services.verbs import Added
+from remit.store.engine.statement import row
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import grants as statements
+from remit.store.work import outcomes as outcome_statements
+
+#: Files of a repository, or branches that changes of it go into.
+Patterns = Annotated[
+    Sequence[Annotated[str, Text(LONGEST_PATTERN, one_line=True)]], Most(MOST_PATTERNS)
+]
+
+
+@command(
+    "grants.give",
+    Added("paths", None),
+    Added("branches", None),
+    # The tool may name a request instead, so it is made by hand.
+    AsRoute("POST /companies/{companyId}/grants", "give_grant", 201),
+)
+def give(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    to: AgentRef,
+    resource: ResourceRef,
+    level: Annotated[str, Level],
+    mode: Annotated[str, Mode] | None = None,
+    scope: OutcomeRef | None = None,
+    expires_at: Moment | None = None,
+    paths: Annotated[Patterns, Help("Of a repository: only these files, such as src/**.")]
+    | None = None,
+    branches: Annotated[Patterns, Help("Of a repository: only into these branches.")] | None = None,
+) -> shapes.GrantShape:
+    """Pass on a capability, or, as the board, give one."""
+    lookup.company_of_caller(ctx, company)
+    receiver = lookup.agent(ctx, to)
+    wish = {
+        "resource": resource,
+        "level": level,
+        "mode": mode,
+        "scope": scope,
+        "expires_at": expires_at,
+        "paths": paths,
+        "branches": branches,
+    }
+    return views.grant(give_to(ctx, receiver, wish))
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A grant that may be given, and on what that rests."""
+
+    resource: Resource
+    level: Level
+    mode: Mode
+    expires_at: Micros | None
+    parent: Grant | None
+    scope: OutcomeId
+    decision: Decision
+    paths: tuple[str, ...] | None = None
+    branches: tuple[str, ...] | None = None
+
+
+def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
+    """Require the right to give this, as it was asked for.
+
+    An agent can only narrow what it holds; the board can give.
+    """
+    resource = _resource(ctx, wish.get("resource"))
+    level = parse_level(wish.get("level"), resource.kind)
+    mode = parse_mode(wish.get("mode") or usual_mode(ctx, level))
+    expires_at = expiry(wish.get("expires_at"))
+    paths, branches = limits(wish, resource, level)
+    if receiver.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{receiver.name} is terminated.", "Choose an agent that can act.")
+    decision = ctx.require(
+        Action.GRANT_GIVE,
+        resource,
+        on=str(resource),
+        home=receiver.id,
+        target_boss=receiver.boss_id,
+        for_people=_is_whole_machine(resource),
+    )
+    parent: Grant | None = None
+    if ctx.actor.kind is ActorKind.AGENT:
+        if mode is not Mode.ALLOW:
+            raise BadInput("Only the board sets a mode.", "Leave the mode out.")
+        asked = Wish(level, expires_at, paths, branches)
+        source = attenuate(ctx.held(ctx.actor.id, resource), asked, ctx.now)
+        decision = ctx.accept(Action.GRANT_GIVE, str(resource), source.decision)
+        parent, mode, expires_at = source.parent, source.mode, source.expires_at
+        paths, branches = source.paths, source.branches
+        assert parent is not None
+    else:
+        _check_reach(ctx, resource)
+        if expires_at is not None and expires_at <= ctx.now:
+            raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
+    scope = _scope(ctx, receiver, wish.get("scope"))
+    return Weighed(
+        resource, level, mode, expires_at, parent, scope, decision, paths=paths, branches=branches
+    )
+
+
+def usual_mode(ctx: Context, level: Level) -> str:
+    """Somebody is asked about each merge of an agent, unless the board says otherwise."""
+    asks = level is Level.MERGE and ctx.actor.kind is not ActorKind.AGENT
+    return Mode.ASK.value if asks else Mode.ALLOW.value
+
+
+def limits(
+    wish: Mapping[str, Any], resource: Resource, level: Level
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """The files and branches that a wish names."""
+    paths, branches = wish.get("paths"), wish.get("branches")
+    if (paths or branches) and (
+        resource.kind is not ResourceKind.REPO or level not in (Level.PROPOSE, Level.MERGE)
+    ):
+        raise BadInput(
+            "Only propose and merge on a repository are limited to files and branches.",
+            "Leave paths and branches out.",
+        )
+    return (
+        patterns(paths, "paths") if paths else None,
+        patterns(branches, "branches") if branches else None,
+    )
+
+
+def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
+    """One grant to one agent."""
+    asked = weigh(ctx, receiver, wish)
+    if receiver.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(
+            f"{receiver.name} awaits approval.", "Ask for the grant with the hire, or afterwards."
+        )
+    grant = _insert(
+        ctx,
+        receiver.id,
+        asked.resource,
+        asked.level,
+        asked.mode,
+        scope=asked.scope,
+        parent=asked.parent,
+        expires_at=asked.expires_at,
+        by_user=ctx.actor.user_id,
+        paths=stored(asked.paths),
+        branches=stored(asked.branches),
+    )
+    if asked.parent is not None:
+        ctx.tx.run(statements.MARK_USED, grant=asked.parent.id)
+    ctx.record("grant.give", f"grant:{grant.id}", _details(grant), asked.decision)
+    if asked.mode is not Mode.ALLOW:
+        _take_back_excess(ctx, receiver.id, asked.resource)
+    if grant.kind is ResourceKind.MCP_SERVER:
+        _resting_on_mail("execution.tool_changes").given(ctx, grant)
+    _resting_on_mail("rights.capability_requests").met(ctx, receiver)
+    return grant
+
+
+def _resting_on_mail(service: str) -> ModuleType:
+    """A service that tells agents by mail, imported late: mail itself rests on grants."""
+    return import_module(f"remit.services.{service}")
+
+
+def _is_whole_machine(resource: Resource) -> bool:
+    return resource == Resource(ResourceKind.ACTION, FULL_ACCESS)
+
+
+def revoke_actions(ctx: Context, holder: Agent) -> None:
+    """Take back the rights that are not about one thing, before a level gives others."""
+    for grant in ctx.tx.all(statements.HELD_BY, holder=holder.id, after="", limit=1000):
+        if grant.kind is ResourceKind.ACTION:
+            gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
+            ctx.record(
+                "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
+            )
+
+
+def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
+    """Take back what an agent holds on one thing in one mode; answers whether it held that."""
+    found = [one for one in ctx.held(holder.id, resource) if one.mode is mode and one.live(ctx.now)]
+    for grant in found:
+        gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
+        ctx.record(
+            "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
+        )
+    return bool(found)
+
+
+def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
+    """Give a grant that nobody gave: who makes a file may write it, and may pass that on."""
+    return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
+
+
+def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True) -> Grant | None:
+    """Let somebody read what was sent to them; nothing when they can read it already.
+
+    The sender may read it: that was decided when it sent the message. What it could read by rule,
+    such as an outcome, rests on nothing it holds. Unless it is known to be `still_held`, what the
+    sender lost before the message arrived is not passed on.
+    """
+    resource = kb_file(file.id)
+    if file.kind is FileKind.OUTCOME:
+        resource = Resource(ResourceKind.OUTCOME, file.id)
+    has = holding(ctx.held(receiver, resource), Level.READ, ctx.now)
+    if has.allowed or has.reason == "denied_by_grant":
+        return None
+    if file.kind is not FileKind.FILE and receiver in ctx.boss_chain(file.home_agent_id):
+        return None
+    parent = None
+    expires_at = None
+    if ctx.actor.agent_id is not None and file.kind is FileKind.FILE:
+        source = attenuate(ctx.held(ctx.actor.agent_id, resource), Wish(Level.READ), ctx.now)
+        if not still_held and not (source.decision.allowed and source.mode is Mode.ALLOW):
+            return None
+        ctx.accept(Action.GRANT_GIVE, str(resource), source.decision)
+        parent, expires_at = source.parent, source.expires_at
+        if source.mode is not Mode.ALLOW:
+            raise Conflict(
+                "Each use of that file needs an approval, so it cannot be sent.",
+                "Ask the board to grant it to the receiver.",
+            )
+    grant = _insert(
+        ctx,
+        receiver,
+        resource,
+        Level.READ,
+        Mode.ALLOW,
+        parent=parent,
+        expires_at=expires_at,
+        by_user=ctx.actor.user_id,
+    )
+    ctx.record("grant.give", f"grant:{grant.id}", {**_details(grant), "by_mail": True})
+    return grant
+
+
+@command(
+    "grants.revoke",
+    AsTool(
+        "capability_revoke",
+        "Take back what you granted, or give up what you hold.",
+        id="grant",
+        without=("company",),
+    ),
+    AsRoute("DELETE /companies/{companyId}/grants/{id}", "revoke_grant_in_company"),
+    AsRoute("DELETE /grants/{id}", "revoke_grant", without=("company",)),
+)
+def revoke(
+    ctx: Context, *, grant: GrantRef, company: CompanyRef | None = None
+) -> shapes.RevokedGrantShape:
+    """Take a grant back, with everything that was passed on from it."""
+    found = _grant(ctx, grant, company)
+    ctx.require(Action.GRANT_REVOKE, on=f"grant:{found.id}", **_about(found))
+    if found.revoked_at is not None:
+        raise Conflict("The grant was revoked already.")
+    gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id)
+    ctx.record("grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)})
+    if found.kind is ResourceKind.MCP_SERVER:
+        _resting_on_mail("execution.tool_changes").taken(ctx, gone)
+    return {"id": found.id, "revoked": sorted(gone)}
+
+
+@query(
+    "grants.listing",
+    AsTool(
+        "capability_list",
+        "What you hold, and why you hold it.",
+        without=("company", "unused"),
+        given={"derived": True},
+        answer="capabilities",
+    ),
+    AsRoute("GET /companies/{companyId}/grants", "list_grants", page="id"),
+)
+def listing(
+    ctx: Context,
+    *,
+    company: CompanyRef | None = None,
+    agent: Annotated[AgentRef, Help("A report of yours instead of you", model=True)] | None = None,
+    unused: bool = False,
+    derived: bool = False,
+    after: Annotated[After, Help("Id of the last one seen", model=True)] = "",
+    limit: Limit = 100,
+) -> list[shapes.GrantShape | shapes.DerivedGrantShape]:
+    """The live grants of one agent, or of the company; only the unused ones if asked.
+
+    With `derived`, the first page of an agent begins with the rights that nobody had to give.
+    """
+    lookup.company_of_caller(ctx, company)
+    paging: dict[str, object] = {"after": after, "limit": limit, "now": ctx.now}
+    holder = ctx.actor.agent_id if agent is None else lookup.agent(ctx, agent).id
+    if holder is None:
+        ctx.require(Action.GRANT_READ, on="grants")
+        statement = statements.UNUSED if unused else statements.LIVE_IN_COMPANY
+        found = ctx.tx.all(statement, **paging)
+    else:
+        who = ctx.tx.one(agent_statements.AGENT, agent=holder)
+        assert who is not None
+        ctx.require(Action.GRANT_READ, over=holder, target_boss=who.boss_id)
+        if unused:
+            found = ctx.tx.all(statements.UNUSED_BY, holder=holder, **paging)
+        else:
+            found = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
+        if derived and not after:
+            held = [views.grant(grant, reason(grant)) for grant in found]
+            return [*rights_by_rule(ctx, who), *held]
+    return [views.grant(grant, reason(grant)) for grant in found]
+
+
+def reason(grant: Grant) -> str:
+    """The reason why the holder has it, in words."""
+    if grant.by_authorship and grant.kind is ResourceKind.ACTION:
+        return "comes with its level"
+    if grant.by_authorship:
+        return "made the file" if grant.level is Level.WRITE else "sent or received it by mail"
+    if grant.mode is Mode.DENY:
+        return "denied by the board"
+    if grant.scope_id is None:
+        return "received it by mail"
+    by = "the board" if grant.granted_by_user is not None else "its boss"
+    return f"granted by {by}"
+
+
+def _insert(
+    ctx: Context,
+    holder: AgentId,
+    resource: Resource,
+    level: Level,
+    mode: Mode,
+    *,
+    scope: OutcomeId | None = None,
+    parent: Grant | None = None,
+    expires_at: Micros | None = None,
+    by_user: UserId | None = None,
+    paths: str | None = None,
+    branches: str | None = None,
+) -> Grant:
+    grant = Grant(
+        id=GrantId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        holder_id=holder,
+        kind=resource.kind,
+        resource_id=resource.id,
+        level=level,
+        mode=mode,
+        scope_id=scope,
+        parent_id=parent.id if parent else None,
+        granted_by_agent=ctx.actor.agent_id if parent else None,
+        granted_by_user=by_user,
+        created_at=ctx.now,
+        expires_at=expires_at,
+        paths=paths,
+        branches=branches,
+    )
+    _store(ctx, grant)
+    return grant
+
+
+def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
+    """Give what a reorganisation took, if it could be given now; `source` replaces its own."""
+    holder = ctx.tx.one(agent_statements.AGENT, agent=was.holder_id)
+    scope = ctx.tx.one(outcome_statements.OUTCOME, outcome=was.scope_id)
+    new = replace(
+        was,
+        id=GrantId(ctx.ids.new()),
+        parent_id=GrantId(source) if source else was.parent_id,
+        created_at=ctx.now,
+        revoked_at=None,
+        used_at=None,
+    )
+    if (
+        holder is None
+        or holder.status is AgentStatus.TERMINATED
+        or (scope is not None and scope.status is not OutcomeStatus.OPEN)
+        or not new.live(ctx.now)
+        or not _has_source(ctx, new)
+    ):
+        return None
+    _store(ctx, new)
+    return new
+
+
+def _has_source(ctx: Context, grant: Grant) -> bool:
+    if grant.parent_id is None:
+        return True
+    parent = ctx.tx.one(statements.GRANT_ANYWHERE, grant=grant.parent_id)
+    return (
+        parent is not None
+        and parent.live(ctx.now)
+        and covers(ctx.held(parent.holder_id, grant.resource), grant, ctx.now)
+    )
+
+
+def _store(ctx: Context, grant: Grant) -> None:
+    ctx.tx.run(statements.INSERT_GRANT, **row(grant, level=int(grant.level)))
+
+
+def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None:
+    """Revoke the grants that the holder passed on and could not pass on any more."""
+    given = ctx.tx.all(
+        statements.GIVEN, granter=holder, kind=resource.kind.value, resource=resource.id
+    )
+    for grant in excessive(ctx.held(holder, resource), given, ctx.now):
+        gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
+        if gone:
+            ctx.record(
+                "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
+            )
+        if resource.kind is ResourceKind.MCP_SERVER:
+            _resting_on_mail("execution.tool_changes").taken(ctx, gone)
+
+
+def _resource(ctx: Context, text: object) -> Resource:
+    """The resource that a text names, provided that the caller may know of it."""
+    resource = parse_resource(text)
+    if resource.kind is ResourceKind.KB_FILE:
+        return kb_file(require_file(ctx, Action.FILE_SEE, lookup.file(ctx, resource.id)).id)
+    if resource.kind is ResourceKind.MESSAGE and resource.id != IN_BACKGROUND:
+        return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
+    if resource.kind is ResourceKind.OUTCOME:
+        return Resource(resource.kind, _outcome(ctx, resource.id).id)
+    # Servers, secrets and repositories are named: a right can be given before the thing is there,
+    # as an import and a hire do whose operator adds it later. Whoever gives it learns nothing about
+    # which names there are, and what is removed takes all rights to its name along.
+    return resource
+
+
+def named(ctx: Context, text: object) -> Resource:
+    """The resource of a wanted grant."""
+    return _resource(ctx, text)
+
+
+def _outcome(ctx: Context, text: str) -> Outcome:
+    found = lookup.find(ctx, OUTCOME, text)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    return found
+
+
+def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
+    """A grant ends with an outcome: the receiver's mandate unless another is named."""
+    if text is None:
+        text = receiver.id
+    if not isinstance(text, str):
+        raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
+    found = _outcome(ctx, text)
+    if found.kind is OutcomeKind.INBOX:
+        raise BadInput("An inbox opens and closes by itself.", "Choose an outcome as scope.")
+    if found.status is not OutcomeStatus.OPEN:
+        raise Conflict("That outcome is finished.", "Choose an open outcome as scope.")
+    return found.id
+
+
+def _check_reach(ctx: Context, resource: Resource) -> None:
+    """A board member over a part of the company gives only what lies in that part."""
+    if ctx.membership is None or ctx.membership.scope_agent_id is None:
+        return
+    if resource.kind is ResourceKind.KB_FILE:
+        require_file(ctx, Action.FILE_READ, lookup.file(ctx, resource.id))
+        return
+    if resource == Resource(ResourceKind.MESSAGE, IN_BACKGROUND):
+        return  # it is about the receiver itself
+    home = resource.id if resource.kind is ResourceKind.MESSAGE else None
+    if resource.kind is ResourceKind.OUTCOME:
+        home = _outcome(ctx, resource.id).owner_id
+    ctx.require(Action.GRANT_GIVE, resource, home=home)
+
+
+def _grant(ctx: Context, text: str, company: str | None) -> Grant:
+    """By id; in the company that is named, if one is."""
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    return lookup.find(ctx, _GRANT, text)
+
+
+def _about(grant: Grant) -> Matter:
+    """The facts of a grant: a restraint that people put on an agent is not for another agent to
+    lift."""
+    for_people = grant.mode is not Mode.ALLOW or _is_whole_machine(grant.resource)
+    return {"home": grant.holder_id, "grant": grant, "for_people": for_people}
+
+
+def _reader(ctx: Context) -> Callable[[Grant], bool]:
+    """Agents know of what they could revoke; people may look without a say."""
+    agent = ctx.actor.kind is ActorKind.AGENT
+    action = Action.GRANT_REVOKE if agent else Action.GRANT_READ
+    return lambda grant: ctx.decide(action, **_about(grant)).allowed
+
+
+_GRANT = lookup.Noun("grant", statements.GRANT_ANYWHERE, statements.GRANTS_BY_PREFIX, _reader)
+
+
+def _details(grant: Grant) -> dict[str, object]:
+    return {
+        "holder": grant.holder_id,
+        "resource": str(grant.resource),
+        "level": grant.level.word,
+        "mode": grant.mode.value,
+        "scope": grant.scope_id,
+        "parent": grant.parent_id,
+        "expires_at": views.time(grant.expires_at),
+        **views.grant_limits(grant),
+    }
+
+
+def expiry(text: object) -> Micros | None:
+    return None if text is None else given_time(text, "expires_at")

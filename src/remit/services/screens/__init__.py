@@ -1,0 +1,1 @@
+"""Read models for people: what pages show together. No rules here."""

@@ -1,0 +1,240 @@
+"""One agent from all sides, as a person looks at it: its place, what it does or why not, and what
+whoever looks may see and do there. Nothing here is tried, so nothing is refused."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput, NotFound
+from remit.ids import END_OF_IDS, is_id
+from remit.model.execution.run import RunStatus
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.approval import ApprovalType
+from remit.model.organisation.grant import Resource, ResourceKind, parse_resource
+from remit.model.work.file import FileKind
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.services.execution import situation
+from remit.services.messaging import letters
+from remit.services.organisation import idleness
+from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.rights import grants, implicit_rights
+from remit.services.subjects import OUTCOME, reader
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import threads as thread_statements
+from remit.store.organisation import agent_page as statements
+from remit.store.organisation import governance, people
+from remit.store.organisation import grants as grant_statements
+from remit.store.work import files as file_statements
+
+MOST_REPORTS = 12
+MOST_NAMED = 1000
+MOST_RESOURCES = 500
+
+#: What there is to look at, and what looking takes.
+_SIDES = {
+    "work": Action.OUTCOME_READ,
+    "mail": Action.MESSAGE_READ,
+    "rights": Action.GRANT_READ,
+    "configuration": Action.CONFIG_READ,
+    "runs": Action.OUTCOME_READ,
+    "state": Action.FILE_READ,
+}
+#: What can be done to an agent, and what that takes.
+_DEEDS = {
+    "control": Action.AGENT_CONTROL,
+    "terminate": Action.AGENT_TERMINATE,
+    "configure": Action.CONFIG_CHANGE,
+    "propose": Action.CONFIG_PROPOSE,
+    "permit": Action.AGENT_PERMIT,
+    "give": Action.GRANT_GIVE,
+    "revoke": Action.GRANT_REVOKE,
+    "write": Action.MESSAGE_SEND,
+}
+
+
+@query("portrait.show")
+def show(ctx: Context, *, agent: str) -> dict[str, object]:
+    """Who it is, whom it works for and with, what it does, and what the caller may."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
+    place = ctx.boss_chain(found.id)
+    sees = {side for side, action in _SIDES.items() if _allowed(ctx, action, found, place)}
+    does = {deed for deed, action in _DEEDS.items() if _allowed(ctx, action, found, place)}
+    return {
+        **_described(found, "configuration" in sees),
+        "boss": {**situation.boss(ctx, found), "id": found.boss_id},
+        "reports": ctx.tx.all(statements.SOME_REPORTS, agent=found.id, limit=MOST_REPORTS),
+        "report_count": ctx.tx.one(statements.COUNT_REPORTS, agent=found.id),
+        "accountable": _accountable(ctx, place),
+        "sees": sees,
+        "may": does,
+        "unread": ctx.tx.one(statements.UNREAD_COUNT, agent=found.id) if "mail" in sees else None,
+        "approval_id": _hire_of(ctx, found),
+        **(_at_work(ctx, found) if "runs" in sees else {"run": None, "idle": None}),
+    }
+
+
+def _allowed(ctx: Context, action: Action, agent: Agent, place: tuple[Any, ...]) -> bool:
+    return ctx.decide(
+        action,
+        HIRING if action in (Action.CONFIG_READ, Action.AGENT_PERMIT) else None,
+        home=agent.id,
+        place=place,
+        target_boss=agent.boss_id,
+        about_agent=True,
+        **hiring_facts(ctx),
+    ).allowed
+
+
+def _described(agent: Agent, whole: bool) -> dict[str, object]:
+    shown = {**views.agent(agent), "config_revision": agent.config_revision}
+    if not whole:
+        for name in ("permissions", "permission_level", "budget_monthly_cents"):
+            shown[name] = None
+    return shown
+
+
+def _accountable(ctx: Context, place: tuple[Any, ...]) -> str:
+    """The person whom the chain of bosses leads to."""
+    top = lookup.agent_row(ctx, place[-1]) if place else None
+    user = ctx.tx.one(people.USER, user=top.boss_user_id) if top else None
+    return user.name if user else ""
+
+
+def _at_work(ctx: Context, agent: Agent) -> dict[str, object]:
+    live = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
+    if live is not None:
+        return {"run": views.run(live), "idle": None}
+    reason, sentence = idleness.reason(ctx, agent)
+    return {"run": None, "idle": {"reason": reason, "sentence": sentence}}
+
+
+def _hire_of(ctx: Context, agent: Agent) -> str | None:
+    """The pending approval of its hire."""
+    if agent.status is not AgentStatus.PENDING_APPROVAL:
+        return None
+    for approval in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
+        if approval.type is ApprovalType.HIRE_AGENT and approval.agent_id == agent.id:
+            return approval.id
+    return None
+
+
+@query("portrait.overview")
+def overview(ctx: Context, *, agent: str) -> dict[str, object]:
+    """What it is there for, and how its last run went."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
+    last = ctx.tx.all(
+        run_statements.RUNS, agent=found.id, ended_too=True, before=END_OF_IDS, limit=2
+    )
+    ended = [run for run in last if run.status is not RunStatus.RUNNING]
+    state = ctx.tx.one(file_statements.FILE_ANYWHERE, file=found.state_file_id)
+    return {
+        "mandate": views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
+        "last_run": views.run(ended[0]) if ended else None,
+        "state_version": state.version if state else 0,
+        "state_size": state.size if state else 0,
+        "state_updated_at": views.time(state.updated_at) if state else None,
+    }
+
+
+@query("portrait.run_totals")
+def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
+    """What all runs of an agent came to."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
+    return ctx.tx.one(statements.RUN_TOTALS, agent=found.id) or {}
+
+
+@query("portrait.correspondence")
+def correspondence(
+    ctx: Context, *, agent: str, before: str = END_OF_IDS, limit: int = 50
+) -> list[dict[str, object]]:
+    """What an agent sent and received, newest first; without the texts."""
+    found = lookup.agent_anywhere(ctx, agent)
+    place = ctx.boss_chain(found.id)
+    ctx.require(Action.MESSAGE_READ, on=f"agent:{found.id}", home=found.id, place=place)
+    sent = ctx.tx.all(
+        thread_statements.MESSAGES_WITH_AGENT, agent=found.id, before=before, limit=limit
+    )
+    return [{**views.message(one), "readable": letters.sees(ctx, one)} for one in sent]
+
+
+@query("portrait.rights")
+def rights(
+    ctx: Context, *, agent: str, by_mail: bool = False, after: str = "", limit: int = 50
+) -> dict[str, object]:
+    """What an agent holds, without what came with its mail, or that alone; and how much that is.
+
+    The first page begins with what nobody had to give.
+    """
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.GRANT_READ, over=found.id, target_boss=found.boss_id)
+    held = {"holder": found.id, "now": ctx.now}
+    wanted = grant_statements.HELD_BY_MAIL if by_mail else grant_statements.HELD_BESIDES_MAIL
+    given = ctx.tx.all(wanted, after=after, limit=limit, **held)
+    return {
+        "given": [views.grant(one, grants.reason(one)) for one in given],
+        "by_rule": [] if after or by_mail else implicit_rights.rights(ctx, found),
+        "by_mail": ctx.tx.one(grant_statements.COUNT_BY_MAIL, **held) or 0,
+    }
+
+
+@query("portrait.roster")
+def roster(
+    ctx: Context, *, company: str | None, limit: int = MOST_NAMED
+) -> list[dict[str, object]]:
+    """Who works in the company, briefly, in the order of their names."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.AGENT_READ, on="agents")
+    return ctx.tx.all(statements.ROSTER, limit=limit)
+
+
+@query("portrait.resources")
+def resources(
+    ctx: Context, *, company: str | None, named: Iterable[str]
+) -> dict[str, dict[str, str]]:
+    """What those are called that capabilities are about, as far as the caller may know of them."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="names")
+    found: dict[str, dict[str, str]] = {}
+    for text in sorted(set(named))[:MOST_RESOURCES]:
+        try:
+            about = _about(ctx, _resource(text))
+        except (BadInput, NotFound):
+            continue
+        if about is not None:
+            found[text] = about
+    return found
+
+
+def _resource(text: str) -> Resource:
+    """As a capability or an event names it."""
+    kind, _, rest = text.partition(":")
+    if kind in ("agent", "message") and is_id(rest.removeprefix("agent:")):
+        return Resource(ResourceKind.MESSAGE, rest.removeprefix("agent:"))
+    return parse_resource(text)
+
+
+def _about(ctx: Context, resource: Resource) -> dict[str, str] | None:
+    if resource.kind is ResourceKind.MESSAGE:
+        agent = lookup.agent_row(ctx, resource.id)
+        if agent is None or agent.company_id != ctx.company:
+            return None
+        return {"kind": "agent", "id": agent.id, "name": agent.name}
+    if resource.kind is ResourceKind.OUTCOME:
+        outcome = lookup.find(ctx, OUTCOME, resource.id)
+        if not reader(ctx)(outcome):
+            return None
+        return {"kind": "outcome", "id": outcome.id, "name": outcome.title}
+    if resource.kind is ResourceKind.KB_FILE:
+        file = ctx.tx.one(file_statements.FILE_ANYWHERE, file=resource.id)
+        if file is None or file.company_id != ctx.company:
+            return None
+        listed, home = not file.unlisted, file.home_agent_id
+        if not ctx.decide(Action.FILE_SEE, resource, listed=listed, home=home).allowed:
+            return None
+        kind = "outcome" if file.kind is FileKind.OUTCOME else "file"
+        return {"kind": kind, "id": file.id, "name": file.description}
+    return None

@@ -1,0 +1,90 @@
+"""Dashboard queries for people: the root agents and how the newest runs ended. A person with a part
+of the company sees that part, and asks in vain for nothing."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from remit.authority import Action
+from remit.errors import BadInput
+from remit.ids import END_OF_IDS
+from remit.model.execution.run import Run
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, query
+from remit.services.messaging import letters
+from remit.store.engine.statement import Statement
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import agents as agent_statements
+
+MOST_ROOTS = 50
+MOST_SUBJECTS = 3
+#: So many runs are looked through for those of a part of the company.
+MOST_SEARCHED = 500
+
+
+@query("glance.roots")
+def roots(ctx: Context, *, company: str | None) -> list[shapes.AgentShape]:
+    """The agents at the top of what the caller has a say in."""
+    require_looking(ctx, company)
+    return [views.agent(one) for one in tops(ctx)]
+
+
+def tops(ctx: Context) -> list[Agent]:
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    if scope is not None:
+        found = lookup.agent_row(ctx, scope)
+        return [] if found is None else [found]
+    return ctx.tx.all(agent_statements.ROOTS, limit=MOST_ROOTS)
+
+
+@query("glance.newest_runs")
+def newest_runs(
+    ctx: Context, *, company: str | None, failed: bool = False, limit: int = 10
+) -> list[shapes.RunShape]:
+    """The newest runs, or those of them that ended badly."""
+    require_looking(ctx, company)
+    in_reach = _reach(ctx)
+    found: list[shapes.RunShape] = []
+    for run in _newest(ctx, failed):
+        if in_reach(run.agent_id):
+            found.append(views.run(run))
+            if len(found) == limit:
+                break
+    return found
+
+
+def _newest(ctx: Context, failed: bool) -> Iterator[Run]:
+    statement: Statement[Run] = run_statements.ENDED_BADLY if failed else run_statements.RUNS
+    more = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
+    before, page = END_OF_IDS, 50
+    for _ in range(MOST_SEARCHED // page):
+        rows = ctx.tx.all(statement, before=before, limit=page, **more)
+        yield from rows
+        if len(rows) < page:
+            return
+        before = rows[-1].id
+
+
+def subjects_of(ctx: Context, run: Run) -> list[str]:
+    """Subjects of the mail that a run took up, as far as the caller may read it."""
+    found: list[str] = []
+    for one in json.loads(run.message_ids)[:MOST_SUBJECTS]:
+        message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
+        if message is not None and message.subject and letters.sees(ctx, message):
+            found.append(message.subject)
+    return found
+
+
+def require_looking(ctx: Context, company: str | None) -> None:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This is for people.", "List the runs, or the agents.")
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
+
+
+def _reach(ctx: Context) -> Callable[[str], bool]:
+    """Whether an agent's runs are the caller's to see; the same rule as for looking at one."""
+    return cache(lambda agent: ctx.decide(Action.OUTCOME_READ, home=agent).allowed)

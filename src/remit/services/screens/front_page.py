@@ -1,0 +1,210 @@
+"""The first page: how the company stands, who works on what and why others do not, what it costs,
+and how it went. One snapshot, and no more asked of the database than a screen can show."""
+
+import json
+from collections import Counter
+from typing import Final
+
+from remit.authority import Action
+from remit.clock import DAY, HOUR, Micros, day_of, month_of
+from remit.errors import BadInput
+from remit.ids import RunId
+from remit.model.execution import transcript
+from remit.model.execution.budget import CENT
+from remit.model.execution.run import Run
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.services.messaging import letter_trace
+from remit.services.messaging.wishes import first_words
+from remit.services.organisation import idleness
+from remit.services.screens import company_dashboard, standing
+from remit.services.screens.needs_you import SAME_CAUSE
+from remit.services.spending import limits
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.record import overview as statements
+from remit.store.record.overview import Standing
+from remit.store.work import outcomes as outcome_statements
+from remit.store.work import wishes as wish_statements
+
+#: How long a chart looks back, and how long each of its bars is.
+RANGES: Final[dict[str, tuple[Micros, Micros]]] = {
+    "24h": (DAY, HOUR),
+    "7d": (7 * DAY, DAY),
+    "14d": (14 * DAY, DAY),
+    "30d": (30 * DAY, DAY),
+}
+_LONGEST_LINE: Final = 120
+
+
+@query("front.now")
+def now(ctx: Context, *, company: str | None, most: int = 12) -> dict[str, object]:
+    """Who works on what, who does not and why, and how many stand how."""
+    company_dashboard.require_looking(ctx, company)
+    everybody = standing.of_company(ctx)
+    words = Counter(word for _, word in everybody.values())
+    busy = [pair for pair in everybody.values() if pair[1] == "working"]
+    idle = [pair for pair in everybody.values() if pair[1] == "idle"]
+    alike: dict[tuple[str, str | None], list[Standing]] = {}
+    for one, word in everybody.values():
+        if word not in ("idle", "working"):
+            alike.setdefault((word, one.told or one.held_by), []).append(one)
+    groups = sorted(alike.items(), key=lambda pair: standing.rank(pair[0][0]))
+    lines = [_line(ctx, one, word) for one, word in busy[:most]]
+    told = len(lines)
+    for (word, _), agents in groups:
+        if len(lines) >= 2 * most:
+            break
+        each = agents if len(agents) < SAME_CAUSE else agents[:1]
+        told += len(agents)
+        lines += [
+            {**_line(ctx, one, word), "agents": len(agents) if len(each) < len(agents) else 1}
+            for one in each
+        ]
+    # A small company is shown whole; of a large one those of whom there is something to say.
+    few = idle[: max(0, most - len(lines))] if len(idle) <= most else []
+    lines += [_line(ctx, one, word) for one, word in few]
+    return {
+        "agents": len(everybody),
+        "words": {word: words[word] for word in standing.WORDS if words[word]},
+        "listed": lines,
+        "not_listed": len(everybody) - told - len(few),
+    }
+
+
+def _line(ctx: Context, one: Standing, word: str) -> dict[str, object]:
+    line: dict[str, object] = {
+        "agent_id": one.id,
+        "name": one.name,
+        "title": one.title or one.role,
+        "word": word,
+        "looks": standing.WORDS[word],
+        "run_id": one.run_id,
+        "since": views.time(one.started_at or one.failing_since),
+        "agents": 1,
+    }
+    if not ctx.decide(Action.OUTCOME_READ, home=one.id).allowed:
+        return {**line, "doing": "", "last": "", "cost_micros": None}
+    if one.run_id is not None:
+        run = ctx.tx.existing(run_statements.RUN, run=one.run_id)
+        return {
+            **line,
+            "doing": _doing(ctx, run),
+            "last": _last_words(ctx, run),
+            "cost_micros": run.cost_micros,
+        }
+    agent = lookup.known_agent(ctx, one.id)
+    return {**line, "doing": idleness.reason(ctx, agent)[1], "last": "", "cost_micros": None}
+
+
+def work_of(ctx: Context, run: RunId) -> str:
+    """Subject of a run, for whoever may know what its agent does."""
+    found = ctx.tx.existing(run_statements.RUN, run=run)
+    allowed = ctx.decide(Action.OUTCOME_READ, home=found.agent_id).allowed
+    return _doing(ctx, found) if allowed else ""
+
+
+def _doing(ctx: Context, run: Run) -> str:
+    """The work itself: the outcome that was due, or what the mail is about."""
+    for outcome in json.loads(run.outcome_ids):
+        found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
+        if found is not None:
+            return found.title
+    subjects = company_dashboard.subjects_of(ctx, run)
+    return ", ".join(subjects) or (run.why or "")
+
+
+def _last_words(ctx: Context, run: Run) -> str:
+    """Last line of output, as a person reads it."""
+    for piece in ctx.tx.all(statements.LAST_WORDS, run=run.id):
+        for line in reversed(piece.splitlines()):
+            entry = transcript.entry_of(line)
+            text = " ".join((transcript.shown(entry) if entry else line).split())
+            if text:
+                return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}…"
+    return ""
+
+
+@query("front.trend")
+def trend(ctx: Context, *, company: str | None, back: str = "14d") -> dict[str, object]:
+    """Runs, failures and money by hours or days, and what today and this month came to."""
+    company_dashboard.require_looking(ctx, company)
+    if back not in RANGES:
+        raise BadInput("There is no such range.", f"Choose one of {', '.join(RANGES)}.")
+    whole, span = RANGES[back]
+    last = ctx.now - ctx.now % span
+    began = [last - number * span for number in reversed(range(whole // span))]
+    here = standing.scope(ctx)
+    since = began[0]
+    by_span = {
+        one.began: one
+        for one in ctx.tx.all(
+            statements.RUNS_BY_SPAN, span=span, since=since, first=_first_id(since), **here
+        )
+    }
+    first_day = min(month_of(ctx.now), day_of(since))
+    spent = dict(ctx.tx.all(statements.SPENT_BY_DAY, since=first_day, **here))
+    if span == DAY:
+        money = [spent.get(at, 0) for at in began]
+    else:
+        money = [by_span[at].cost_micros if at in by_span else 0 for at in began]
+    today = [one for at, one in by_span.items() if at >= day_of(ctx.now)]
+    return {
+        "range": back,
+        "began": began,
+        "span": span,
+        "runs": [by_span[at].runs if at in by_span else 0 for at in began],
+        "failed": [by_span[at].failed if at in by_span else 0 for at in began],
+        "money": money,
+        "today": {
+            "runs": sum(one.runs for one in today),
+            "failed": sum(one.failed for one in today),
+            "micros": spent.get(day_of(ctx.now), 0),
+        },
+        "month_micros": sum(n for day, n in spent.items() if day >= month_of(ctx.now)),
+        "day_limit": limits.of_company(ctx).money_per_day,
+        "month_limit": _month_limit(ctx),
+    }
+
+
+def _first_id(at: Micros) -> str:
+    """No id that was made since is smaller."""
+    text = f"{max(0, at // 1000):012x}"
+    return f"{text[:8]}-{text[8:]}"
+
+
+def _month_limit(ctx: Context) -> int | None:
+    """Monthly limit: the sum of the budgets that come from nobody else's."""
+    cents = [one.budget_monthly_cents for one in company_dashboard.tops(ctx)]
+    if not cents or None in cents:
+        return None
+    return sum(one or 0 for one in cents) * CENT
+
+
+@query("front.wishes")
+def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[dict[str, object]]:
+    """What the calling person wished last, and what became of it; not what they answered."""
+    company_dashboard.require_looking(ctx, company)
+    found: list[dict[str, object]] = []
+    for wish in ctx.tx.all(wish_statements.NEWEST_OF_USER, user=ctx.actor.id, limit=10 * limit):
+        letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
+        if letter.reply_to is not None or len(found) == limit:
+            continue
+        found.append(
+            {
+                "thread_id": letter.thread_id,
+                "subject": letter.subject or first_words(ctx, letter),
+                **letter_trace.state(ctx, letter),
+            }
+        )
+    return found
+
+
+@query("front.stopped_like")
+def stopped_like(ctx: Context, *, agent: str) -> list[str]:
+    """All who stand still for the same cause as one of them."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
+    stopped = ctx.tx.all(statements.IN_ERROR, **standing.scope(ctx))
+    cause = next((one.told for one in stopped if one.id == found.id), None)
+    return [one.id for one in stopped if one.told == cause]

@@ -1,0 +1,61 @@
+"""Names of the ids that stand in something that was shown."""
+
+from collections.abc import Iterable
+
+from remit.authority import Action
+from remit.ids import AgentId, UserId
+from remit.model.organisation.agent import AgentStatus
+from remit.services import lookup
+from remit.services.command import Context, query
+from remit.services.subjects import decide_file, reader
+from remit.services.verbs import Added
+from remit.store.organisation import people
+from remit.store.work import files as file_statements
+from remit.store.work import outcomes as outcome_statements
+
+MOST = 2000
+
+
+@query("naming.names", Added("living", False))
+def names(
+    ctx: Context, *, company: str | None, ids: Iterable[str], living: bool = False
+) -> dict[str, str]:
+    """Agents of the company and people, by id; whoever is not known is left out.
+
+    With `living`, so are agents that are gone: somebody else may have their name by now.
+    """
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="names")
+    found: dict[str, str] = {}
+    for one in sorted(set(ids))[:MOST]:
+        agent = lookup.agent_row(ctx, AgentId(one))
+        if agent is not None and agent.company_id == ctx.company:
+            if not (living and agent.status is AgentStatus.TERMINATED):
+                found[one] = agent.name
+            continue
+        user = ctx.tx.one(people.USER, user=UserId(one))
+        if user is not None and (
+            user.id == ctx.actor.id or ctx.tx.one(people.MEMBERSHIP, user=user.id) is not None
+        ):
+            found[one] = user.name
+    return found
+
+
+@query("naming.titles")
+def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
+    """What `outcome:…` and `kb_file:…` are called, as far as the caller may know."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="names")
+    may_read = reader(ctx)
+    found: dict[str, str] = {}
+    for one in sorted(set(resources))[:MOST]:
+        kind, _, own = one.partition(":")
+        if kind == "outcome":
+            outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=own)
+            if outcome is not None and may_read(outcome):
+                found[one] = outcome.title
+        elif kind == "kb_file":
+            file = ctx.tx.one(file_statements.FILE, file=own)
+            if file is not None and decide_file(ctx, Action.FILE_SEE, file).allowed:
+                found[one] = file.description
+    return found

@@ -1,0 +1,420 @@
+"""The list of what awaits a person: each row with its cause and the command that deals with it."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+
+from remit.clock import Micros
+from remit.errors import BadInput
+from remit.ids import END_OF_IDS, AgentId
+from remit.model.execution.account import Account
+from remit.model.execution.budget import Stop
+from remit.model.execution.run import Run
+from remit.model.execution.transcript import denials
+from remit.model.messaging.mail import Delivery, DeliveryStatus
+from remit.model.organisation.approval import Approval, is_as_asked
+from remit.model.organisation.principal import ActorKind
+from remit.model.organisation.user import UserRole
+from remit.model.text import plural
+from remit.model.work.wish import UNREAD_SHOWN
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, query
+from remit.services.execution import accounts, runaway, running
+from remit.services.governance import approval_engine
+from remit.services.messaging import dead_letters, letter_trace, mail, wishes
+from remit.services.screens import standing
+from remit.services.spending import budgets, limits
+from remit.store.execution import jobs as job_statements
+from remit.store.execution import leases as lease_statements
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import mail as statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import governance, people
+from remit.store.record import overview, search
+from remit.store.record.overview import Stopped
+from remit.store.work import waits as wait_statements
+from remit.store.work import wishes as wish_statements
+
+MOST = 500
+#: Of the letters that a person wrote; each takes a few questions to the database.
+MOST_WISHES = 100
+#: From so many on, agents that stand still for the same cause are one row.
+SAME_CAUSE = 4
+_ALTERED = "What it says is not what was asked for any more. Reject it, and have it asked for anew."
+#: What a person types next, by the kind of what awaits them.
+_NEXT = {
+    "mail": "remit read {id}",
+    "approval": "remit approval approve {id}, or reject {id} …",
+    "question": "remit question answer {id} …",
+    "submission": "remit outcome accept {id}, or return {id} …",
+    "dead_letter": "remit read {id} --revive, or --discard",
+    "failed_run": "remit run show {id}",
+    "budget_stop": "remit agent budget {id}, then remit agent set",
+    "unanswered": "remit read {id}, or remit cancel {id}",
+    "held": "remit account show {id}, then remit account retry {id}",
+    "agent_error": "remit agent why-idle {id}, then remit agent resume {id}",
+}
+
+
+#: Why something awaits a person, where nothing more is known; who asks stands in the row.
+_CAUSES = {
+    "mail": "It is for a seat, whose mail no program reads.",
+    "submission": "It was handed in and waits for the verdict.",
+    "budget_stop": "Nobody who needs it starts until there is some again.",
+}
+
+
+@query("waiting.needs_you")
+def listing(ctx: Context, *, company: str | None = None) -> list[shapes.AwaitingShape]:
+    """Everything that awaits the calling person, oldest first."""
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This list is for people.", "Use loose_ends.")
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+        companies = [ctx.company]
+    else:
+        mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=MOST)
+        companies = [one.id for one in mine]
+    found: list[shapes.AwaitingShape] = []
+    for one in companies:
+        assert one is not None
+        ctx.leave()
+        ctx.enter(one)
+        found += here(ctx)
+    return sorted(found, key=lambda item: str(item["since"]))
+
+
+def here(ctx: Context) -> list[shapes.AwaitingShape]:
+    """What awaits the acting person in the company that was entered, each with its cause and the
+    command that deals with it."""
+    items = _of_company(ctx)
+    for item in items:
+        item["cause"] = item.get("cause") or _CAUSES.get(item["kind"], "")
+        item.setdefault("next", _NEXT.get(item["kind"], "").format(id=item["id"]))
+    return items
+
+
+def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
+    membership = ctx.membership
+    assert membership is not None
+    # What a row of its own tells is not told by the letter about it as well.
+    held_accounts = accounts.held(ctx)
+    told = {account.told_at for account in held_accounts}
+    letters = ctx.tx.all(search.LETTERS_OF_USER, user=ctx.actor.id, limit=MOST)
+    seats = ctx.tx.all(agent_statements.SEATS_OF, user=ctx.actor.id)
+    items = [
+        views.awaiting(
+            ctx.company,
+            "mail",
+            letter.message_id,
+            letter.subject or f"Letter from {letter.sender_name or 'remit'}",
+            None,
+            letter.deliver_at,
+            f"From {letter.sender_name or 'remit'}.",
+        )
+        for letter in letters
+        if letter.sender_name is not None or letter.deliver_at not in told
+    ]
+    items += _mail_of_seats(ctx, seats)
+    items += _handed_in(ctx, seats)
+    if membership.role is not UserRole.BOARD:
+        return items + _unanswered(ctx, set())
+    items += _mail_of_vacant_seats(ctx)
+    held_up = _held_up(ctx)
+    items += [
+        views.awaiting(
+            ctx.company,
+            "approval",
+            asked_for.id,
+            approval_engine.summary(asked_for),
+            asked_for.requested_by_agent_id or asked_for.agent_id or "",
+            asked_for.created_at,
+            held_up.get(asked_for.id, "") if is_as_asked(asked_for) else _ALTERED,
+        )
+        for asked_for in _to_decide(ctx)
+    ]
+    items += [
+        views.awaiting(
+            ctx.company,
+            "question",
+            asked.id,
+            asked.text.splitlines()[0],
+            asked.agent_id,
+            asked.created_at,
+            held_up.get(asked.id, ""),
+        )
+        for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, limit=MOST)
+        if _in_reach(ctx, asked.agent_id)
+    ]
+    stops = budgets.stopped(ctx)
+    held = {stop.agent_id for stop in stops}
+    dead: set[str] = set()
+    for delivery in ctx.tx.all(statements.DEAD, limit=MOST):
+        if delivery.agent_id is not None and _in_reach(ctx, delivery.agent_id):
+            dead.add(delivery.message_id)
+            items.append(_dead_item(ctx, delivery))
+    for unsent in ctx.tx.all(channel_statements.DEAD, limit=MOST):
+        if _in_reach(ctx, unsent.agent_id):
+            cause = _sentence(f"It did not get to {unsent.address}: {unsent.ended_why}")
+            title = dead_letters.subject(ctx, unsent)
+            items.append(
+                dead_letters.item(ctx, "dead_letter", unsent.message_id, title, unsent, cause)
+            )
+    by_remit = {letter.deliver_at for letter in letters if letter.sender_name is None}
+    items += _failed_runs(ctx, held, dead, by_remit)
+    items += _unanswered(ctx, dead)
+    items += [
+        runaway.silent_item(ctx, run, last)
+        for run, last in runaway.silent(ctx)
+        if _in_reach(ctx, run.agent_id)
+    ]
+    items += [limits.item(ctx, reached) for reached in limits.awaiting(ctx)]
+    return items + _budget_stops(ctx, stops) + _held(ctx, held_accounts) + _in_error(ctx)
+
+
+def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
+    """Once for each account or set-up that is closed, however many wait for it."""
+    items: list[shapes.AwaitingShape] = []
+    for account in held:
+        agents = ctx.tx.one(lease_statements.COUNT_HELD_BY, account=account.id) or 0
+        jobs = ctx.tx.one(job_statements.COUNT_HELD_BY, account=account.id) or 0
+        waiting = [
+            plural(count, what)
+            for count, what in ((agents, "agent"), (jobs, "background job"))
+            if count
+        ]
+        cause = accounts.sentence(account)
+        if waiting:
+            verb = "wait" if agents + jobs > 1 else "waits"
+            cause += f" {' and '.join(waiting)} {verb} for it."
+        title = f"{account.name} cannot be used"
+        item = views.awaiting(ctx.company, "held", account.id, title, "", account.since, cause)
+        items.append({**item, "agent_id": None})
+    return items
+
+
+def _in_error(ctx: Context) -> list[shapes.AwaitingShape]:
+    """Agents that do not work before a person mends something, each with the cause; many that have
+    the same cause are one row."""
+    by_cause: dict[str, list[Stopped]] = {}
+    for one in ctx.tx.all(overview.IN_ERROR, **standing.scope(ctx)):
+        cause = (one.told or "all runs failed").rstrip(".")
+        by_cause.setdefault(cause, []).append(one)
+    items = []
+    for cause, agents in by_cause.items():
+        each = agents if len(agents) < SAME_CAUSE else agents[:1]
+        for one in each:
+            who = one.name if len(each) == len(agents) else f"{plural(len(agents), 'agent')}"
+            verb = "does" if len(each) == len(agents) else "do"
+            title = f"{who} {verb} not work: {cause}"
+            item = views.awaiting(ctx.company, "agent_error", one.id, title, one.id, one.since)
+            items.append(item if len(each) == len(agents) else {**item, "agents": len(agents)})
+    return items
+
+
+def _dead_item(ctx: Context, delivery: Delivery) -> shapes.AwaitingShape:
+    """A letter that nobody could handle, with what the last who tried said."""
+    error = letter_trace.last_error(ctx, delivery)
+    why = delivery.ended_why or "it was tried too often"
+    cause = _sentence(f"{why}; last: {error}" if error else why)
+    return dead_letters.item(
+        ctx,
+        "dead_letter",
+        delivery.message_id,
+        dead_letters.subject(ctx, delivery),
+        delivery,
+        cause,
+    )
+
+
+def _failed_runs(
+    ctx: Context, held: set[AgentId], dead: set[str], told: set[Micros]
+) -> list[shapes.AwaitingShape]:
+    """Agents whose last run failed, unless another row tells of it: what they could not handle,
+    a budget, or a letter to the same person that says so, which Remit wrote when it is `told`."""
+    found: list[shapes.AwaitingShape] = []
+    alike: dict[str, list[shapes.AwaitingShape]] = {}
+    failed = [
+        run
+        for run in ctx.tx.all(run_statements.FAILED_RUNS, limit=MOST)
+        if _in_reach(ctx, run.agent_id) and run.agent_id not in held
+    ]
+    refused = running.denials(ctx, failed)
+    for run in failed:
+        too_much = runaway.runaway_item(ctx, run)
+        if too_much is not None:
+            found.append(too_much)
+            continue
+        if _is_told_of(ctx, run, dead) or (told and _by_mail(ctx, run, told)):
+            continue
+        counted = denials(refused.get(run.id, []))
+        cause = _sentence(
+            "; ".join(part for part in (_bare(run.error or run.status.value), counted) if part)
+        )
+        title = f"A run {run.status.value}"
+        item = views.awaiting(
+            ctx.company, "failed_run", run.id, title, run.agent_id, run.ended_at, cause
+        )
+        alike.setdefault(cause, []).append(item)
+    for cause, items in alike.items():
+        if len(items) < SAME_CAUSE:
+            found += items
+        else:
+            title = f"{plural(len(items), 'agent')} failed: {_bare(cause)}"
+            found.append({**items[0], "title": title, "agents": len(items)})
+    return found
+
+
+def _by_mail(ctx: Context, run: Run, told: set[Micros]) -> bool:
+    """Whether the calling person is the boss and was told so by a letter."""
+    agent = lookup.agent_row(ctx, run.agent_id)
+    is_boss = agent is not None and agent.boss_user_id == ctx.actor.id
+    return is_boss and _was_told(ctx, run.agent_id, told)
+
+
+def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
+    """Whether what it took up is a dead letter, or was one that somebody put away."""
+    return any(
+        message in dead
+        or any(
+            delivery.status is DeliveryStatus.CANCELLED
+            for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message)
+        )
+        for message in json.loads(run.message_ids)
+    )
+
+
+def _was_told(ctx: Context, agent: AgentId, told: set[Micros]) -> bool:
+    """Whether one of these was written when a run of the agent failed: the same moment."""
+    if not told:
+        return False
+    runs = ctx.tx.all(run_statements.RUNS, agent=agent, ended_too=True, before=END_OF_IDS, limit=20)
+    return any(run.ended_at in told for run in runs)
+
+
+def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
+    """Letters of the acting person that nobody will answer by themselves; `dead` is told of."""
+    found = []
+    for wish in ctx.tx.all(wish_statements.OPEN_OF_USER, user=ctx.actor.id, limit=MOST_WISHES):
+        if wish.message_id in dead:
+            continue
+        letter = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wish.message_id)
+        stands = letter_trace.state(ctx, letter)
+        kept = (
+            stands["state"] == "queued"
+            and wish.created_at + UNREAD_SHOWN <= ctx.now
+            and mail.not_started(ctx, letter, by_itself=True) is not None
+        )
+        if kept or stands["state"] in ("unanswered", "dead"):
+            title = letter.subject or wishes.first_words(ctx, letter)
+            about = (wish.agent_id, wish.created_at, stands["sentence"])
+            found.append(views.awaiting(ctx.company, "unanswered", letter.id, title, *about))
+    return found
+
+
+def _held_up(ctx: Context) -> dict[str, str]:
+    """By question or approval, who waits for it and with what."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for subject, name, title in ctx.tx.all(wait_statements.HELD_UP, limit=10 * MOST):
+        found.setdefault(subject, (name, []))[1].append(title)
+    return {
+        subject: f"{name} waits for it with {', '.join(repr(title) for title in titles[:3])}."
+        for subject, (name, titles) in found.items()
+    }
+
+
+def _sentence(text: str) -> str:
+    """One full stop at the end, however many there were."""
+    return f"{_bare(text)}."
+
+
+def _bare(text: str) -> str:
+    return text.strip().rstrip(".")
+
+
+def _handed_in(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.AwaitingShape]:
+    """Submissions for the verdict of the calling person: as a boss, in a seat, or on the board."""
+    membership = ctx.membership
+    assert membership is not None
+    found = [
+        wait
+        for wait in ctx.tx.all(wait_statements.SUBMITTED_TO_PEOPLE, user=ctx.actor.id, limit=MOST)
+        if wait.awaited_user_id is not None or membership.role is UserRole.BOARD
+    ]
+    for seat in seats:
+        found += ctx.tx.all(wait_statements.SUBMITTED_TO_AGENT, agent=seat, limit=MOST)
+    return [
+        views.awaiting(
+            ctx.company, "submission", outcome.id, outcome.title, wait.agent_id, wait.since
+        )
+        for wait in found
+        for outcome in ctx.tx.all(wait_statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    ]
+
+
+def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]:
+    """Once for each budget that is used up, however many wait for it."""
+    found: dict[tuple[str, str], list[Stop]] = {}
+    for stop in stops:
+        if _in_reach(ctx, stop.holder_id):
+            found.setdefault((stop.holder_id, stop.kind.value), []).append(stop)
+    items = []
+    for (holder, kind), waiting in found.items():
+        who = lookup.agent_row(ctx, holder)
+        title = f"The budget of {who.name if who else holder} is used up ({kind})"
+        if len(waiting) > 1:
+            title += f"; {len(waiting)} agents wait"
+        items.append(
+            views.awaiting(ctx.company, "budget_stop", holder, title, holder, waiting[0].since)
+        )
+    return items
+
+
+def _mail_of_seats(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.AwaitingShape]:
+    """No program is started for a person, so what waits for their seat is shown to them."""
+    return [
+        dead_letters.item(
+            ctx, "mail", delivery.message_id, dead_letters.subject(ctx, delivery), delivery
+        )
+        for seat in seats
+        for delivery in ctx.tx.all(statements.WAITING_FOR_AGENT, agent=seat, run=None, limit=MOST)
+    ]
+
+
+def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
+    """Mail of seats that nobody holds, unless it came to the caller as well."""
+    found = []
+    for delivery in ctx.tx.all(statements.WAITING_FOR_NOBODY, limit=MOST):
+        if not _in_reach(ctx, delivery.agent_id):
+            continue
+        all_ = ctx.tx.all(statements.DELIVERIES_OF, message=delivery.message_id)
+        if all(one.user_id != ctx.actor.id for one in all_):
+            seat = lookup.known_agent(ctx, delivery.agent_id or "")
+            subject = dead_letters.subject(ctx, delivery)
+            title = f"{subject} (for {seat.name}, a seat that nobody holds)"
+            found.append(dead_letters.item(ctx, "mail", delivery.message_id, title, delivery))
+    return found
+
+
+def _to_decide(ctx: Context) -> list[Approval]:
+    """Approvals for the calling board member, oldest first; others' parts are passed over."""
+    found: list[Approval] = []
+    in_reach = cache(lambda agent: _in_reach(ctx, agent))
+    after = ""
+    while len(found) < MOST:
+        page = ctx.tx.all(governance.PENDING, after=after, limit=MOST)
+        found += [
+            one
+            for one in page
+            if not one.expired(ctx.now) and in_reach(one.home_agent_id or one.agent_id)
+        ]
+        if len(page) < MOST:
+            break
+        after = page[-1].id
+    return found[:MOST]
+
+
+def _in_reach(ctx: Context, agent: str | None) -> bool:
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    return scope is None or scope in ctx.boss_chain(agent)

@@ -1,0 +1,81 @@
+"""The organisation with what a boss wants to know of each: how it stands and why, what it is on,
+what it cost this month, when it worked last; and of each branch the worst state and the sum."""
+
+from typing import Any, Final
+
+from remit.authority import Action
+from remit.clock import month_of
+from remit.services import lookup
+from remit.services.command import Context, query
+from remit.services.organisation import idleness
+from remit.services.screens import front_page, standing
+from remit.store.record import org_overview as statements
+
+#: Why somebody does not work takes some questions each; in a larger company it is on their page.
+MOST_ASKED: Final = 30
+
+
+@query("org_page.lines")
+def lines(ctx: Context, *, company: str | None) -> dict[str, dict[str, object]]:
+    """By agent, in the part of the company that the caller sees; `at` is when it began to work or
+    worked last."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
+    known = standing.of_company(ctx)
+    worst = standing.branches(known)
+    part = standing.scope(ctx)
+    spent = dict(
+        ctx.tx.all(statements.SPENT_BY_AGENT, company=ctx.company, since=month_of(ctx.now), **part)
+    )
+    last = dict(ctx.tx.all(statements.LAST_RUNS, company=ctx.company, **part))
+    bosses = {agent: one.boss_id for agent, (one, _) in known.items()}
+    below = _summed(bosses, {agent: spent.get(agent, 0) for agent in known})
+    bad = _summed(
+        bosses, {agent: int(standing.WORDS[word] == "bad") for agent, (_, word) in known.items()}
+    )
+    running = [one.run_id for one, word in known.values() if one.run_id is not None]
+    on = {str(run): front_page.work_of(ctx, run) for run in running[:MOST_ASKED]}
+    why = _reasons(ctx, known)
+    return {
+        agent: {
+            "id": agent,
+            "name": one.name,
+            "title": one.title,
+            "role": one.role,
+            "status": one.status.value,
+            "reports_to": one.boss_id,
+            "word": word,
+            "kind": standing.WORDS[word],
+            "why": on.get(one.run_id or "", "") or why.get(agent, "") or one.told or "",
+            "worst": worst[agent],
+            "worst_kind": standing.WORDS[worst[agent]],
+            "bad_below": bad[agent] - int(standing.WORDS[word] == "bad"),
+            "spent": spent.get(agent, 0),
+            "spent_below": below[agent],
+            "at": one.started_at or last.get(agent),
+        }
+        for agent, (one, word) in known.items()
+    }
+
+
+def _summed(bosses: dict[Any, Any], amounts: dict[Any, int]) -> dict[Any, int]:
+    """Of each, with everybody below; a circle is counted once."""
+    found = dict(amounts)
+    for agent, amount in amounts.items():
+        above, seen = bosses[agent], {agent}
+        while amount and above in found and above not in seen:
+            found[above] += amount
+            seen.add(above)
+            above = bosses[above]
+    return found
+
+
+def _reasons(ctx: Context, known: dict[Any, Any]) -> dict[str, str]:
+    """Why they do not work: of all in a small company, of the worst off in a large one."""
+    still = [(one, word) for one, word in known.values() if one.run_id is None]
+    still.sort(key=lambda pair: standing.rank(pair[1]))
+    found = {}
+    for one, _ in still[:MOST_ASKED]:
+        agent = lookup.known_agent(ctx, one.id)
+        found[str(one.id)] = idleness.reason(ctx, agent)[1]
+    return found

@@ -1,0 +1,185 @@
+"""Outcomes as the tree that they are: each below what it is part of, with what it waits for, who
+judges it, and how far its parts are. It costs what it shows, however many there are."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from remit.authority import Action
+from remit.ids import END_OF_IDS, AgentId
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.services.subjects import OUTCOME, reader, require_outcome
+from remit.services.work import submissions, waits
+from remit.store.engine.statement import Statement
+from remit.store.organisation import people
+from remit.store.record import company_dump, search
+from remit.store.work import outcomes as statements
+from remit.store.work import waits as wait_statements
+
+MOST_ROWS: Final = 120
+#: What is deeper stands behind a link.
+DEEPEST: Final = 8
+#: Of what one outcome consists of.
+MOST_PARTS: Final = 300
+
+
+@query("outcome_tree.page")
+def page(
+    ctx: Context,
+    *,
+    company: str | None,
+    root: str | None = None,
+    ended: bool = False,
+    limit: int = MOST_ROWS,
+) -> dict[str, object]:
+    """The tree from the top, or below one outcome; what has ended only if asked for.
+
+    Level by level, so that what is left out is deepest; each row says how many are.
+    """
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="outcomes")
+    may_read = reader(ctx)
+    tops = [one for one in _tops(ctx, root, ended) if may_read(one)]
+    shown: dict[str, int] = {one.id: 0 for one in tops[:limit]}
+    parts: dict[str, list[Outcome]] = {}
+    counts: dict[str, tuple[int, int]] = {}
+    hidden: dict[str, int] = {}
+    level: Sequence[Outcome] = tops[:limit]
+    for depth in range(1, DEEPEST + 1):
+        below: list[Outcome] = []
+        for one in level:
+            children = ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=MOST_PARTS)
+            work = [child for child in children if child.kind is OutcomeKind.WORK]
+            done = sum(child.status is not OutcomeStatus.OPEN for child in work)
+            counts[one.id] = (done, len(work))
+            new = [
+                child
+                for child in work
+                if child.id not in shown
+                and (ended or child.status is OutcomeStatus.OPEN)
+                and may_read(child)
+            ]
+            room = max(0, limit - len(shown)) if depth < DEEPEST else 0
+            hidden[one.id] = len(new) - len(new[:room])
+            parts[one.id] = new[:room]
+            shown |= {child.id: depth for child in new[:room]}
+            below += new[:room]
+        level = below
+    rows = []
+    waiting = list(reversed(tops[:limit]))
+    while waiting:
+        one = waiting.pop()
+        rows.append(
+            {
+                **_row(ctx, one),
+                "depth": shown[one.id],
+                "parts_done": counts.get(one.id, (0, 0))[0],
+                "parts": counts.get(one.id, (0, 0))[1],
+                "hidden": hidden.get(one.id, 0),
+                "opens": bool(parts.get(one.id)),
+            }
+        )
+        waiting += reversed(parts.get(one.id, ()))
+    return {"rows": rows, "cut_off": len(tops) > limit or any(hidden.values())}
+
+
+@query("outcome_tree.picture")
+def picture(
+    ctx: Context, *, company: str | None, root: str | None = None, ended: bool = False, limit: int
+) -> dict[str, object]:
+    """The same for a drawing: its upper levels, with what connects them."""
+    found = page.body(ctx, company=company, root=root, ended=ended, limit=limit)
+    rows = {row["id"]: row for row in found["rows"]}
+    names = {row["owner_id"]: lookup.agent_row(ctx, row["owner_id"]) for row in rows.values()}
+
+    def pairs(statement: Statement[company_dump.Named]) -> list[list[str]]:
+        return [
+            [other.id, own]
+            for own in rows
+            for other in ctx.tx.all(statement, outcome=own)
+            if other.id in rows
+        ]
+
+    here = ctx.tx.one(people.COMPANY, company=ctx.company)
+    return {
+        "company": here.name if here else "",
+        "nodes": [
+            {**row, "owner": owner.name if (owner := names[row["owner_id"]]) else ""}
+            for row in rows.values()
+        ],
+        "parts": pairs(company_dump.PARENTS),
+        "blockers": pairs(company_dump.BLOCKERS),
+        "cut_off": found["cut_off"],
+    }
+
+
+@query("outcome_tree.states")
+def states(ctx: Context, *, company: str | None, outcomes: Sequence[str]) -> dict[str, str]:
+    """How some outcomes stand that the caller may know of, in a word each."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="outcomes")
+    may_read = reader(ctx)
+    found = {
+        own: ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=own) for own in outcomes
+    }
+    return {own: state(ctx, one) for own, one in found.items() if one is not None and may_read(one)}
+
+
+def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
+    if root is not None:
+        found = lookup.find(ctx, OUTCOME, root)
+        require_outcome(ctx, Action.OUTCOME_READ, found)
+        return [found]
+    tops = ctx.tx.all(
+        search.OUTCOMES_NEWEST,
+        company=ctx.company,
+        before=END_OF_IDS,
+        status=OutcomeStatus.OPEN.value,
+        any_status=ended,
+        parts_too=False,
+        blocked_too=True,
+        least_reviews=0,
+        now=ctx.now,
+        any_title=True,
+        title="",
+        lower_title="",
+        limit=MOST_ROWS + 1,
+    )
+    return tops[::-1]
+
+
+def _row(ctx: Context, one: Outcome) -> dict[str, object]:
+    held = ctx.tx.all(wait_statements.WAITS_OF_OUTCOME, outcome=one.id) if one.open_waits else []
+    return {
+        **views.outcome(one, ctx.now),
+        "state": state(ctx, one),
+        "waits": [waits.view(ctx, wait) for wait in held[:3]],
+        "judge": judge(ctx, one) if one.delegated else None,
+    }
+
+
+def state(ctx: Context, one: Outcome) -> str:
+    """In a word how it stands: completed, closed, submitted, waiting, ongoing, deferred, blocked,
+    split (its parts are to be done first) or ready."""
+    if one.status is not OutcomeStatus.OPEN:
+        return one.status.value
+    if one.open_waits:
+        handed_in = submissions.handed_in(ctx, one)
+        return "submitted" if handed_in is not None else "waiting"
+    if one.perpetual:
+        return "ongoing"
+    if one.open_prereqs:
+        blockers = ctx.tx.all(statements.BLOCKERS, outcome=one.id)
+        held_up = any(other.status is OutcomeStatus.OPEN for other in blockers)
+        return "blocked" if held_up else "split"
+    if one.deferred_until is not None and ctx.now < one.deferred_until:
+        return "deferred"
+    return "ready"
+
+
+def judge(ctx: Context, one: Outcome) -> dict[str, str | None]:
+    """Judge of an outcome: the boss of its owner, an agent or a person."""
+    owner = lookup.agent_row(ctx, AgentId(one.owner_id))
+    agent, user = submissions.judge_of(one, owner) if owner is not None else (None, None)
+    return {"agent_id": agent, "user_id": user}

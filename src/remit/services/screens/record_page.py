@@ -1,0 +1,166 @@
+"""The record as people read it: a run is one line with its effects, and noise is folded away."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from remit.authority import Action
+from remit.clock import HOUR, Micros
+from remit.model.event import Event
+from remit.model.execution.run import Run
+from remit.model.organisation.principal import ActorKind
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.services.execution.running import entered, require_look
+from remit.services.record import search
+from remit.store.execution import runs as run_statements
+from remit.store.record import events as log
+
+#: So much of the record is gone through for one page of lines.
+STRETCH: Final = 2_000
+_PAGE: Final = 120
+#: Of what a run did: on its line, and that is counted.
+MOST_EFFECTS: Final = 4
+MOST_COUNTED: Final = 200
+#: What everybody does all the time and nobody else notices, unless it is refused.
+_NOISE: Final = frozenset(
+    {
+        *("agent.read", "approval.read", "binding.read", "company.read", "config.read"),
+        *("event.read", "file.read", "file.see", "grant.read", "message.ack", "message.read"),
+        *("outcome.read", "policy.read", "repo.read", "secret.read", "user.read"),
+        *("mail.due", "message.deliver", "approval.remind", "run.report", "repo.clone"),
+    }
+)
+
+
+@dataclass
+class _Line:
+    """An event; a run with what it did; or what one agent did in vain in an hour, over and over."""
+
+    at: Micros
+    events: list[Event]
+    run: Run | None = None
+    effects: int = 0
+    times: int = 1
+    first: Micros = 0
+
+
+@query("record.page")
+def page(
+    ctx: Context,
+    *,
+    company: str | None,
+    actor: str = "",
+    since: Micros | None = None,
+    until: Micros | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> dict[str, object]:
+    """The record newest first: people's deeds one by one, runs as one line each with their
+    effects, and an agent's runs that came to nothing as one line for each hour.
+
+    `before` of the answer is where to go on; `last` is the newest place in the record.
+    """
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="events")
+    first, end, last = search.stretch(ctx, since, until)
+    place = min(before or end, end)
+    lines: dict[tuple[Any, ...], _Line] = {}
+    met: set[str] = set()
+    oldest = max(first, place - STRETCH)
+    while place > oldest and len(lines) < limit:
+        found = search.among(ctx, oldest, place, _PAGE, actor=actor)
+        if not found:
+            place = oldest
+        for event in found:
+            if len(lines) >= limit:
+                break
+            place = event.seq
+            run = _run_of(event)
+            if run is None:
+                if not _is_noise(event):
+                    _put(lines, _Line(event.at, [event], effects=1, first=event.at))
+            elif run not in met:
+                met.add(run)
+                if line := _of_run(ctx, run, event, before):
+                    _put(lines, line)
+    shown = [_view(line) for line in lines.values()]
+    return {"lines": shown, "before": place if place > first else None, "last": last}
+
+
+def _run_of(event: Event) -> str | None:
+    """The run that an event is part of: it began or ended it, or happened in it."""
+    if event.run_id:
+        return event.run_id
+    kind, _, own = event.resource.partition(":")
+    if kind == "run":
+        return own
+    if event.action == "token.create":
+        run = json.loads(event.details).get("run_id")
+        return str(run) if run else None
+    return None
+
+
+def _is_noise(event: Event) -> bool:
+    by_mail = event.action == "grant.give" and '"by_mail":true' in event.details
+    return event.allowed and (by_mail or event.action in _NOISE)
+
+
+def _of_run(ctx: Context, run: str, event: Event, before: int | None) -> _Line | None:
+    """The line of a run; none if it stands on an earlier page."""
+    found = ctx.tx.one(run_statements.RUN, run=run)
+    if found is None:
+        return None
+    if before is not None and found.ended_at is not None:
+        newest = ctx.tx.one(log.NEWEST_ON, company=ctx.company, resource=f"run:{run}", limit=1)
+        if newest is not None and newest.seq >= before:
+            return None
+    did = _effects(ctx, run, MOST_COUNTED)
+    return _Line(event.at, did[:MOST_EFFECTS], found, len(did), first=event.at)
+
+
+def _effects(ctx: Context, run: str, most: int) -> list[Event]:
+    did = ctx.tx.all(log.OF_RUN, company=ctx.company, run=run, after=0, limit=most)
+    return [one for one in did if not _is_noise(one)]
+
+
+def _put(lines: dict[tuple[Any, ...], _Line], line: _Line) -> None:
+    """On a line of its own; what comes to the same is said once an hour, with how often."""
+    key = _key(line)
+    if key in lines:
+        lines[key].times += 1
+        lines[key].first = line.first
+    else:
+        lines[key] = line
+
+
+def _key(line: _Line) -> tuple[Any, ...]:
+    run, hour = line.run, line.at // HOUR
+    if run is None:
+        event = line.events[0]
+        if event.actor_kind is not ActorKind.SYSTEM:
+            return ("event", event.seq)
+        return ("event", event.action, event.resource, event.allowed, event.details, hour)
+    if line.effects or run.ended_at is None:
+        return ("run", run.id)
+    return ("idle", run.agent_id, hour, run.status, run.error)
+
+
+def _view(line: _Line) -> dict[str, object]:
+    return {
+        "at": views.time(line.at),
+        "first": views.time(line.first),
+        "events": [views.event(one) for one in line.events],
+        "effects": line.effects,
+        "times": line.times,
+        "run": views.run(line.run) if line.run is not None else None,
+    }
+
+
+@query("record.of_run")
+def of_run(ctx: Context, *, run: str) -> list[dict[str, object]]:
+    """What a run did that others can notice, oldest first; for who sees the whole record."""
+    found = entered(ctx, run)
+    require_look(ctx, found.agent_id, f"run:{found.id}")
+    ctx.require(Action.EVENT_READ, on=f"run:{found.id}")
+    return [dict(views.event(one)) for one in _effects(ctx, found.id, MOST_COUNTED)]

@@ -1,0 +1,95 @@
+"""Runs as pages show them: what each was for, what they come to, and their times for a drawing."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, Unpack
+
+from remit.model.execution.run import Run
+from remit.services import lookup, views
+from remit.services.command import Context, query
+from remit.services.execution import runs
+from remit.services.execution.running import reader
+from remit.services.messaging import letters
+from remit.services.subjects import reader as outcome_reader
+from remit.store.execution import runs as statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.work import outcomes as outcome_statements
+
+MOST_SPANS: Final = 5_000
+#: Why a run was started, where neither a letter nor an outcome says it better.
+_WHY: Final = {
+    "mail": "New mail",
+    "it was taken on": "First run",
+    "something is left to do": "Continuing its work",
+    "something else is left to do": "Continuing its work",
+    "it is time to look again": "Scheduled review",
+    "an outcome was handed over": "New assignment",
+    "by hand": "Started by hand",
+    "its adapter can be used": "Its adapter works again",
+    "there is something to spend again": "Budget available again",
+    "it took over from somebody who is gone": "Took over from a former agent",
+}
+_CONTINUED: Final = frozenset({"something is left to do", "something else is left to do"})
+
+
+@query("run_page.occasions")
+def occasions(ctx: Context, *, company: str | None, runs: Iterable[str]) -> dict[str, str]:
+    """What each run was started for, in a few words: the letter, or the outcome."""
+    lookup.company_of_caller(ctx, company)
+    sees, may_read = reader(ctx), outcome_reader(ctx)
+    found: dict[str, str] = {}
+    for one in runs:
+        run = ctx.tx.one(statements.RUN, run=one)
+        if run is not None and run.company_id == ctx.company and sees(run):
+            found[one] = _occasion(ctx, run, may_read)
+    return found
+
+
+def _occasion(ctx: Context, run: Run, may_read: Any) -> str:
+    why = _WHY.get(run.why or "", (run.why or "").capitalize())
+    if run.why == "mail":
+        for message in json.loads(run.message_ids)[:1]:
+            letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+            if letter is not None and letter.subject and letters.sees(ctx, letter):
+                return f"New mail: “{letter.subject}”"
+        return why
+    for own in json.loads(run.outcome_ids)[:1]:
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=own)
+        if outcome is not None and may_read(outcome):
+            return f"{'Continuing' if run.why in _CONTINUED else f'{why}:'} “{outcome.title}”"
+    return why
+
+
+@query("run_page.totals")
+def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> dict[str, object]:
+    """What the runs come to that are looked for."""
+    found = ctx.tx.one(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
+    assert found is not None
+    return {
+        "runs": found.runs,
+        "failed": found.failed,
+        "cost_usd": found.cost_micros / 1_000_000,
+        "tokens": found.tokens,
+    }
+
+
+@query("run_page.spans")
+def spans(ctx: Context, **wanted: Unpack[runs.Sought]) -> dict[str, object]:
+    """When the runs that are looked for began and ended, newest first, and who they were of."""
+    asked = runs.sought(ctx, **wanted)
+    found = ctx.tx.all(statements.SPANS, limit=MOST_SPANS + 1, **asked)
+    return {
+        "spans": [
+            {
+                "id": one.id,
+                "agent_id": one.agent_id,
+                "status": one.status,
+                "started_at": one.started_at,
+                "ended_at": one.ended_at,
+                "cost_usd": one.cost_micros / 1_000_000,
+            }
+            for one in found[:MOST_SPANS]
+        ],
+        "cut_off": len(found) > MOST_SPANS,
+        "now": views.time(ctx.now),
+    }

@@ -1,0 +1,94 @@
+"""How every agent stands, in one word each: found in one statement, however many there are.
+
+The word is what a list shows and what a folded branch rolls up: the worst below it. Why in
+particular is asked of few (`idleness`).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from remit.model.execution.fault import Holds
+from remit.model.organisation.agent import AgentStatus
+from remit.services.command import Context
+from remit.services.execution import runaway
+from remit.store.record import overview as statements
+from remit.store.record.overview import Standing
+
+#: From the worst to what is nothing to speak of; each with the state that it looks like.
+WORDS: Final = {
+    "silent": "bad",
+    "stopped": "bad",
+    "over budget": "bad",
+    "program missing": "bad",
+    "set-up broken": "bad",
+    "account closed": "bad",
+    "failing": "bad",
+    "paused": "wait",
+    "awaits approval": "wait",
+    "waiting": "wait",
+    "working": "work",
+    "idle": "idle",
+}
+_NOT_THERE: Final = re.compile(r"program .{0,200}\bnot (?:there|installed)|command not found")
+_RANK: Final = {word: rank for rank, word in enumerate(WORDS)}
+
+
+def of_company(ctx: Context) -> dict[str, tuple[Standing, str]]:
+    """By agent, in the company that was entered, as far as the caller has a part in it."""
+    silent = {run.agent_id for run, _ in runaway.silent(ctx)}
+    rows = ctx.tx.all(statements.STANDINGS, **scope(ctx))
+    return {one.id: (one, _word(one, one.id in silent)) for one in rows}
+
+
+def scope(ctx: Context) -> dict[str, object]:
+    """Whose: everybody's, or those of the part that the calling person has."""
+    part = ctx.membership.scope_agent_id if ctx.membership else None
+    return {"everybody": part is None, "agent": part}
+
+
+def _word(one: Standing, silent: bool) -> str:
+    if one.run_id is not None:
+        return "silent" if silent else "working"
+    match one.status:
+        case AgentStatus.ERROR:
+            return "stopped"
+        case AgentStatus.PAUSED:
+            return "paused"
+        case AgentStatus.PENDING_APPROVAL:
+            return "awaits approval"
+    if one.over_budget:
+        return "over budget"
+    if one.held_by is not None:
+        return _held(one)
+    if one.failures:
+        return "failing"
+    return "waiting" if one.waits else "idle"
+
+
+def _held(one: Standing) -> str:
+    """A set-up is closed by its program, which may not be there at all, or by what is around it."""
+    if one.held_kind != Holds.SETUP:
+        return "account closed"
+    return "program missing" if _NOT_THERE.search(one.held_cause or "") else "set-up broken"
+
+
+def rank(word: str) -> int:
+    return _RANK[word]
+
+
+def worst(words: Iterable[str]) -> str:
+    """Worst state of a branch, shown when it is folded."""
+    return min(words, key=rank, default="idle")
+
+
+def branches(standings: Mapping[str, tuple[Standing, str]]) -> dict[str, str]:
+    """By agent, the worst of itself and of everybody below it."""
+    found = {agent: word for agent, (_, word) in standings.items()}
+    for one, word in standings.values():
+        above = one.boss_id
+        # Whoever has something worse, or as bad, has told those above already.
+        while above is not None and above in standings and rank(word) < rank(found[above]):
+            found[above] = word
+            above = standings[above][0].boss_id
+    return found

@@ -1,0 +1,70 @@
+"""Common parts of shapes: times, enums, names, and what several of them have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NotRequired, TypedDict
+
+from remit.model.organisation.agent_spec import AgentRole
+
+#: Marks a text that is a time in ISO 8601.
+MOMENT: Final = "date-time"
+
+Moment = Annotated[str, MOMENT]
+
+#: Of an enum, which is shown by its value: the enum itself marks which.
+Role = Annotated[str, AgentRole]
+
+
+class NamedShape(TypedDict):
+    id: str
+    name: str
+
+
+class TitledShape(TypedDict):
+    id: str
+    title: str
+
+
+class DifferenceShape(TypedDict):
+    """One setting; what it was is for those who may read configurations."""
+
+    path: str
+    was: NotRequired[object]
+    now: object
+
+
+class CycleShape(TypedDict):
+    """Agents that wait for each other."""
+
+    agents: list[str]
+    outcomes: list[str]
+    sentence: str
+
+
+class CycleToldShape(TypedDict):
+    #: When the call closed one.
+    cycle: NotRequired[CycleShape]
+
+
+class OriginShape(TypedDict):
+    """The letter of a person that led to something."""
+
+    message_id: str
+    subject: str
+
+
+class RevokedShape(TypedDict):
+    id: str
+    revoked: bool
+
+
+class RemovedShape(TypedDict):
+    id: str
+    removed: bool
+
+
+class EndedShape(TypedDict):
+    """Something that was cancelled or put back in line."""
+
+    id: str
+    status: str

@@ -1,0 +1,270 @@
+"""Budgets at work: what runs take is charged as they take it; who has nothing left stands still.
+
+An agent that is over its budget is not started until there is something again: the next month, a
+raise, or what somebody else gave back. Whoever is above the budget that is used up is told once.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit.authority import Action
+from remit.clock import month_of, next_month
+from remit.model.execution.budget import Account, Kind, Reservation, Stop, shown
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.decision import BY_REMIT
+from remit.services import lookup, shapes, views
+from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.execution import waking
+from remit.services.execution.running import entered, require_look
+from remit.services.fields import AgentRef, CompanyRef
+from remit.services.governance import approval_engine
+from remit.services.spending import ledger, limits
+from remit.services.spending.ledger import Means, charge
+from remit.services.surfaces import AsRoute
+from remit.store.engine.statement import row
+from remit.store.execution import budgets as statements
+
+__all__ = ["charge", "hold", "listing", "put_on_hold", "relieve", "show", "spend"]
+
+#: How a run ends whose agent has nothing left, and why one is not begun.
+OVER = "budget"
+
+
+@logged("budgets.spend", FOR_REMIT)
+def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, object]:
+    """What a run has taken so far, kept whatever becomes of it; answers what is left then."""
+    found = entered(ctx, run)
+    now = ledger.took(ctx, found, total)
+    means = ledger.means(ctx, found.agent_id)
+    over = next((one for one in means.values() if one.left <= 0), None)
+    reached = limits.money_reached(ctx)
+    said = None if reached is None else limits.sentence(ctx, reached)
+    return {
+        "left": limits.capped(ctx, {kind.value: one.left for kind, one in means.items()}),
+        "over": said if over is None else sentence(ctx, over),
+        # Some programs say what they cost only when they are done.
+        "about_micros": 0 if now.cost_micros else ledger.estimated(ctx, now),
+    }
+
+
+@command("budgets.hold", FOR_REMIT)
+def hold(ctx: Context, *, agent: str) -> Answer:
+    """Keep an agent from being looked at that has nothing left to spend; for Remit itself."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
+    over = ledger.used_up(ctx, found.id)
+    if over is None:
+        waking.wake(ctx, found.id, "there is something to spend again")
+        ctx.record("agent.wake", f"agent:{found.id}", {"agents": [found.id]}, BY_REMIT)
+    else:
+        ctx.tx.run(statements.PUT_OFF, agent=found.id, due=next_month(ctx.now))
+        if not put_on_hold(ctx, found, over):
+            ctx.record("budget.stop", f"agent:{found.id}", _details(over), BY_REMIT)
+    return {"agent_id": found.id, "held": over is not None}
+
+
+def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
+    """Remember why it stands still; answers whether that is new. Its cause is told of once."""
+    before = ctx.tx.one(statements.STOP_OF, agent=agent.id)
+    if before is not None and (before.holder_id, before.kind) == (over.holder_id, over.kind):
+        return False
+    others = ctx.tx.all(statements.STOPS)
+    if before is not None:
+        ctx.tx.run(statements.DELETE_STOP, agent=agent.id)
+    stop = Stop(agent.id, agent.company_id, over.holder_id, over.kind, ctx.now)
+    ctx.tx.run(statements.INSERT_STOP, **row(stop))
+    ctx.record("budget.stop", f"agent:{agent.id}", _details(over))
+    if not any((one.holder_id, one.kind) == (over.holder_id, over.kind) for one in others):
+        _tell(ctx, agent, over)
+    return True
+
+
+def relieve(ctx: Context) -> None:
+    """Something was given or returned: whoever stood still for want of it goes on."""
+    for stop in ctx.tx.all(statements.STOPS):
+        if ledger.used_up(ctx, stop.agent_id) is None:
+            release(ctx, stop.agent_id)
+            waking.wake(ctx, stop.agent_id, "there is something to spend again")
+
+
+def release(ctx: Context, agent: str) -> None:
+    ctx.tx.run(statements.DELETE_STOP, agent=agent)
+
+
+def sentence(ctx: Context, over: Means) -> str:
+    holder = lookup.agent_row(ctx, over.holder_id)
+    name = holder.name if holder else over.holder_id
+    return f"The budget of {name} is used up ({over.kind.value})."
+
+
+def _tell(ctx: Context, stopped: Agent, over: Means) -> None:
+    """Tell those above a budget that it is used up; they can do something about it."""
+    holder = lookup.known_agent(ctx, over.holder_id)
+    to = f"agent:{holder.boss_id}" if holder.boss_id else f"user:{holder.boss_user_id}"
+    approval_engine.tell(
+        ctx,
+        to,
+        f"The budget of {holder.name} is used up",
+        f"{holder.name} has no {over.kind.value} left to spend, so {stopped.name} was stopped. It "
+        f"goes on with the next month, on {views.time(next_month(ctx.now))}, or when its budget is "
+        "raised.",
+    )
+
+
+def _details(over: Means) -> dict[str, object]:
+    return {"kind": over.kind.value, "holder": over.holder_id}
+
+
+# ── looking ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@query("budgets.show", AsRoute("GET /agents/{id}/budget", "show_budget"))
+def show(ctx: Context, *, agent: AgentRef) -> shapes.BudgetShape:
+    """Of this month: the limit, what is reserved, spent and left. Money is in millionths of a
+    dollar. An agent without a budget of its own lives on the one that `paidBy` names."""
+    found = lookup.agent_anywhere(ctx, agent)
+    require_look(ctx, found.id, f"agent:{found.id}")
+    return overview(ctx, found)
+
+
+@query("budgets.mine")
+def mine(ctx: Context) -> shapes.BudgetShape:
+    """The same of the calling agent."""
+    lookup.company_of_caller(ctx, None)
+    found = lookup.agent_anywhere(ctx, ctx.actor.agent_id or "")
+    require_look(ctx, found.id, f"agent:{found.id}")
+    return overview(ctx, found)
+
+
+def overview(ctx: Context, agent: Agent) -> shapes.BudgetShape:
+    month = month_of(ctx.now)
+    spent = ctx.tx.one(statements.SPENT, agent=agent.id, month=month, following=next_month(ctx.now))
+    stop = ctx.tx.one(statements.STOP_OF, agent=agent.id)
+    chains = ledger.payers(ctx, agent.id)
+
+    def side(kind: Kind) -> shapes.BudgetSideShape:
+        return _side(ctx, agent, chains[kind], kind, spent.of(kind) if spent else 0)
+
+    return {
+        "agent_id": agent.id,
+        "name": agent.name,
+        "month": views.time(month),
+        "until": views.time(next_month(ctx.now)),
+        "money": side(Kind.MONEY),
+        "tokens": side(Kind.TOKENS),
+        "stopped_at": views.time(stop.since) if stop else None,
+        "limits": limits.overview(ctx, agent),
+    }
+
+
+def _side(
+    ctx: Context, agent: Agent, chain: list[ledger.Payer], kind: Kind, itself: int
+) -> shapes.BudgetSideShape:
+    """One kind: the agent's own account, or whose it lives on; money in millionths."""
+    month = month_of(ctx.now)
+    payer = chain[0] if chain else None
+    own = payer if payer is not None and payer.agent_id == agent.id else None
+    holder = lookup.agent_row(ctx, payer.agent_id) if payer else None
+    return {
+        **_account(own.account if own else None, month),
+        "spent_by_itself": itself,
+        "left": payer.left(month) if payer else None,
+        "left_shown": shown(kind, payer.left(month)) if payer else "no limit",
+        "paid_by": {"agent_id": holder.id, "name": holder.name} if holder else None,
+        "reservations": [_reservation(one) for one in (own.reservations if own else ())],
+    }
+
+
+def _account(account: Account | None, month: int) -> shapes.SpentShape:
+    if account is None:
+        return {"limit": None, "reserved": 0, "set_aside": 0, "spent": 0}
+    return {
+        "limit": account.amount,
+        "reserved": account.reserved,
+        "set_aside": account.set_aside,
+        "spent": account.charged_in(month),
+    }
+
+
+_reservation = views.view_of(
+    Reservation, shapes.ReservationShape, left="left", since="created_at", **{"from": "giver_id"}
+)
+
+
+@query(
+    "budgets.listing",
+    AsRoute("GET /companies/{companyId}/budgets", "list_budgets", page="agent_id"),
+)
+def listing(
+    ctx: Context, *, company: CompanyRef | None, after: str = "", limit: int = 100
+) -> list[shapes.ListedBudgetShape]:
+    """Everybody who has a budget or spent something this month; an agent sees those below it."""
+    lookup.company_of_caller(ctx, company)
+    top = ctx.actor.agent_id
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    if top is None:
+        ctx.require(Action.OUTCOME_READ, on="budgets", home=scope)
+    else:
+        ctx.require(Action.COMPANY_READ, on="budgets")
+    month = month_of(ctx.now)
+    spent = {
+        one.agent_id: one
+        for one in ctx.tx.all(
+            statements.SPENT_IN_COMPANY, month=month, following=next_month(ctx.now)
+        )
+    }
+    accounts: dict[tuple[str, Kind], Account] = {
+        (one.agent_id, one.kind): one for one in ctx.tx.all(statements.ACCOUNTS, month=month)
+    }
+    nodes = {one.id: one for one in ctx.tx.all(statements.TREE)}
+    rows: list[shapes.ListedBudgetShape] = []
+    for node in nodes.values():
+        mine = {kind: accounts.get((node.id, kind)) for kind in Kind}
+        if node.id <= after or (node.id not in spent and not any(mine.values())):
+            continue
+        if len(rows) == limit:
+            break
+        if not _below(nodes, node.id, top or scope):
+            continue
+        took = spent.get(node.id)
+        rows.append(
+            {
+                "agent_id": node.id,
+                "name": node.name,
+                "reports_to": node.boss_id,
+                "money": _listed(Kind.MONEY, mine, took, month),
+                "tokens": _listed(Kind.TOKENS, mine, took, month),
+            }
+        )
+    return rows
+
+
+def _listed(
+    kind: Kind, accounts: Mapping[Kind, Account | None], took: statements.Spent | None, month: int
+) -> shapes.ListedSideShape:
+    account = accounts[kind]
+    return {
+        **_account(account, month),
+        "spent_by_itself": took.of(kind) if took else 0,
+        "left": None if account is None else max(account.left(month), 0),
+    }
+
+
+def _below(nodes: Mapping[Any, statements.Node], agent: str, top: str | None) -> bool:
+    """Return whether an agent is this one, or works below it; everybody is, where nobody is
+    named."""
+    if top is None:
+        return True
+    seen: set[str] = set()
+    above: str | None = agent
+    while above is not None and above not in seen:
+        if above == top:
+            return True
+        seen.add(above)
+        above = nodes[above].boss_id if above in nodes else None
+    return False
+
+
+def stopped(ctx: Context) -> list[Stop]:
+    """The agents of the company that stand still for lack of budget, the longest first."""
+    return ctx.tx.all(statements.STOPS)

@@ -1,0 +1,481 @@
+"""Accounts and what is paid out of them; every function here is part of another verb's transaction.
+
+An agent with a monthly budget has an account. Out of it come the accounts of the nearest agents
+below that have one, what is set aside for outcomes, and what the agent itself and those below it
+without an account spend. The sum of all that never exceeds the account: what a last turn took
+beyond it is paid out of the next account above, and stands open only in the topmost.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from remit.clock import Micros, day_of, month_of, next_month
+from remit.errors import Conflict
+from remit.ids import AgentId
+from remit.model.execution.budget import (
+    Account,
+    Kind,
+    Reservation,
+    Taken,
+    amount_of,
+    limit_of,
+    shown,
+)
+from remit.model.execution.run import Run, RunStatus
+from remit.model.organisation.agent import Agent
+from remit.services import lookup
+from remit.services.command import Context
+from remit.store.engine.statement import renewed
+from remit.store.execution import budgets as statements
+from remit.store.execution import runs as run_statements
+
+EXCEEDED = "budget_exceeded"
+COUNTED = ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+#: How much of each account is left.
+Picture = dict[tuple[AgentId, Kind], int]
+
+
+@dataclass
+class Payer:
+    """Somebody in the chain of bosses who pays: out of what was set aside, then of the account."""
+
+    agent_id: AgentId
+    account: Account | None = None
+    reservations: list[Reservation] = field(default_factory=list)
+
+    def left(self, month: Micros) -> int:
+        own = max(self.account.left(month), 0) if self.account else 0
+        return own + sum(one.left for one in self.reservations)
+
+
+@dataclass(frozen=True)
+class Means:
+    """The amount of one kind that an agent can spend, and whose it is."""
+
+    kind: Kind
+    holder_id: AgentId
+    left: int
+
+
+def payers(ctx: Context, agent: str) -> dict[Kind, list[Payer]]:
+    """The payers for an agent, the nearest first."""
+    month = month_of(ctx.now)
+    found: dict[Kind, dict[str, Payer]] = {kind: {} for kind in Kind}
+    accounts = ctx.tx.all(statements.ACCOUNTS_ABOVE, agent=agent, month=month)
+    reserved = ctx.tx.all(statements.RESERVATIONS_ABOVE, agent=agent)
+    for account in accounts:
+        found[account.kind][account.agent_id] = Payer(account.agent_id, account)
+    for one in reserved:
+        payer = found[one.kind].setdefault(one.agent_id, Payer(one.agent_id))
+        payer.reservations.append(one)
+    if not reserved:
+        return {kind: list(by_agent.values()) for kind, by_agent in found.items()}
+    order = {above: place for place, above in enumerate(ctx.boss_chain(agent))}
+    return {
+        kind: sorted(by_agent.values(), key=lambda payer: order.get(payer.agent_id, 0))
+        for kind, by_agent in found.items()
+    }
+
+
+def means(ctx: Context, agent: str) -> dict[Kind, Means]:
+    """The amounts that an agent can spend of each limited kind: its own, or else the nearest."""
+    month = month_of(ctx.now)
+    return {
+        kind: Means(kind, chain[0].agent_id, chain[0].left(month))
+        for kind, chain in payers(ctx, agent).items()
+        if chain
+    }
+
+
+def used_up(ctx: Context, agent: str) -> Means | None:
+    """The budget that keeps an agent from spending anything more, if one does."""
+    return next((one for one in means(ctx, agent).values() if one.left <= 0), None)
+
+
+# ── spending ────────────────────────────────────────────────────────────────────────────────────
+
+
+def charge(ctx: Context, agent: str, taken: Taken) -> None:
+    """Somebody worked for this agent, and that cost something."""
+    amounts = {kind: amount_of(taken, kind) for kind in Kind}
+    if not any(amounts.values()):
+        return
+    ctx.lock_company()
+    month = month_of(ctx.now)
+    for kind, chain in payers(ctx, agent).items():
+        _pay(ctx, chain, amounts[kind], month)
+    ctx.tx.run(
+        statements.SPEND,
+        agent_id=agent,
+        day=day_of(ctx.now),
+        company_id=ctx.company,
+        money_micros=amounts[Kind.MONEY],
+        tokens=amounts[Kind.TOKENS],
+    )
+
+
+def _pay(ctx: Context, chain: list[Payer], amount: int, month: Micros) -> None:
+    for place, payer in enumerate(chain):
+        topmost = place == len(chain) - 1
+        for number, one in enumerate(payer.reservations):
+            last = topmost and payer.account is None and number == len(payer.reservations) - 1
+            part = amount if last else min(amount, one.left)
+            if part:
+                keep(ctx, spend_of(one, part, month))
+            amount -= part
+        if payer.account is not None:
+            part = amount if topmost else min(amount, max(payer.account.left(month), 0))
+            if part:
+                _keep(ctx, _charged(payer.account, part, month))
+            amount -= part
+
+
+def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
+    """Charge the usage of a run so far; only what is new is charged. Answers the run as it
+    is then."""
+    ctx.lock_company()
+    now = ctx.tx.existing(run_statements.RUN, run=run.id)
+    known = {name: max(getattr(now, name), total.get(name) or 0) for name in COUNTED}
+    later = _priced(ctx, replace(now, **known))
+    if later == now:
+        return now
+    ctx.tx.run(
+        run_statements.COUNT_USAGE,
+        run=run.id,
+        new_cost_estimated=later.cost_estimated,
+        **{f"new_{name}": getattr(later, name) for name in COUNTED},
+    )
+    charge(ctx, run.agent_id, _More(now, later))
+    return later
+
+
+def _priced(ctx: Context, run: Run) -> Run:
+    """A run that was cut off before its program said what it cost: about as much for each token as
+    the agent's runs before, or else those of others with the same adapter."""
+    was_cut = run.status not in (RunStatus.RUNNING, RunStatus.COMPLETED)
+    if not was_cut or (run.cost_micros and not run.cost_estimated):
+        return run
+    estimate = estimated(ctx, run)
+    if estimate <= run.cost_micros:
+        return run
+    return replace(run, cost_micros=estimate, cost_estimated=True)
+
+
+def estimated(ctx: Context, run: Run) -> int:
+    """The estimated cost so far, at the price of tokens in earlier runs, in millionths of a dollar;
+    0 if nobody knows."""
+    tokens = run.tokens_in + run.tokens_out
+    if not tokens:
+        return 0
+    cost, of_tokens = ctx.tx.one(
+        run_statements.PRICE_OF_AGENT, agent=run.agent_id, adapter=run.adapter_type
+    ) or (0, 0)
+    if not of_tokens:
+        cost, of_tokens = ctx.tx.one(
+            run_statements.PRICE_IN_COMPANY, company=run.company_id, adapter=run.adapter_type
+        ) or (0, 0)
+    return cost * tokens // of_tokens if of_tokens else 0
+
+
+class _More:
+    """The usage of a run between two looks."""
+
+    def __init__(self, before: Run, now: Run) -> None:
+        self.tokens_in = now.tokens_in - before.tokens_in
+        self.tokens_out = now.tokens_out - before.tokens_out
+        self.cost_micros = now.cost_micros - before.cost_micros
+
+
+def spend_of(one: Reservation, part: int, month: Micros) -> Reservation:
+    return replace(one, spent=one.spent + part, month=month, spent_before=one.before(month))
+
+
+def keep(ctx: Context, one: Reservation) -> None:
+    ctx.tx.run(statements.KEEP_RESERVATION, reservation=one.id, **renewed(one))
+
+
+def pay_back(ctx: Context, account: AgentId | None, kind: Kind, spent: int) -> None:
+    """Something that came out of an account is closed; what was spent of it stays spent."""
+    if account is None or not spent:
+        return
+    month = month_of(ctx.now)
+    found = ctx.tx.one(statements.ACCOUNT, agent=account, kind=kind.value, month=month)
+    if found is not None:
+        _keep(ctx, _charged(found, spent, month))
+
+
+def _charged(account: Account, more: int, month: Micros) -> Account:
+    return replace(account, month=month, charged=account.charged_in(month) + more)
+
+
+def _keep(ctx: Context, account: Account) -> None:
+    whose = {"agent": account.agent_id, "of_kind": account.kind.value}
+    ctx.tx.run(statements.KEEP_ACCOUNT, **whose, **renewed(account))
+
+
+# ── accounts ────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_accounts(ctx: Context, agent: Agent) -> None:
+    """A new agent's budgets come out of the nearest account above it."""
+    for kind in Kind:
+        amount = limit_of(agent, kind)
+        if amount is None:
+            continue
+        _insert(ctx, agent.id, kind, amount)
+        _reserve(ctx, _above(ctx, agent, kind), amount)
+        _record(ctx, "budget.reserve", agent, kind, None, amount)
+
+
+def change_limits(ctx: Context, before: Agent, now: Agent) -> None:
+    """Another budget: refused when the account above does not hold it, or its own reports more."""
+    for kind in Kind:
+        was, amount = limit_of(before, kind), limit_of(now, kind)
+        if was == amount:
+            continue
+        if amount is None:
+            _dissolve(ctx, now, kind)
+            _record(ctx, "budget.return", now, kind, was, None)
+        elif was is None:
+            lefts = picture(ctx)
+            recount(ctx)
+            above = _above(ctx, now, kind)
+            if above is not None:
+                _take_over_spending(ctx, now, kind, above)
+            check(ctx, lefts)
+            if above is None:  # what was spent may be more than it is to be from now on
+                _take_over_spending(ctx, now, kind, None)
+            _record(ctx, "budget.reserve", now, kind, None, amount)
+        else:
+            _resize(ctx, now, kind, amount)
+            action = "budget.raise" if amount > was else "budget.return"
+            _record(ctx, action, now, kind, was, amount)
+
+
+def _take_over_spending(ctx: Context, agent: Agent, kind: Kind, above: Account | None) -> None:
+    """A new account has paid what was spent in this month by whoever lives on it; the account
+    above paid that until now, if there is one."""
+    month = month_of(ctx.now)
+    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    assert account is not None, "it was opened just now"
+    spent = _spent_by_those_on(ctx, agent.id, kind)
+    if above is not None:
+        spent = min(spent, above.charged_in(month), max(account.left(month), 0))
+    if not spent:
+        return
+    _keep(ctx, _charged(account, spent, month))
+    if above is not None:
+        _keep(ctx, _charged(above, -spent, month))
+
+
+def _spent_by_those_on(ctx: Context, agent: AgentId, kind: Kind) -> int:
+    """The spending of those who live on the account of an agent in this month, without what others
+    set aside for them."""
+    month, following = month_of(ctx.now), next_month(ctx.now)
+    nodes = {node.id: node for node in ctx.tx.all(statements.TREE)}
+    limits = {node.id for node in nodes.values() if limit_of(node, kind) is not None}
+    covered = {
+        one
+        for one in nodes
+        if one == agent or (one not in limits and _nearest(nodes, limits, one) == agent)
+    }
+    spent = sum(
+        one.of(kind)
+        for one in ctx.tx.all(statements.SPENT_IN_COMPANY, month=month, following=following)
+        if one.agent_id in covered
+    )
+    apart = sum(
+        one.spent - one.before(month)
+        for one in ctx.tx.all(statements.SPENT_IN_MONTH, month=month)
+        if one.kind is kind
+        and one.agent_id in covered
+        and (
+            one.closed_at is None or (one.account_id is not None and one.account_id not in covered)
+        )
+    )
+    return max(spent - apart, 0)
+
+
+def dissolve(ctx: Context, agent: Agent) -> None:
+    """An agent is gone: what it did not spend is its boss's again."""
+    for kind in Kind:
+        amount = _dissolve(ctx, agent, kind)
+        if amount is not None:
+            _record(ctx, "budget.return", agent, kind, amount, None)
+
+
+def _resize(ctx: Context, agent: Agent, kind: Kind, amount: int) -> None:
+    month = month_of(ctx.now)
+    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    assert account is not None, "who has a budget has an account"
+    below = account.reserved + account.set_aside
+    if amount < min(below, account.amount):
+        raise Conflict(
+            f"{agent.name} has passed {shown(kind, below)} of its budget on, "
+            f"so it cannot be {shown(kind, amount)}.",
+            "Lower the budgets of those below it first.",
+            code=EXCEEDED,
+            details={"kind": kind.value, "passed_on": below, "asked": amount},
+        )
+    above = _above(ctx, agent, kind)
+    over = max(account.charged_in(month) - max(amount - below, 0), 0) if above else 0
+    _keep(
+        ctx, replace(account, amount=amount, month=month, charged=account.charged_in(month) - over)
+    )
+    _reserve(ctx, above, amount - account.amount, spent=over)
+
+
+def _dissolve(ctx: Context, agent: Agent, kind: Kind) -> int | None:
+    month = month_of(ctx.now)
+    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    if account is None:
+        return None
+    above = _above(ctx, agent, kind)
+    ctx.tx.run(statements.DELETE_ACCOUNT, agent=agent.id, of_kind=kind.value)
+    ctx.tx.run(
+        statements.PASS_RESERVATIONS,
+        account=agent.id,
+        of_kind=kind.value,
+        new_account=above.agent_id if above else None,
+    )
+    if above is not None:
+        charged = above.charged_in(month) + account.charged_in(month)
+        reserved = above.reserved + account.reserved - account.amount
+        _keep(ctx, replace(above, reserved=max(reserved, 0), month=month, charged=charged))
+    return account.amount
+
+
+def _above(ctx: Context, agent: Agent, kind: Kind) -> Account | None:
+    """The nearest account above an agent."""
+    if agent.boss_id is None:
+        return None
+    month = month_of(ctx.now)
+    found = ctx.tx.all(statements.ACCOUNTS_ABOVE, agent=agent.boss_id, month=month)
+    return next((one for one in found if one.kind is kind), None)
+
+
+def _reserve(ctx: Context, above: Account | None, more: int, *, spent: int = 0) -> None:
+    if above is None:
+        return
+    month = month_of(ctx.now)
+    if more > 0:
+        require(ctx, above, more)
+    charged = above.charged_in(month) + spent
+    _keep(ctx, replace(above, reserved=above.reserved + more, month=month, charged=charged))
+
+
+def require(ctx: Context, account: Account, wanted: int) -> None:
+    """Refuse what an account does not hold any more."""
+    left = account.left(month_of(ctx.now))
+    if wanted > left:
+        raise _exceeded(ctx, account, wanted, max(left, 0))
+
+
+def _exceeded(ctx: Context, account: Account, wanted: int, left: int) -> Conflict:
+    kind, holder = account.kind, lookup.agent_row(ctx, account.agent_id)
+    name = holder.name if holder else account.agent_id
+    month = month_of(ctx.now)
+    return Conflict(
+        f"{shown(kind, wanted)} more is wanted out of {name}'s budget of "
+        f"{shown(kind, account.amount)} a month, of which {shown(kind, left)} is left.",
+        f"Ask for less, or have the budget of {name} raised first.",
+        code=EXCEEDED,
+        details={
+            "kind": kind.value,
+            "agent_id": account.agent_id,
+            "amount": account.amount,
+            "reserved": account.reserved + account.set_aside,
+            "spent": account.charged_in(month),
+            "left": left,
+            "asked": wanted,
+        },
+    )
+
+
+# ── the whole company ───────────────────────────────────────────────────────────────────────────
+
+
+def picture(ctx: Context) -> Picture | None:
+    """The remainder of each account now; nothing where there is none."""
+    if ctx.tx.one(statements.ANY_LIMIT) is None:
+        return None
+    month = month_of(ctx.now)
+    found = ctx.tx.all(statements.ACCOUNTS, month=month)
+    return {(one.agent_id, one.kind): one.left(month) for one in found}
+
+
+def settle(ctx: Context, before: Picture | None) -> None:
+    """After the tree was reorganised: count anew, and refuse what an account does not hold."""
+    if before is not None or ctx.tx.one(statements.ANY_LIMIT) is not None:
+        recount(ctx)
+        check(ctx, before)
+
+
+def check(ctx: Context, before: Mapping[tuple[AgentId, Kind], int] | None) -> None:
+    """After a recount: refuse, if more is to come out of an account than it holds."""
+    month = month_of(ctx.now)
+    for account in ctx.tx.all(statements.ACCOUNTS, month=month):
+        left = account.left(month)
+        had = (before or {}).get((account.agent_id, account.kind))
+        if left < 0 and (had is None or left < had):
+            raise _exceeded(ctx, account, (had or 0) - left, max(had or 0, 0))
+
+
+def recount(ctx: Context) -> None:
+    """After the tree changed: who has an account, and what comes out of which.
+
+    What was charged stays where it was; an agent that moves takes its month along.
+    """
+    nodes = {node.id: node for node in ctx.tx.all(statements.TREE)}
+    month = month_of(ctx.now)
+    known = {(one.agent_id, one.kind): one for one in ctx.tx.all(statements.ACCOUNTS, month=month)}
+    for kind in Kind:
+        limits = {
+            node.id: limit for node in nodes.values() if (limit := limit_of(node, kind)) is not None
+        }
+        reserved = dict.fromkeys(limits, 0)
+        for agent, amount in limits.items():
+            if (above := _nearest(nodes, limits, agent)) is not None:
+                reserved[above] += amount
+        for agent, amount in limits.items():
+            account = known.get((agent, kind))
+            if account is None:
+                _insert(ctx, agent, kind, amount, reserved[agent])
+            elif (account.amount, account.reserved) != (amount, reserved[agent]):
+                _keep(ctx, replace(account, amount=amount, reserved=reserved[agent]))
+        for one in ctx.tx.all(statements.OPEN_IN_COMPANY):
+            payer = _nearest(nodes, limits, one.agent_id)
+            if one.kind is kind and one.account_id != payer:
+                keep(ctx, replace(one, account_id=payer))
+
+
+def _nearest(
+    nodes: Mapping[AgentId, statements.Node], limits: Iterable[AgentId], agent: AgentId
+) -> AgentId | None:
+    """The first above an agent that has an account."""
+    seen = {agent}
+    above = nodes[agent].boss_id if agent in nodes else None
+    while above is not None and above not in limits and above not in seen:
+        seen.add(above)
+        above = nodes[above].boss_id if above in nodes else None
+    return above if above is not None and above in limits else None
+
+
+def _insert(ctx: Context, agent: str, kind: Kind, amount: int, reserved: int = 0) -> None:
+    ctx.tx.run(
+        statements.INSERT_ACCOUNT,
+        agent_id=agent,
+        kind=kind.value,
+        company_id=ctx.company,
+        amount=amount,
+        reserved=reserved,
+        month=month_of(ctx.now),
+        charged=0,
+    )
+
+
+def _record(
+    ctx: Context, action: str, agent: Agent, kind: Kind, was: int | None, now: int | None
+) -> None:
+    ctx.record(action, f"agent:{agent.id}", {"kind": kind.value, "was": was, "now": now})

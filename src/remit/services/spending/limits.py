@@ -1,0 +1,239 @@
+"""Limits at work: who is not started because an hour or a day has had enough.
+
+What counts are runs and what they took, as they are written down anyway. A limit that was reached
+is remembered until it allows a run again, so that nobody is asked about an agent in vain; whoever
+may raise it finds it in their list once, however many wait for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from remit.authority import Action
+from remit.clock import HOUR, Micros, day_of, next_day
+from remit.ids import AgentId, CompanyId
+from remit.model.execution.limit import (
+    Limit,
+    Limits,
+    Reached,
+    amount_shown,
+    command_that_raises,
+    raised,
+    stored,
+)
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.decision import BY_REMIT
+from remit.services import lookup, shapes, views
+from remit.services.context import Context
+from remit.services.verbs import FOR_REMIT, logged
+from remit.store.engine.statement import Statement, row
+from remit.store.execution import limits as statements
+from remit.store.organisation import people
+
+#: Why a claim is refused while a limit does not allow a run.
+REACHED = "limit"
+
+
+def of_company(ctx: Context) -> Limits:
+    company = ctx.tx.one(people.COMPANY)
+    return Limits() if company is None else stored(company.limits)
+
+
+def keeping(ctx: Context, agent: Agent) -> Reached | None:
+    """The limit that keeps an agent from being started now, the one that lasts longest."""
+    limits = of_company(ctx)
+    found = [
+        _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, _runs_of(ctx, agent, limits), agent.id),
+        _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, _tokens_of(ctx, agent, limits), agent.id),
+        _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, _runs_here(ctx, limits)),
+        money_reached(ctx, limits),
+    ]
+    return max((one for one in found if one is not None), key=lambda one: one.until, default=None)
+
+
+def _reached(
+    ctx: Context, name: Limit, until: Micros | None, agent: AgentId | None = None
+) -> Reached | None:
+    if until is None:
+        return None
+    assert ctx.company is not None
+    return Reached("", ctx.company, agent, name, ctx.now, until)
+
+
+def _runs_of(ctx: Context, agent: Agent, limits: Limits) -> Micros | None:
+    return _an_hour_after(
+        ctx, limits.agent_runs_per_hour, statements.NTH_RUN_OF_AGENT, agent=agent.id
+    )
+
+
+def _runs_here(ctx: Context, limits: Limits) -> Micros | None:
+    return _an_hour_after(
+        ctx, limits.company_runs_per_hour, statements.NTH_RUN_OF_COMPANY, company=ctx.company
+    )
+
+
+def _an_hour_after(
+    ctx: Context, limit: int | None, nth: Statement[Micros], **whose: Any
+) -> Micros | None:
+    """The time at which the oldest of so many runs is an hour ago, if that is still to come."""
+    if limit is None:
+        return None
+    began = ctx.tx.one(nth, later=limit - 1, **whose)
+    if began is None or began + HOUR <= ctx.now:
+        return None
+    return min(began, ctx.now) + HOUR  # the clock may have been set back since
+
+
+def _tokens_of(ctx: Context, agent: Agent, limits: Limits) -> Micros | None:
+    if limits.agent_tokens_per_day is None:
+        return None
+    used = tokens_today(ctx, agent.id)
+    return next_day(ctx.now) if used >= limits.agent_tokens_per_day else None
+
+
+def tokens_today(ctx: Context, agent: str) -> int:
+    return ctx.tx.one(statements.TOKENS_OF_AGENT, agent=agent, day=day_of(ctx.now)) or 0
+
+
+def money_today(ctx: Context) -> int:
+    """The money that the company has spent on this day, in millionths of a dollar."""
+    return ctx.tx.one(statements.MONEY_OF_COMPANY, day=day_of(ctx.now)) or 0
+
+
+def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
+    """The money that the company may still spend on this day, in millionths of a dollar."""
+    allowed = (limits or of_company(ctx)).money_per_day
+    return None if allowed is None else allowed - money_today(ctx)
+
+
+def money_reached(ctx: Context, limits: Limits | None = None) -> Reached | None:
+    left = money_left(ctx, limits)
+    until = next_day(ctx.now) if left is not None and left <= 0 else None
+    return _reached(ctx, Limit.COMPANY_CENTS_PER_DAY, until)
+
+
+def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
+    """The remainder of budgets, but no more money than the company may spend on this day."""
+    today = money_left(ctx)
+    if today is None:
+        return dict(left)
+    return {**left, "money": min(left.get("money", today), today)}
+
+
+# ── when one is reached ─────────────────────────────────────────────────────────────────────────
+
+
+@logged("limits.hold", FOR_REMIT)
+def hold(ctx: Context, *, agent: str) -> bool:
+    """Remember why an agent is not started, if that is still so; for Remit itself."""
+    found = lookup.agent_anywhere(ctx, agent)
+    ctx.lock_company()
+    reached = keeping(ctx, found)
+    if reached is not None:
+        note(ctx, reached)
+    return reached is not None
+
+
+def note(ctx: Context, reached: Reached) -> None:
+    """Nobody is started for whom it holds, until it allows that; told once for a while."""
+    subject: AgentId | CompanyId = reached.agent_id or reached.company_id
+    before = ctx.tx.one(statements.REACHED, subject=subject, of_name=reached.name.value)
+    if before is not None:
+        is_same = before.told_until > ctx.now
+        ctx.tx.run(
+            statements.KEEP_REACHED,
+            reached=before.id,
+            new_since=before.since if is_same else ctx.now,
+            new_until=reached.until,
+        )
+        if is_same:
+            return
+    else:
+        made = replace(reached, id=ctx.ids.new())
+        ctx.tx.run(statements.INSERT_REACHED, **row(made, subject_id=subject))
+    limit = of_company(ctx).of(reached.name)
+    ctx.record(
+        "limit.reach",
+        f"agent:{reached.agent_id}" if reached.agent_id else f"company:{reached.company_id}",
+        {"limit": reached.name.spelled, "allowed": limit, "until": views.time(reached.until)},
+        BY_REMIT,
+    )
+
+
+def changed(ctx: Context, before: Limits, now: Limits) -> None:
+    """Limits were changed: whoever stood still for one of them is looked at anew."""
+    for limit in Limit:
+        if before.of(limit) != now.of(limit):
+            ctx.tx.run(statements.FORGET_REACHED, of_name=limit.value)
+
+
+# ── in words ────────────────────────────────────────────────────────────────────────────────────
+
+
+def sentence(ctx: Context, reached: Reached) -> str:
+    """A sentence about a limit, and until when it holds."""
+    limit = of_company(ctx).of(reached.name) or 0
+    amount = amount_shown(reached.name, limit)
+    runs = "1 run" if limit == 1 else f"{amount} runs"
+    agent = lookup.agent_row(ctx, reached.agent_id) if reached.agent_id else None
+    who = agent.name if agent else "The company"
+    said = {
+        Limit.AGENT_RUNS_PER_HOUR: f"had {runs} within an hour",
+        Limit.COMPANY_RUNS_PER_HOUR: f"had {runs} within an hour",
+        Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
+        Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
+    }[reached.name]
+    return f"{who} has {said}. It goes on at {views.time(reached.until)}."
+
+
+def next_step(ctx: Context, reached: Reached) -> str:
+    return f"`{command(ctx, reached)}` raises the limit."
+
+
+def command(ctx: Context, reached: Reached) -> str:
+    return command_that_raises(reached.name, of_company(ctx).of(reached.name) or 1)
+
+
+def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
+    """For the list of what awaits a person."""
+    limit = of_company(ctx).of(reached.name) or 1
+    title, cause = sentence(ctx, reached), f"{reached.name.spelled}={limit}"
+    about = (reached.id, title, reached.agent_id, reached.since, cause)
+    return {
+        **views.awaiting(ctx.company, "limit", *about),
+        "next": command_that_raises(reached.name, limit),
+        "limit": reached.name.value,
+        "allowed": limit,
+        "raise_to": raised(limit),
+        "raise_to_shown": amount_shown(reached.name, raised(limit)),
+    }
+
+
+def awaiting(ctx: Context) -> list[Reached]:
+    """Limits that were reached and that the caller may raise."""
+    if not ctx.decide(Action.COMPANY_CHANGE).allowed:
+        return []
+    limits = of_company(ctx)
+    return [
+        one
+        for one in ctx.tx.all(statements.REACHED_IN)
+        if one.told_until > ctx.now and limits.of(one.name) is not None
+    ]
+
+
+def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
+    """The limits of an agent, and how much of them is used today; money in millionths."""
+    limits = of_company(ctx)
+    money = limits.money_per_day
+    return {
+        "turns_per_run": limits.of(Limit.TURNS_PER_RUN),
+        "identical_calls": limits.of(Limit.IDENTICAL_CALLS),
+        "agent_runs_per_hour": limits.of(Limit.AGENT_RUNS_PER_HOUR),
+        "agent_tokens_per_day": limits.of(Limit.AGENT_TOKENS_PER_DAY),
+        "company_runs_per_hour": limits.of(Limit.COMPANY_RUNS_PER_HOUR),
+        "company_cents_per_day": limits.of(Limit.COMPANY_CENTS_PER_DAY),
+        "tokens_today": tokens_today(ctx, agent.id),
+        "company_money_today": money_today(ctx),
+        "company_money_left": None if money is None else max(money - money_today(ctx), 0),
+        "held_until": views.time(reached.until) if (reached := keeping(ctx, agent)) else None,
+    }

@@ -1,0 +1,128 @@
+"""Reservations: set aside for an outcome that is handed over, as long as it is open.
+
+It comes out of the giver's account and can be spent by the receiver besides its own budget; who has
+no budget of its own is held to it. What is unspent returns when the outcome or the receiver ends.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from remit.clock import month_of
+from remit.errors import BadInput
+from remit.ids import OutcomeId
+from remit.model.execution.budget import CENT, Account, Kind, Reservation, shown
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.agent_spec import LARGEST_BUDGET
+from remit.model.organisation.decision import deny
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.spending import budgets, ledger
+from remit.store.engine.statement import row
+from remit.store.execution import budgets as statements
+
+_FIELDS = {"money_cents": (Kind.MONEY, CENT), "tokens": (Kind.TOKENS, 1)}
+
+
+def wanted(budget: object) -> dict[Kind, int]:
+    """The wanted reservation, checked."""
+    if budget is None:
+        return {}
+    known = " and ".join(_FIELDS)
+    if not isinstance(budget, Mapping) or not set(budget) <= set(_FIELDS):
+        raise BadInput(f"budget: must be an object with {known}.", "Give one of them, or both.")
+    found = {}
+    for name, value in budget.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST_BUDGET:
+            raise BadInput(f"budget.{name}: must be a whole number above 0.", "Send an integer.")
+        kind, unit = _FIELDS[name]
+        found[kind] = value * unit
+    return found
+
+
+def weigh(ctx: Context, giver: Agent, amounts: Mapping[Kind, int]) -> dict[Kind, Account | None]:
+    """Out of whose account each amount would come; refused where it does not hold that much."""
+    sources: dict[Kind, Account | None] = {}
+    chains = ledger.payers(ctx, giver.id) if amounts else {}
+    for kind, amount in amounts.items():
+        payer = next(iter(chains[kind]), None)
+        if payer is not None and payer.account is None:
+            held = lookup.agent_row(ctx, payer.agent_id)
+            name = held.name if held else payer.agent_id
+            deny(
+                ledger.EXCEEDED,
+                f"{name} has only what was set aside for an outcome, and that is not divided "
+                "further.",
+            ).enforce("Delegate without a budget: what the report spends comes out of it as well.")
+        account = payer.account if payer else None
+        if account is not None:
+            ledger.require(ctx, account, amount)
+        sources[kind] = account
+    return sources
+
+
+def set_aside(
+    ctx: Context, giver: Agent, receiver: Agent, outcome: str, amounts: Mapping[Kind, int]
+) -> None:
+    for kind, account in weigh(ctx, giver, amounts).items():
+        made = Reservation(
+            id=ctx.ids.new(),
+            company_id=receiver.company_id,
+            kind=kind,
+            agent_id=receiver.id,
+            giver_id=giver.id,
+            account_id=account.agent_id if account else None,
+            outcome_id=OutcomeId(outcome),
+            amount=amounts[kind],
+            spent=0,
+            month=month_of(ctx.now),
+            spent_before=0,
+            created_at=ctx.now,
+            closed_at=None,
+        )
+        ctx.tx.run(statements.INSERT_RESERVATION, **row(made))
+        ctx.record(
+            "budget.reserve",
+            f"agent:{receiver.id}",
+            {
+                "kind": kind.value,
+                "amount": made.amount,
+                "from": made.account_id,
+                "outcome": outcome,
+                "said": shown(kind, made.amount),
+            },
+        )
+    if amounts:
+        budgets.relieve(ctx)
+
+
+def close_for(ctx: Context, outcome: str) -> None:
+    """The outcome is over, or in other hands."""
+    _close(ctx, ctx.tx.all(statements.OPEN_OF_OUTCOME, outcome=outcome))
+
+
+def close_of(ctx: Context, agent: str) -> None:
+    """Its receiver is gone."""
+    _close(ctx, ctx.tx.all(statements.OPEN_OF_AGENT, agent=agent))
+
+
+def _close(ctx: Context, found: list[Reservation]) -> None:
+    month = month_of(ctx.now)
+    for one in found:
+        ledger.keep(ctx, replace(one, closed_at=ctx.now))
+        ledger.pay_back(ctx, one.account_id, one.kind, one.spent - one.before(month))
+        ctx.record(
+            "budget.return",
+            f"agent:{one.agent_id}",
+            {
+                "kind": one.kind.value,
+                "outcome": one.outcome_id,
+                "amount": one.amount,
+                "spent": one.spent,
+                "returned": one.left,
+                "to": one.account_id,
+            },
+        )
+    if found:
+        budgets.relieve(ctx)

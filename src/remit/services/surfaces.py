@@ -1,0 +1,123 @@
+"""Surfaces of a verb: declared beside its name, built by the entry points.
+
+    @command(
+        "nouns.verb",
+        AsTool("noun_verb", id="noun"),
+        AsRoute("POST /nouns/{id}/verb", "verb_noun"),
+        AsCommand("noun verb", said="{title}: done."),
+    )
+
+Words for people and models are the first paragraph of the verb's docstring unless `words` says
+otherwise. A parameter is called the same everywhere (in camelCase over HTTP) unless `spelled` says
+otherwise.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+
+_PLACE = re.compile(r"(?<![a-z-])([a-z-]+)/\{([A-Za-z]+)\}")
+
+
+@dataclass(frozen=True)
+class AsTool:
+    """A tool of the MCP server."""
+
+    name: str
+    #: Short: every agent pays for it in every conversation.
+    words: str = ""
+    _: KW_ONLY
+    #: The parameter that is called `id` there.
+    id: str = ""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    #: Parameters that agents do not choose.
+    without: tuple[str, ...] = ()
+    #: Parameters that are always this.
+    given: Mapping[str, object] = field(default_factory=dict)
+    #: What an agent must have a use for to be told of it; empty for what everybody needs.
+    offer: str = ""
+    #: Of a verb that answers a list: what the list is called in the tool's answer.
+    answer: str = ""
+
+    def called(self, parameter: str) -> str:
+        return "id" if parameter == self.id else self.spelled.get(parameter, parameter)
+
+
+@dataclass(frozen=True)
+class AsRoute:
+    """A route below `/api`. The parameter in `/outcomes/{id}` is `outcome`, that in
+    `/companies/{companyId}` is `company`, unless one is `spelled` so; the others are the body or,
+    for GET and DELETE, the query."""
+
+    #: Method and path.
+    address: str
+    #: Its name in the description, which clients generate code from.
+    operation: str
+    status: int = 200
+    _: KW_ONLY
+    words: str = ""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    #: Parameters that the verb can do without, and a request cannot.
+    needs: tuple[str, ...] = ()
+    #: Of a list in pages: the key of its rows that the next page begins behind. The verb has
+    #: `limit`, and `after` or, newest first, `before`; or else it answers all, by id.
+    page: str = ""
+    #: It answers the agent that the verb changed, as much of it as the caller may see, and beside
+    #: it what else the verb says.
+    as_seen: bool = False
+    #: The verb that only says what this one would do; it is asked when `dryRun` is true.
+    preview: str = ""
+
+    def called(self, parameter: str) -> str:
+        """As it is called on the wire, in the path as elsewhere."""
+        head, *rest = parameter.split("_")
+        usual = head + "".join(part.capitalize() for part in rest)
+        return self.in_path.get(parameter) or self.spelled.get(parameter) or usual
+
+    @property
+    def method(self) -> str:
+        return self.address.split()[0]
+
+    @property
+    def path(self) -> str:
+        return self.address.split()[1]
+
+    @property
+    def tag(self) -> str:
+        """The kind of thing that it is about; what there is once in a company is the company's."""
+        first, *more = [part for part in self.path.split("/")[1:] if part and "{" not in part]
+        return more[0] if first == "companies" and more and more[0].endswith("s") else first
+
+    @cached_property
+    def in_path(self) -> Mapping[str, str]:
+        """The placeholders of the path, by parameter."""
+        said = {name: parameter for parameter, name in self.spelled.items()}
+        return {
+            said.get(name) or (_singular(noun) if name == "id" else name.removesuffix("Id")): name
+            for noun, name in _PLACE.findall(self.path)
+        }
+
+
+@dataclass(frozen=True)
+class AsCommand:
+    """A command of `remit`. What a call must have are arguments, everything else options; it asks
+    the verb's first route. How a list is drawn is said by its group (`Group.rows`)."""
+
+    #: Group and command.
+    name: str
+    words: str = ""
+    _: KW_ONLY
+    #: One line afterwards, with the keys of the answer in braces.
+    said: str = ""
+    without: tuple[str, ...] = ()
+    #: Options that are not called as the parameter is.
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+
+Surface = AsTool | AsRoute | AsCommand
+
+
+def _singular(noun: str) -> str:
+    return noun.removesuffix("ies") + "y" if noun.endswith("ies") else noun.removesuffix("s")

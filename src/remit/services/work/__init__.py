@@ -1,0 +1,1 @@
+"""Outcomes: created, delegated, waited for, judged and ended."""

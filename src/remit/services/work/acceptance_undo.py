@@ -1,0 +1,228 @@
+"""Taking an acceptance back: the agents that it ended work again, on what it closed along.
+
+They come back under their ids, in their places, paused if they were, with what they held, waited
+for and planned, with their mail, background jobs and links to channels; with new credentials and a
+new session. What and whoever cannot come back is named with the reason.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from remit.errors import BadInput, Conflict
+from remit.ids import UserId, short
+from remit.model.organisation.agent import OPERATIONAL, Agent, AgentStatus
+from remit.model.text import name_key, plural
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.model.work.wait import WaitKind
+from remit.services import lookup, shapes
+from remit.services.command import Context
+from remit.services.connections import bindings, outbox
+from remit.services.execution import jobs
+from remit.services.messaging import escalation, inbox
+from remit.services.organisation import tree
+from remit.services.rights import grants
+from remit.services.spending import ledger
+from remit.services.work import outcome_ending, waits
+from remit.store.execution import runs as run_statements
+from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import grants as grant_statements
+from remit.store.record import events as event_log
+from remit.store.work import outcomes as statements
+
+
+@dataclass
+class Restored:
+    agents: list[Agent] = field(default_factory=list)
+    #: Who stays gone, by name, and why.
+    left_out: dict[str, str] = field(default_factory=dict)
+    #: What else came back, and how many of each.
+    things: Counter[str] = field(default_factory=Counter)
+    #: What of theirs stays ended, a sentence each.
+    lost: list[str] = field(default_factory=list)
+
+    def has(self, agent: str) -> bool:
+        return any(one.id == agent for one in self.agents)
+
+    def as_dict(self) -> shapes.RestorationShape:
+        return {
+            "agents_restored": [{"id": one.id, "name": one.name} for one in self.agents],
+            "not_restored": [{"name": name, "why": why} for name, why in self.left_out.items()],
+            "things_restored": dict(self.things),
+            "stays_ended": self.lost,
+        }
+
+
+def take_back(ctx: Context, outcome: Outcome) -> Restored:
+    """Open a finished outcome again, with everything that ended because it was accepted."""
+    restored = Restored()
+    was_accepted = outcome.status is OutcomeStatus.COMPLETED
+    verdict = _details(ctx, f"outcome:{outcome.id}", "outcome.complete") if was_accepted else {}
+    _bring_back_agents(ctx, verdict.get("agents_were", {}), restored)
+    outcome_ending.reopen_outcome(ctx, outcome, keep_owner=restored.has(outcome.owner_id))
+    if restored.agents:
+        lost = [*verdict["revoked"], *_reopen_parts(ctx, outcome, verdict["closed"], restored)]
+        for agent in restored.agents:
+            _give_mandate_back(ctx, agent, outcome)
+            lost += _details(ctx, f"agent:{agent.id}", "agent.terminate")["revoked"]
+        _give_again(ctx, lost)
+        for agent in restored.agents:
+            _bring_back_things(ctx, agent, restored)
+    return restored
+
+
+def _bring_back_things(ctx: Context, agent: Agent, restored: Restored) -> None:
+    """Bring back the things that ended with an agent and were not touched since."""
+    details = _details(ctx, f"agent:{agent.id}", "agent.terminate")
+    ended = details.get("ended", {})
+    kept_from: dict[str, str | None] = {}
+    for binding, kind in ended.get("bindings", {}).items():
+        kept_from[f"Its {kind} binding"] = why = bindings.bind_again(ctx, agent, binding)
+        restored.things["bindings"] += why is None
+    for message in ended.get("unsent", ()):
+        restored.things["unsent"] += outbox.unbury(ctx, message)
+    for message in ended.get("letters", ()):
+        restored.things["letters"] += inbox.unbury(ctx, agent.id, message)
+    for schedule, at in ended.get("schedules", {}).items():
+        restored.things["schedules"] += ctx.tx.run(
+            mail_statements.GO_ON_WITH_SCHEDULE, schedule=schedule, agent=agent.id, new_next=at
+        )
+    for job in ended.get("jobs", ()):
+        kept_from[f"Its background job {short(job)}"] = why = jobs.take_up_again(ctx, agent, job)
+        restored.things["jobs"] += why is None
+    for wait in ended.get("waits", ()):
+        restored.things["waits"] += _wait_again(ctx, agent, wait)
+    restored.things = +restored.things
+    restored.lost += [
+        f"{agent.name}: {what} stays ended: {why}." for what, why in kept_from.items() if why
+    ]
+    if count := details.get("withdrawn"):
+        asked = plural(count, "request")
+        restored.lost.append(
+            f"{agent.name}: {asked} for approval stay{'s' * (count == 1)} withdrawn."
+        )
+
+
+def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
+    """An agent waits again for what it had asked, unless nobody is left who would answer."""
+    kind, subject = WaitKind(was["kind"]), str(was["subject"])
+    awaited = lookup.agent_row(ctx, was["agent"] or "")
+    is_gone = awaited is not None and awaited.status is AgentStatus.TERMINATED
+    about = [
+        outcome
+        for one in was["outcomes"]
+        if (outcome := ctx.tx.one(statements.OUTCOME, outcome=one)) is not None
+        and outcome.status is OutcomeStatus.OPEN
+        and outcome.owner_id == agent.id
+    ]
+    if kind in (WaitKind.APPROVAL, WaitKind.SUBMISSION) or (kind is WaitKind.REPLY and is_gone):
+        return False
+    if kind is WaitKind.QUESTION and not ctx.tx.run(
+        mail_statements.ASK_AGAIN, question=subject, agent=agent.id
+    ):
+        return False
+    wait = waits.begin(
+        ctx,
+        kind,
+        subject,
+        agent.id,
+        to_agent=awaited.id if awaited is not None else None,
+        to_user=UserId(was["user"]) if was["user"] else None,
+        about=about,
+    )
+    if is_gone:
+        above = escalation.next_above(ctx, wait)
+        escalation.pass_on(ctx, wait, above, f"{waits.awaited(ctx, wait)} works here no more.")
+    elif kind is WaitKind.QUESTION:
+        # The letter that carried it was put away when who asked was gone.
+        why = f"{agent.name} works again, and still wants to know."
+        escalation.pass_on(ctx, wait, wait.awaited_agent_id, why, user=wait.awaited_user_id)
+    return True
+
+
+def _details(ctx: Context, resource: str, action: str) -> dict[str, Any]:
+    """The details of the last such event about a resource."""
+    found = ctx.tx.one(event_log.LAST_OF, resource=resource, action=action)
+    known: dict[str, Any] = {} if found is None else json.loads(found.details)
+    return known
+
+
+def _bring_back_agents(ctx: Context, were: Mapping[str, str], restored: Restored) -> None:
+    ended = [agent for one in were if (agent := lookup.agent_row(ctx, one)) is not None]
+    # Bosses come first: nobody is put below somebody who is gone.
+    for agent in sorted(ended, key=lambda one: len(ctx.boss_chain(one.id))):
+        was = AgentStatus(were[agent.id])
+        if agent.status is not AgentStatus.TERMINATED or was not in OPERATIONAL:
+            continue
+        why = _why_not(ctx, agent)
+        if why is not None:
+            restored.left_out[agent.name] = why
+            continue
+        ctx.tx.run(run_statements.FORGET_SESSION, agent=agent.id)
+        tree.reinstate(ctx, agent, paused=was is AgentStatus.PAUSED)
+        working = lookup.known_agent(ctx, agent.id)
+        ledger.open_accounts(ctx, working)
+        restored.agents.append(working)
+
+
+def _why_not(ctx: Context, agent: Agent) -> str | None:
+    if tree.is_purged(ctx, agent):
+        return "it was purged since"
+    if ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(agent.name)):
+        return "another agent has its name by now"
+    if agent.boss_id is None:
+        return None
+    boss = lookup.known_agent(ctx, agent.boss_id)
+    try:
+        tree.check_boss(ctx, boss)
+    except (Conflict, BadInput) as error:
+        return error.sentence.rstrip(".")
+    return None
+
+
+def _reopen_parts(
+    ctx: Context, outcome: Outcome, closed: Sequence[str], restored: Restored
+) -> list[str]:
+    """Reopen the parts that were closed along and not touched since; answers the grants that had
+    ended with them."""
+    lost: list[str] = []
+    for one in closed:
+        part = ctx.tx.one(statements.OUTCOME, outcome=one)
+        assert part is not None, "outcomes are never deleted"
+        if part.status is OutcomeStatus.CLOSED and part.finished_at == outcome.finished_at:
+            lost += _details(ctx, f"outcome:{part.id}", "outcome.close").get("revoked", ())
+            _reopen(ctx, part, outcome, keep_owner=restored.has(part.owner_id))
+    return lost
+
+
+def _give_mandate_back(ctx: Context, agent: Agent, accepted: Outcome) -> None:
+    """Give an agent its mandate back, also one that went to somebody above meanwhile."""
+    mandate = ctx.tx.one(statements.OUTCOME, outcome=agent.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.status is not OutcomeStatus.OPEN:
+        _reopen(ctx, mandate, accepted, keep_owner=True)
+    if mandate.owner_id != agent.id:
+        tree.hand_over(ctx, mandate.id, agent.id, delegated=True, delegator=agent.boss_id)
+
+
+def _reopen(ctx: Context, part: Outcome, accepted: Outcome, *, keep_owner: bool) -> None:
+    outcome_ending.reopen_outcome(ctx, part, keep_owner=keep_owner)
+    ctx.record(
+        "outcome.reopen",
+        f"outcome:{part.id}",
+        {"note": f"reopened with {accepted.title}", "was": part.status.value},
+    )
+
+
+def _give_again(ctx: Context, lost: Sequence[str]) -> None:
+    """Give back the grants that ended with the acceptance, as far as they could be given now."""
+    again: dict[str, str] = {}
+    for one in sorted(set(lost)):
+        was = ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=one)
+        assert was is not None, "grants are never deleted"
+        new = grants.give_again(ctx, was, again.get(was.parent_id or ""))
+        if new is not None:
+            again[was.id] = new.id

@@ -1,0 +1,117 @@
+"""Outcomes after a run of their owner ended.
+
+What a run that ended well was shown is seen. What it left, and could still be worked on, is not
+due again by itself: a run that got on is followed by a few nudges at growing pauses, and what does
+not move after that is reviewed a few times; then whoever judges it is told, once.
+"""
+
+from remit.clock import Micros
+from remit.model.execution.run import NUDGES, Run
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.company import reviews
+from remit.model.work.outcome import Look, Outcome
+from remit.services import lookup
+from remit.services.command import Context
+from remit.services.governance import approval_engine
+from remit.services.work import submissions
+from remit.store.execution import due
+from remit.store.execution import runs as run_statements
+from remit.store.organisation import people
+
+#: So many that an agent left are looked after one by one; nobody works on more at a time.
+MOST_LEFT = 1000
+
+
+def reviews_of(ctx: Context) -> tuple[Micros, ...]:
+    """After how long what does not move is looked at again in this company."""
+    company = ctx.tx.existing(people.COMPANY)
+    return reviews(company)
+
+
+def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) -> int:
+    """Say when what a good run left is looked at again; answers how often its agent was nudged.
+
+    `at_once` is for a run that has more to do and said so, or was cut off while it got on.
+    """
+    ctx.tx.run(due.SEE, agent=run.agent_id, shown=run.shown)
+    if ctx.tx.one(run_statements.FINISHED_SOMETHING, run=run.id):
+        nudges = 0
+    left = ctx.tx.all(due.LEFT_ALONE, agent=run.agent_id, limit=MOST_LEFT)
+    in_series = [one for one in left if one.reviews == 0] if progress else []
+    if in_series and (at_once or nudges < len(NUDGES)):
+        pause = 0 if at_once else NUDGES[nudges]
+        for outcome in in_series:
+            _look(ctx, outcome, ctx.now + pause, Look.NUDGE, 0)
+        nudges += 0 if at_once else 1
+    else:
+        in_series = []
+    nudged = {outcome.id for outcome in in_series}
+    for outcome in left:
+        if outcome.id not in nudged and (outcome.look_at is None or outcome.look_at <= ctx.now):
+            review_later(ctx, outcome)
+    return nudges
+
+
+def keep_what_failed(ctx: Context, run: Run) -> None:
+    """A run that failed is tried again for what was due; what it had made by then, nobody else
+    knows of, so that is looked at as well."""
+    for outcome in ctx.tx.all(due.LEFT_ALONE, agent=run.agent_id, limit=MOST_LEFT):
+        if outcome.look_at is None and outcome.reviews == 0:
+            _look(ctx, outcome, ctx.now + NUDGES[0], Look.NUDGE, 0)
+
+
+def review_later(ctx: Context, outcome: Outcome) -> None:
+    """It did not move: look at it again after a longer while, or tell who judges it."""
+    pauses = reviews_of(ctx)
+    if outcome.reviews < len(pauses):
+        again = ctx.now + pauses[outcome.reviews]
+        _look(ctx, outcome, again, Look.REVIEW, outcome.reviews + 1)
+    else:
+        _look(ctx, outcome, None, None, len(pauses) + 1)
+        tell_once(ctx, outcome)
+
+
+def put_off_by_owner(ctx: Context, outcome: Outcome) -> None:
+    """Putting off what one owns is no movement; who does nothing else is told of, too."""
+    told = len(reviews_of(ctx)) + 1
+    ctx.tx.run(
+        due.LOOK_AGAIN,
+        outcome=outcome.id,
+        at=outcome.look_at,
+        what_for=outcome.look_for,
+        new_reviews=min(outcome.reviews + 1, told),
+    )
+    if outcome.reviews + 1 == told:
+        tell_once(ctx, outcome)
+
+
+def tell_once(ctx: Context, outcome: Outcome) -> None:
+    """Tell the judge of the mandate that the work does not move."""
+    owner = lookup.known_agent(ctx, outcome.owner_id)
+    approval_engine.tell(
+        ctx,
+        _judge(outcome, owner),
+        f"It does not move: {outcome.title}",
+        f"{outcome.title!r} (outcome:{outcome.id}) of {owner.name} was looked at again and again, "
+        "and nothing came of it. Change it, close it, take it back, or write to its owner; any of "
+        "these starts it at once.",
+    )
+
+
+def _judge(outcome: Outcome, owner: Agent) -> str:
+    judge, person = submissions.judge_of(outcome, owner)
+    if judge is not None:
+        return f"agent:{judge}"
+    return f"user:{person}" if person is not None else "board"
+
+
+def _look(
+    ctx: Context, outcome: Outcome, at: int | None, what_for: Look | None, reviews: int
+) -> None:
+    ctx.tx.run(
+        due.LOOK_AGAIN,
+        outcome=outcome.id,
+        at=at,
+        what_for=what_for.value if what_for else None,
+        new_reviews=reviews,
+    )

@@ -1,0 +1,125 @@
+"""Cycles of waits: found in the transaction that closes one, and told.
+
+An outcome depends on its open parts and prerequisites; one that waits depends on whoever is
+awaited, and so on whatever that agent waits with itself. Nobody in a cycle gets on by waiting.
+"""
+
+from collections.abc import Iterable
+
+from remit.ids import AgentId
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.model.work.wait import Wait
+from remit.services import shapes
+from remit.services.context import Context
+from remit.store.organisation import agents as agent_statements
+from remit.store.work import outcomes as outcome_statements
+from remit.store.work import waits as statements
+
+#: What is held up by more than this is not a cycle that anybody could follow.
+MOST_SEEN = 1000
+MOST_OF_AN_AGENT = 50
+
+
+def told(ctx: Context, wait: Wait) -> shapes.CycleToldShape:
+    """For the answer of the call that raised a wait: the cycle that it closed, if any.
+
+    The nearest boss of all in it is told, or the board.
+    """
+    start = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    if wait.awaited_agent_id is None or not start:
+        return {}
+    return _told(ctx, _cycle(ctx, start, _held_up(ctx, wait.awaited_agent_id)))
+
+
+def told_of_prerequisites(
+    ctx: Context, outcome: Outcome, prerequisites: list[Outcome]
+) -> shapes.CycleToldShape:
+    """The same for the answer of the call that made an outcome depend on others."""
+    return _told(ctx, _cycle(ctx, [outcome], prerequisites))
+
+
+def _told(ctx: Context, found: list[Outcome] | None) -> shapes.CycleToldShape:
+    if found is None:
+        return {}
+    agents = list(dict.fromkeys(outcome.owner_id for outcome in found))
+    names = [_name(ctx, agent) for agent in agents]
+    listed = " waits for ".join([*names, names[0]])
+    _tell_boss(ctx, agents, listed, found)
+    return {
+        "cycle": {
+            "agents": names,
+            "outcomes": [outcome.id for outcome in found],
+            "sentence": f"Nobody gets on by waiting: {listed}. Decide what you can yourself.",
+        }
+    }
+
+
+def _cycle(
+    ctx: Context, start: list[Outcome], depended_on: Iterable[Outcome]
+) -> list[Outcome] | None:
+    """The outcomes that lead from what `start` depends on now back to it."""
+    goal = {outcome.id for outcome in start}
+    came_from: dict[str, Outcome | None] = {}
+    pending: list[Outcome] = []
+
+    def go_on(outcomes: Iterable[Outcome], before: Outcome | None) -> None:
+        for outcome in outcomes:
+            if outcome.id not in came_from and outcome.status is OutcomeStatus.OPEN:
+                came_from[outcome.id] = before
+                pending.append(outcome)
+
+    go_on(depended_on, None)
+    while pending and len(came_from) <= MOST_SEEN:
+        here = pending.pop()
+        if here.id in goal:
+            return _way_to(here, came_from)
+        for wait in ctx.tx.all(statements.WAITS_OF_OUTCOME, outcome=here.id):
+            if wait.awaited_agent_id is not None:
+                if wait.awaited_agent_id in {one.owner_id for one in start}:
+                    return [*start[:1], *reversed(_way_to(here, came_from))]
+                go_on(_held_up(ctx, wait.awaited_agent_id), here)
+        go_on(_needed(ctx, here), here)
+    return None
+
+
+def _way_to(outcome: Outcome, came_from: dict[str, Outcome | None]) -> list[Outcome]:
+    way = [outcome]
+    while (before := came_from[way[-1].id]) is not None:
+        way.append(before)
+    return way
+
+
+def _held_up(ctx: Context, agent: str) -> list[Outcome]:
+    return ctx.tx.all(statements.HELD_UP_OF, agent=agent, limit=MOST_OF_AN_AGENT)
+
+
+def _needed(ctx: Context, outcome: Outcome) -> list[Outcome]:
+    parts = ctx.tx.all(outcome_statements.CHILDREN, outcome=outcome.id, limit=MOST_OF_AN_AGENT)
+    return [*parts, *ctx.tx.all(outcome_statements.BLOCKERS, outcome=outcome.id)]
+
+
+def _tell_boss(ctx: Context, agents: list[AgentId], listed: str, found: list[Outcome]) -> None:
+    from remit.services.governance import (
+        approval_engine,  # it rests on mail, which looks for cycles
+    )
+
+    boss = _common_boss(ctx, agents)
+    titles = "\n".join(f"- {outcome.title} (outcome:{outcome.id})" for outcome in found)
+    approval_engine.tell(
+        ctx,
+        f"agent:{boss}" if boss else "board",
+        "Agents wait for each other",
+        f"{listed}. Nobody in this circle gets on by waiting; decide for one of them.\n\n{titles}",
+    )
+
+
+def _common_boss(ctx: Context, agents: list[AgentId]) -> AgentId | None:
+    """The nearest agent above all of them, and none of them itself."""
+    chains = [ctx.boss_chain(agent) for agent in agents]
+    common = set(chains[0]).intersection(*chains[1:]) - set(agents)
+    return next((AgentId(one) for one in chains[0] if one in common), None)
+
+
+def _name(ctx: Context, agent: str) -> str:
+    found = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    return found.name if found else agent

@@ -1,0 +1,58 @@
+"""Creation of an outcome, with its document."""
+
+from typing import Any
+
+from remit.ids import AgentId, CompanyId, OutcomeId
+from remit.model.work.file import FileKind
+from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
+from remit.services.command import Context
+from remit.services.knowledge import documents
+from remit.store.engine.statement import row
+from remit.store.work import outcomes as statements
+
+
+def open_outcome(
+    ctx: Context, *, title: str, owner: str | None = None, new_id: str | None = None, **more: Any
+) -> Outcome:
+    """A new outcome with its document. Without an owner it is a mandate: its agent has its id."""
+    new = new_id or ctx.ids.new()
+    outcome = Outcome(
+        id=OutcomeId(new),
+        company_id=CompanyId(ctx.company or ""),
+        kind=more.get("kind", OutcomeKind.WORK),
+        title=title,
+        status=OutcomeStatus.OPEN,
+        perpetual=more.get("perpetual", False),
+        owner_id=AgentId(owner or new),
+        delegated=owner is None,
+        delegator_id=more.get("delegator"),
+        urgent=more.get("urgent", False),
+        important=more.get("important", False),
+        deferred_until=more.get("deferred_until"),
+        open_prereqs=0,
+        verdict=None,
+        version=1,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+        finished_at=None,
+        look_at=more.get("deferred_until"),
+        look_for=Look.DEFERRAL if more.get("deferred_until") is not None else None,
+        origin_id=more.get("origin"),
+    )
+    ctx.tx.run(statements.INSERT_OUTCOME, **row(outcome))
+    return outcome
+
+
+def write_document(
+    ctx: Context, outcome: Outcome, description: str, stored: documents.Stored | None = None
+) -> None:
+    """The file of an outcome; it lies where its owner is, so the owner must exist by now."""
+    documents.create(
+        ctx,
+        FileKind.OUTCOME,
+        outcome.title,
+        description,
+        home=outcome.owner_id,
+        file_id=outcome.id,
+        stored=stored,
+    )

@@ -1,0 +1,162 @@
+"""Data of a drawing of outcomes: as many as fit, and only those the caller may see."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from remit.authority import Action
+from remit.errors import BadInput
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.services import lookup, shapes
+from remit.services.command import Context, query
+from remit.services.subjects import OUTCOME, reader, require_outcome
+from remit.store.engine.statement import Statement
+from remit.store.organisation import people
+from remit.store.record import company_dump, search
+from remit.store.work import outcomes as statements
+
+MOST_DRAWN = 2_000
+#: How many parts, reasons and what waits are shown around one outcome, of each.
+MOST_AROUND = 12
+_PAGE = 500
+
+
+@query("picture.show")
+def show(
+    ctx: Context,
+    *,
+    company: str | None,
+    root: str | None = None,
+    status: str | None = None,
+    most: int = MOST_DRAWN,
+    inboxes: bool = True,
+) -> shapes.PictureShape:
+    """The outcomes of a company, or one and those below it, oldest first.
+
+    Without `inboxes`, only what somebody wants to be done.
+    """
+    if status is not None and status not in set(OutcomeStatus):
+        raise BadInput("status must be open, completed or closed.", "Choose one of these.")
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="outcomes")
+    if root is None:
+        rows = _pages(ctx, status, inboxes)
+    else:
+        top = lookup.find(ctx, OUTCOME, root)
+        require_outcome(ctx, Action.OUTCOME_READ, top)
+        below = company_dump.each(
+            ctx.tx, company_dump.OUTCOMES_BELOW, outcome=top.id, company=ctx.company
+        )
+        rows = (one for one in below if status is None or one.status == status)
+    may_read = reader(ctx)
+    nodes: dict[str, Outcome] = {}
+    cut_off = False
+    for one in rows:
+        if may_read(one):
+            cut_off = len(nodes) == min(most, MOST_DRAWN)
+            if cut_off:
+                break
+            nodes[one.id] = one
+    if root is None and nodes:
+        between = {"company": ctx.company, "first": min(nodes), "last": max(nodes)}
+        return _drawing(
+            ctx,
+            nodes,
+            _known(nodes, ctx.tx.all(search.EDGES_AMONG, **between)),
+            _known(nodes, ctx.tx.all(search.BLOCKERS_AMONG, **between)),
+            cut_off,
+        )
+    parts, blockers = (
+        _pairs(ctx, nodes, company_dump.PARENTS),
+        _pairs(ctx, nodes, company_dump.BLOCKERS),
+    )
+    return _drawing(ctx, nodes, parts, blockers, cut_off)
+
+
+@query("picture.around")
+def around(ctx: Context, *, outcome: str) -> shapes.PictureShape:
+    """One outcome with what it is for, what it consists of, and what waits for what."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    nodes = {found.id: found}
+    cut_off = False
+
+    def add(some: list[Outcome]) -> list[Outcome]:
+        nonlocal cut_off
+        cut_off = cut_off or len(some) > MOST_AROUND
+        nodes.update((one.id, one) for one in some[:MOST_AROUND])
+        return some[:MOST_AROUND]
+
+    few: dict[str, object] = {"outcome": found.id, "limit": MOST_AROUND + 1}
+    may_read = reader(ctx)
+    for parent in add(ctx.tx.all(statements.PARENTS, outcome=found.id)):
+        if may_read(parent):
+            add(ctx.tx.all(statements.PARENTS, outcome=parent.id))
+    add(ctx.tx.all(statements.CHILDREN, **few))
+    add(ctx.tx.all(statements.BLOCKERS, outcome=found.id))
+    add(ctx.tx.all(search.WAITING_FOR, **few))
+    parts, blockers = (
+        _pairs(ctx, nodes, company_dump.PARENTS),
+        _pairs(ctx, nodes, company_dump.BLOCKERS),
+    )
+    return _drawing(ctx, nodes, parts, blockers, cut_off)
+
+
+def _pages(ctx: Context, status: str | None, inboxes: bool) -> Iterator[Outcome]:
+    after = ""
+    while page := ctx.tx.all(
+        search.DRAWN, after=after, status=status, inboxes_too=inboxes, limit=_PAGE
+    ):
+        yield from page
+        after = page[-1].id
+
+
+def _drawing(
+    ctx: Context,
+    nodes: dict[Any, Outcome],
+    parts: list[list[str]],
+    blockers: list[list[str]],
+    cut_off: bool,
+) -> shapes.PictureShape:
+    names: dict[str, str] = {}
+    for one in nodes.values():
+        if one.owner_id not in names:
+            owner = lookup.agent_row(ctx, one.owner_id)
+            names[one.owner_id] = owner.name if owner else ""
+    found = ctx.tx.one(people.COMPANY)
+    return {
+        "company": found.name if found else "",
+        "nodes": [
+            {
+                "id": one.id,
+                "title": one.title,
+                "status": one.status.value,
+                "owner_id": one.owner_id,
+                "owner": names[one.owner_id],
+            }
+            for one in nodes.values()
+        ],
+        "parts": parts,
+        "blockers": blockers,
+        "most": MOST_DRAWN,
+        "cut_off": cut_off,
+    }
+
+
+def _known(nodes: dict[str, Outcome], edges: list[statements.Edge]) -> list[list[str]]:
+    return [
+        [edge.parent_id, edge.child_id]
+        for edge in edges
+        if edge.parent_id in nodes and edge.child_id in nodes
+    ]
+
+
+def _pairs(
+    ctx: Context, nodes: dict[Any, Outcome], statement: Statement[company_dump.Named]
+) -> list[list[str]]:
+    """For each outcome that is shown, what above it or before it is shown as well."""
+    return [
+        [other.id, one]
+        for one in nodes
+        for other in ctx.tx.all(statement, outcome=one)
+        if other.id in nodes
+    ]

@@ -1,0 +1,391 @@
+"""Ending outcomes and agents, with everything that ends along.
+
+Finishing a mandate shuts its agent down, and everybody below it. What is left open below a
+finished outcome is closed, unless it is also part of something that goes on.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from remit.errors import Conflict
+from remit.ids import OutcomeId
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.approval import Approval, ApprovalType
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.wait import SubmissionStatus
+from remit.services.command import Context
+from remit.services.connections import bindings
+from remit.services.execution import jobs, tool_changes, waking
+from remit.services.governance import approval_engine
+from remit.services.messaging import inbox, origins
+from remit.services.organisation import tree
+from remit.services.spending import budgets, ledger, reservations
+from remit.services.work import submissions, waits
+from remit.store.execution import leases
+from remit.store.execution import runs as run_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import grants as grant_statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as statements
+
+MOST_AT_ONCE = 100_000
+P = TypeVar("P", Outcome, statements.Part)
+
+
+def finish_tree(
+    ctx: Context,
+    root: Outcome,
+    status: OutcomeStatus,
+    note: str,
+    evidence: Sequence[dict[str, Any]] = (),
+) -> list[Agent]:
+    """Finish an outcome, close what was only for it, and shut down whose mandate that was; answers
+    who that is."""
+    if root.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {root.status.value} already.")
+    verdict = {
+        "note": note,
+        "evidence": list(evidence),
+        "by": ctx.actor.address,
+        "run_id": ctx.actor.run_id,
+    }
+    found = ctx.tx.all(statements.EDGES_TO_DESCENDANTS, outcome=root.id)
+    edges = ((edge.parent_id, edge.child_id) for edge in found)
+    closing = _left_over(ctx, root, handed_on(ctx, root), edges)
+    ending = [root, *closing]
+    gone = shut_down(ctx, (outcome.id for outcome in ending if outcome.delegated))
+    revoked = finish_one(ctx, root, status, verdict)
+    verb = "complete" if status is OutcomeStatus.COMPLETED else "close"
+    ctx.record(
+        f"outcome.{verb}",
+        f"outcome:{root.id}",
+        {
+            "note": note,
+            "evidence": list(evidence),
+            "revoked": revoked,
+            "closed_along": len(closing),
+            "closed": [outcome.id for outcome in closing],
+            "agents": [agent.id for agent in gone],
+            "agents_were": {agent.id: agent.status.value for agent in gone},
+        },
+    )
+    tool_changes.taken(ctx, revoked)
+    _tell_of_part(ctx, root, status, note)
+    along = {**verdict, "note": f"closed with {root.title}", "evidence": []}
+    for outcome in closing:
+        gone_with_it = finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)
+        ctx.record(
+            "outcome.close",
+            f"outcome:{outcome.id}",
+            {"note": along["note"], "revoked": gone_with_it},
+        )
+    _find_new_owners(ctx, gone, verdict)
+    return gone
+
+
+def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str) -> None:
+    """Nobody is started for a perpetual outcome, so what happens to its parts comes as mail; that
+    somebody who works below it is let go does not."""
+    if status is OutcomeStatus.CLOSED and part.delegated:
+        return
+    for whole in ctx.tx.all(statements.PARENTS, outcome=part.id):
+        if (
+            whole.perpetual
+            and whole.status is OutcomeStatus.OPEN
+            and whole.owner_id != ctx.actor.agent_id
+        ):
+            approval_engine.tell(
+                ctx,
+                f"agent:{whole.owner_id}",
+                f"{status.value.capitalize()}: {part.title}",
+                f"{ctx.actor.name or 'Remit'} {status.value} {part.title!r} (outcome:{part.id}), "
+                f"a part of {whole.title!r}.\n\n{note}".strip(),
+            )
+
+
+def close_all(ctx: Context, closing: Sequence[Outcome], note: str) -> list[Agent]:
+    """Close these and nothing else, and shut down whose mandates are among them; answers who that
+    is. Whoever calls sees to it that nothing of theirs goes on."""
+    verdict: dict[str, Any] = {
+        "note": note,
+        "evidence": [],
+        "by": ctx.actor.address,
+        "run_id": ctx.actor.run_id,
+    }
+    gone = shut_down(ctx, (outcome.id for outcome in closing if outcome.delegated))
+    for outcome in closing:
+        now = ctx.tx.one(statements.OUTCOME, outcome=outcome.id)
+        if now is not None and now.status is OutcomeStatus.OPEN:
+            tool_changes.taken(ctx, finish_one(ctx, now, OutcomeStatus.CLOSED, verdict))
+            ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": note})
+    _find_new_owners(ctx, gone, verdict)
+    return gone
+
+
+def finish_one(
+    ctx: Context, outcome: Outcome, status: OutcomeStatus, verdict: dict[str, Any]
+) -> list[str]:
+    """End one outcome and every grant that was to last as long; answers their ids."""
+    if not ctx.tx.run(
+        statements.FINISH_OUTCOME,
+        outcome=outcome.id,
+        new_status=status.value,
+        new_verdict=json.dumps(verdict),
+    ):
+        raise Conflict("The outcome is finished already.")
+    _count(ctx, outcome, -1)
+    origins.ended(ctx, outcome)
+    submissions.close(ctx, outcome, SubmissionStatus.WITHDRAWN)
+    waits.forget(ctx, outcome.id)
+    waking.news_for_dependents(ctx, outcome.id)
+    reservations.close_for(ctx, outcome.id)
+    if not outcome.delegated:
+        _let_go_of_hire(ctx, outcome)
+    return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome.id))
+
+
+def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
+    """Whoever was to be hired for it, and awaits approval, is not needed any more."""
+    hired = ctx.tx.one(agent_statements.AGENT, agent=outcome.id)
+    if hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
+        deactivate(ctx, hired)
+
+
+def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
+    """The same for outcomes that go to another owner, who may hire for them anew."""
+    waiting: dict[str, Agent] = {
+        agent.id: agent for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL)
+    }
+    for outcome in outcomes if waiting else ():
+        if outcome.id in waiting and not outcome.delegated:
+            deactivate(ctx, waiting[outcome.id])
+
+
+def not_hired(ctx: Context, agent: Agent, why: str) -> None:
+    """It is not taken on: its name is free again, and an outcome stays with who owns it."""
+    mandate = ctx.tx.one(statements.OUTCOME, outcome=agent.id)
+    assert mandate is not None, "an agent has a mandate"
+    if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
+        finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
+    else:
+        deactivate(ctx, agent)
+
+
+def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
+    """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
+    ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id)
+    _count(ctx, outcome, +1)
+    origins.reopened(ctx, outcome)
+    owner = ctx.tx.one(agent_statements.AGENT, agent=outcome.owner_id)
+    if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
+        heir = tree.living_boss(ctx, owner)
+        if heir is None:
+            raise Conflict(
+                "Its agent was shut down and nobody above it works here.",
+                "Create a new agent for it.",
+            )
+        tree.hand_over(ctx, outcome.id, heir, delegated=False, delegator=None)
+    else:
+        waking.news(ctx, outcome, "an outcome was reopened")
+
+
+def would_end(ctx: Context, root: Outcome) -> list[Agent]:
+    """The agents that would be shut down if an outcome was finished now."""
+    ways = ctx.tx.all(statements.PARTS, outcome=root.id)
+    parts = _belonging(root, {part.id: part for part in ways}.values())
+    edges = ((way.parent_id, way.id) for way in ways)
+    ending = [part.id for part in _left_over(ctx, root, parts, edges) if part.delegated]
+    return _working_for(ctx, [root.id, *ending] if root.delegated else ending)
+
+
+def _working_for(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
+    """The agents of these mandates and everybody below them."""
+    found: dict[str, Agent] = {}
+    for mandate in mandates:
+        if mandate in found:
+            continue  # and everybody below it is there, too
+        for agent in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=mandate):
+            if agent.status is not AgentStatus.TERMINATED:
+                found.setdefault(agent.id, agent)
+    return list(found.values())
+
+
+def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
+    """Deactivate the agents of these mandates and everybody below them; keep what they did."""
+    gone = _working_for(ctx, mandates)
+    # Those below first, so that what they raised with a boss that ends, too, is nobody else's.
+    withdrawn = [one for agent in reversed(gone) for one in _deactivate(ctx, agent).withdrawn]
+    _not_hired_elsewhere(ctx, withdrawn)
+    for agent in gone:
+        tree.check_root_stays(ctx, agent)
+    return gone
+
+
+def deactivate(ctx: Context, agent: Agent) -> list[str]:
+    """Stop an agent for good: its run, its credentials, what it held for some outcome."""
+    ended = _deactivate(ctx, agent)
+    _not_hired_elsewhere(ctx, ended.withdrawn)
+    tree.check_root_stays(ctx, agent)
+    return ended.revoked
+
+
+class _Ended(NamedTuple):
+    """Outcomes and agents that ended with an agent."""
+
+    revoked: list[str]
+    withdrawn: list[Approval]
+
+
+def _deactivate(ctx: Context, agent: Agent) -> _Ended:
+    run = cancel_run(ctx, agent)
+    tree.set_status(ctx, agent, AgentStatus.TERMINATED)
+    ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None)
+    # Kept with the event, so that it can be brought back with the agent.
+    ended = {
+        **inbox.bury(ctx, agent.id),
+        "waits": waits.forget_agent(ctx, agent.id),
+        **bindings.end_all(ctx, agent),
+        "jobs": jobs.drop_all(ctx, agent),
+    }
+    withdrawn = approval_engine.withdraw(ctx, agent)
+    revoked = sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_OF, holder=agent.id))
+    ctx.tx.run(agent_statements.END_PLACE, agent=agent.id)
+    ctx.record(
+        "agent.terminate",
+        f"agent:{agent.id}",
+        {
+            "name": agent.name,
+            "run": run,
+            "revoked": revoked,
+            "ended": {key: some for key, some in ended.items() if some},
+            "withdrawn": len(withdrawn),
+        },
+    )
+    budgets.release(ctx, agent.id)
+    reservations.close_of(ctx, agent.id)
+    ledger.dissolve(ctx, agent)
+    budgets.relieve(ctx)
+    return _Ended(revoked, withdrawn)
+
+
+def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
+    """Whom somebody asked for goes with them, also where they have no say any more."""
+    for approval in withdrawn:
+        asked_for = ctx.tx.one(agent_statements.AGENT, agent=approval.agent_id or "")
+        if (
+            approval.type is ApprovalType.HIRE_AGENT
+            and asked_for is not None
+            and asked_for.status is AgentStatus.PENDING_APPROVAL
+        ):
+            not_hired(ctx, asked_for, approval.decision_note or "withdrawn")
+
+
+def stop(ctx: Context, agent: Agent) -> None:
+    """Cut an agent's work off where it is; the agent stays, and can be started again."""
+    run = cancel_run(ctx, agent)
+    if run is not None:
+        if agent.status is AgentStatus.RUNNING:
+            tree.set_status(ctx, agent, AgentStatus.IDLE)
+        ctx.record("run.end", f"run:{run}", {"agent_id": agent.id, "status": "cancelled"})
+
+
+def cancel_run(ctx: Context, agent: Agent) -> str | None:
+    """End the run that an agent has under way; its token dies with it."""
+    live = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
+    if live is None:
+        return None
+    ctx.tx.run(run_statements.END_RUN, run=live.id, new_status="cancelled")
+    ctx.tx.run(
+        run_statements.EXPLAIN_RUN,
+        run=live.id,
+        reason="cancelled",
+        new_error=f"ended by {ctx.actor.name or ctx.actor.address}",
+    )
+    ctx.tx.run(people.REVOKE_TOKENS_OF, run=live.id, agent=None, user=None)
+    inbox.run_ended(ctx, live.id, agent.id, fault=None)
+    ctx.tx.run(leases.LET_GO, agent=agent.id)
+    return live.id
+
+
+def handed_on(ctx: Context, root: Outcome) -> list[Outcome]:
+    """An outcome and what belongs to it: the parts of its owner, and of whoever works for that.
+
+    What somebody else owns or judges stays theirs, wherever it hangs in the graph.
+    """
+    return [root, *_belonging(root, ctx.tx.all(statements.DESCENDANTS, outcome=root.id))]
+
+
+def _belonging(root: Outcome, parts: Iterable[P]) -> list[P]:
+    by_master: dict[str, list[P]] = {}
+    for part in parts:
+        if part.id != root.id:
+            master = (part.delegator_id or "") if part.delegated else part.owner_id
+            by_master.setdefault(master, []).append(part)
+    found: list[P] = []
+    pending: list[str] = [root.owner_id]
+    while pending:
+        for part in by_master.pop(pending.pop(), ()):
+            found.append(part)
+            if part.delegated:
+                pending.append(part.owner_id)
+    return found
+
+
+def _left_over(
+    ctx: Context, root: Outcome, parts: Sequence[P], edges: Iterable[tuple[str, str]]
+) -> list[P]:
+    """The open parts that are part of nothing which goes on."""
+    ours = {root.id, *(outcome.id for outcome in parts)}
+    children: dict[str, list[str]] = {}
+    outside: dict[str, list[str]] = {}
+    for parent, child in edges:
+        if child in ours and child != root.id:
+            of = children if parent in ours else outside
+            of.setdefault(parent, []).append(child)
+    pending = [
+        child
+        for parent, its in outside.items()
+        # A parent elsewhere counts only while it is open.
+        if (other := ctx.tx.one(statements.OUTCOME, outcome=parent))
+        and other.status is OutcomeStatus.OPEN
+        for child in its
+    ]
+    kept: set[str] = set()
+    while pending:
+        goes_on = pending.pop()
+        if goes_on not in kept:
+            kept.add(goes_on)
+            pending += children.get(goes_on, ())
+    return [
+        outcome
+        for outcome in parts
+        if outcome.id != root.id and outcome.id not in kept and outcome.status is OutcomeStatus.OPEN
+    ]
+
+
+def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any]) -> None:
+    """What goes on and belonged to an agent that is gone, goes to the boss above, if any."""
+    for agent in gone:
+        heir = tree.living_boss(ctx, agent)
+        if heir is not None:
+            ctx.tx.run(
+                statements.REOWN_OPEN,
+                owner=agent.id,
+                new_owner=heir,
+                news=waking.news_place(ctx, heir),
+            )
+            waits.forget_moved(ctx, agent.id)
+            waking.wake(ctx, heir, "it took over from somebody who is gone")
+            continue
+        owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)
+        nobody = {**verdict, "note": "nobody is left to work on it", "evidence": []}
+        for outcome in owned:
+            if outcome.status is OutcomeStatus.OPEN and outcome.kind is OutcomeKind.WORK:
+                finish_one(ctx, outcome, OutcomeStatus.CLOSED, nobody)
+                ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": nobody["note"]})
+
+
+def _count(ctx: Context, outcome: Outcome, step: int) -> None:
+    ctx.tx.run(statements.COUNT_FOR_PARENTS, outcome=OutcomeId(outcome.id), step=step)
+    ctx.tx.run(statements.COUNT_FOR_BLOCKED, outcome=OutcomeId(outcome.id), step=step)

@@ -1,0 +1,207 @@
+"""Walks through the graph of outcomes: why something is done, and how.
+
+A walk shows what is next to an outcome that the caller may read, and goes on only from there.
+"""
+
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.errors import BadInput
+from remit.ids import OutcomeId
+from remit.model.work.outcome import Outcome
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, query
+from remit.services.fields import OutcomeRef, Range
+from remit.services.subjects import OUTCOME, reader, require_outcome
+from remit.services.surfaces import AsRoute, AsTool
+from remit.services.verbs import Added
+from remit.store.work import outcomes as statements
+
+#: Sixteen stacked diamonds have 65,536 chains; nobody reads more than these.
+MOST_CHAINS = 200
+MOST_NODES = 20_000
+#: More than this is longer than what agents' programs show a model of one answer.
+MOST_NODES_FOR_A_MODEL = 300
+#: Nested JSON; many readers give up at some hundred levels, each of which is two.
+DEEPEST = 100
+#: What an outline shows of each outcome's parts.
+MOST_PARTS = 50
+
+
+@query(
+    "graph.ancestors",
+    AsTool("outcome_ancestors", "Every chain of reasons for an outcome.", id="outcome"),
+    AsRoute("GET /outcomes/{id}/ancestors", "list_reasons"),
+)
+def ancestors(ctx: Context, *, outcome: OutcomeRef) -> shapes.ReasonsShape:
+    """Every reason for an outcome: the graph above it, and the chains to a root as lists of ids."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    above = ctx.tx.all(statements.ANCESTORS, outcome=found.id)
+    may_read = reader(ctx)
+    readable = {one.id for one in above if may_read(one)}
+    edges = [
+        edge
+        for edge in ctx.tx.all(statements.ANCESTOR_EDGES, outcome=found.id)
+        if edge.child_id in readable
+    ]
+    shown = readable | {edge.parent_id for edge in edges}
+    parents: dict[str, list[str]] = {}
+    for edge in edges:
+        parents.setdefault(edge.child_id, []).append(edge.parent_id)
+    chains, more = _chains(found.id, parents)
+    return {
+        "outcomes": [_brief(one) for one in above if one.id in shown],
+        "edges": [{"parent": edge.parent_id, "child": edge.child_id} for edge in edges],
+        "chains": chains,
+        "more_chains": more,
+    }
+
+
+def _chains(start: str, parents: dict[str, list[str]]) -> tuple[list[list[str]], bool]:
+    chains: list[list[str]] = []
+    pending = [[start]]
+    while pending:
+        chain = pending.pop()
+        # A visited node cannot come again while the graph has no cycle; do not trust that here.
+        above = [parent for parent in parents.get(chain[-1], ()) if parent not in chain]
+        if not above:
+            if len(chains) == MOST_CHAINS:
+                return chains, True
+            chains.append(chain)
+        pending += [[*chain, parent] for parent in reversed(above)]
+    return chains, False
+
+
+@query(
+    "graph.subtree",
+    AsTool(
+        "outcome_subtree",
+        "An outcome and everything it consists of.",
+        id="outcome",
+        given={"most": MOST_NODES_FOR_A_MODEL},
+    ),
+    AsRoute("GET /outcomes/{id}/subtree", "show_subtree", without=("most",)),
+    Added("most", MOST_NODES),
+)
+def subtree(
+    ctx: Context,
+    *,
+    outcome: OutcomeRef,
+    depth: Annotated[int, Range(0, DEEPEST)] | None = None,
+    most: int = MOST_NODES,
+) -> shapes.WholeTreeShape:
+    """An outcome and what it consists of. What hangs in several places is unfolded in the first."""
+    if depth is not None and not 0 <= depth <= DEEPEST:
+        raise BadInput(f"depth must be 0 to {DEEPEST}.", "Leave it out for everything.")
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    shown = DEEPEST if depth is None else depth
+    # One level more than is shown, to say where there is more.
+    reach: dict[str, object] = {"company": ctx.company, "outcome": found.id, "depth": shown + 1}
+    below = {one.id: one for one in ctx.tx.all(statements.SUBTREE, limit=most + 1, **reach)}
+    edges = ctx.tx.all(statements.SUBTREE_EDGES, limit=10 * most, **reach)
+    children: dict[str, list[str]] = {}
+    for edge in edges:
+        if edge.child_id in below:
+            children.setdefault(edge.parent_id, []).append(edge.child_id)
+    return {**_unfold(ctx, found, below, children, shown), "cut_off": len(below) > most}
+
+
+@query("graph.outline")
+def outline(
+    ctx: Context, *, outcome: str, depth: int = 3, most: int = 200
+) -> list[dict[str, object]]:
+    """The parts of an outcome as a list, each with how deep it is; at most so many.
+
+    It costs what it shows, however much there is below. `more` says that parts were left out.
+    """
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    may_read = reader(ctx)
+    parts: dict[str, list[Outcome]] = {}
+    more: dict[str, str] = {}
+    shown = {found.id: 0}
+    level = [found]
+    # Level by level, so that what is left out is what is deepest.
+    for deep in range(1, depth + 1):
+        below: list[Outcome] = []
+        for one in level:
+            children = ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=MOST_PARTS + 1)
+            new = [child for child in children[:MOST_PARTS] if child.id not in shown]
+            room = max(0, most + 1 - len(shown))
+            if len(new) > room or len(children) > MOST_PARTS:
+                more[one.id] = "more"
+            parts[one.id] = new[:room]
+            shown |= {child.id: deep for child in new[:room]}
+            below += [child for child in new[:room] if may_read(child)]
+        level = below
+    for one in level:
+        if ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=1):
+            more[one.id] = "deeper"
+    return _listed(ctx, found.id, parts, shown, more)
+
+
+def _listed(
+    ctx: Context,
+    top: str,
+    parts: dict[str, list[Outcome]],
+    depth: dict[OutcomeId, int],
+    more: dict[str, str],
+) -> list[dict[str, object]]:
+    """In the order in which it is read: each before its own parts."""
+    rows: list[dict[str, object]] = []
+    waiting = list(reversed(parts.get(top, ())))
+    while waiting:
+        one = waiting.pop()
+        row = {**views.outcome(one, ctx.now), "depth": depth[one.id], "more": more.get(one.id)}
+        rows.append(row)
+        waiting += reversed(parts.get(one.id, ()))
+    return rows
+
+
+def _unfold(
+    ctx: Context,
+    root: Outcome,
+    below: dict[Any, Outcome],
+    children: dict[str, list[str]],
+    depth: int,
+) -> shapes.TreeShape:
+    """Nested nodes, level by level, so that each is unfolded where it is nearest to the root."""
+    tree = _node(ctx, root)
+    may_read = reader(ctx)
+    unfolded = {root.id}
+    level = [tree]
+    for _ in range(depth):
+        next_level: list[shapes.TreeShape] = []
+        for node in level:
+            for child in children.get(node["id"], ()):
+                if child in unfolded:
+                    node["children"].append({**_brief(below[child]), "elsewhere": True})
+                    continue
+                if not may_read(below[child]):
+                    node["children"].append({**_brief(below[child]), "hidden": True})
+                    continue
+                unfolded.add(below[child].id)
+                inner = _node(ctx, below[child])
+                node["children"].append(inner)
+                next_level.append(inner)
+        level = next_level
+    for node in level:
+        if more := len(children.get(node["id"], ())):
+            node["more"] = more
+    return tree
+
+
+def _node(ctx: Context, outcome: Outcome) -> shapes.TreeShape:
+    everything: shapes.MoreShape = {}
+    return {**views.outcome(outcome, ctx.now), "children": [], **everything}
+
+
+def _brief(outcome: Outcome) -> shapes.BriefOutcomeShape:
+    return {
+        "id": outcome.id,
+        "title": outcome.title,
+        "status": outcome.status.value,
+        "owner_id": outcome.owner_id,
+    }

@@ -1,0 +1,611 @@
+"""Outcomes: create, look, change, finish, reopen. Handing over is in `delegation.py`."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.clock import Micros, given_time
+from remit.errors import BadInput, Conflict
+from remit.ids import AgentId
+from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import clean_line
+from remit.model.work.outcome import (
+    LONGEST_DESCRIPTION,
+    LONGEST_TITLE,
+    MOST_PARENTS,
+    Look,
+    Outcome,
+    OutcomeKind,
+    OutcomeStatus,
+)
+from remit.model.work.wait import SubmissionStatus
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command, query
+from remit.services.execution import waking
+from remit.services.fields import (
+    After,
+    Cleared,
+    CompanyRef,
+    Evidence,
+    Help,
+    Limit,
+    Moment,
+    Most,
+    OfAnother,
+    OutcomeRef,
+    Reason,
+    Remark,
+    Stored,
+    Text,
+)
+from remit.services.governance import approval_engine
+from remit.services.knowledge import documents
+from remit.services.messaging import origins
+from remit.services.organisation import tree
+from remit.services.subjects import OUTCOME, require_outcome, require_outcomes_of
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.services.verbs import Added
+from remit.services.work import (
+    acceptance_undo,
+    after_run,
+    cycles,
+    outcome_ending,
+    submissions,
+    waits,
+)
+from remit.services.work.outcome_creation import open_outcome, write_document
+from remit.store.engine.statement import renewed
+from remit.store.execution import due
+from remit.store.organisation import agents as agent_statements
+from remit.store.record import events as event_log
+from remit.store.work import outcomes as statements
+
+MOST_CHILDREN_SHOWN = 500
+MOST_CHILDREN_MOVED = 100_000
+MOST_HISTORY_SHOWN = 200
+
+Title = Annotated[str, Text(LONGEST_TITLE, one_line=True)]
+Description = Annotated[str, Text(LONGEST_DESCRIPTION, empty=True)]
+Outcomes = Annotated[Sequence[OutcomeRef], Most(MOST_PARENTS)]
+Parents = Annotated[Outcomes, Help("What it is for", model=True)]
+Blockers = Annotated[Outcomes, Help("What it waits for", model=True)]
+
+
+@command(
+    "outcomes.create",
+    AsTool(
+        "outcome_create",
+        "Create a part of an outcome, which you own: to plan, or to delegate it.",
+        spelled={"parent": "parent_id"},
+        without=("company",),
+    ),
+    AsRoute(
+        "POST /companies/{companyId}/outcomes",
+        "create_outcome",
+        201,
+        spelled={"parent": "parentId"},
+    ),
+)
+def create(
+    ctx: Context,
+    *,
+    parent: OutcomeRef,
+    title: Title,
+    company: CompanyRef | None = None,
+    description: Annotated[Description, Stored(), Help("Markdown", model=True)] = "",
+    parents: Parents = (),
+    blocked_by: Blockers = (),
+    urgent: bool = False,
+    important: bool = False,
+    deferred_until: Moment | None = None,
+    new_id: str | None = None,
+    new_stored: documents.Stored | None = None,
+) -> shapes.OutcomeWithCycleShape:
+    """Create a part of an outcome; whoever owns that owns the part."""
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    above = _each([_require_open_parent(ctx, other) for other in _unique([parent, *parents])])
+    owner = above[0].owner_id
+    tree.check_assignable(ctx, owner)
+    outcome = open_outcome(
+        ctx,
+        title=title,
+        owner=owner,
+        new_id=new_id,
+        urgent=urgent,
+        important=important,
+        deferred_until=_deferral(deferred_until),
+        origin=origins.for_part(ctx, above),
+    )
+    write_document(ctx, outcome, description, new_stored)
+    for reason in above:
+        _add_edge(ctx, reason, outcome)
+    waits_for = _each([lookup.find(ctx, OUTCOME, other) for other in _unique(blocked_by)])
+    for other in waits_for:
+        _add_blocker(ctx, outcome, other)
+    waking.news(ctx, outcome, "an outcome was created")
+    for reason in above:
+        waking.moved(ctx, reason)
+    circle = cycles.told_of_prerequisites(ctx, outcome, waits_for) if waits_for else {}
+    ctx.record(
+        "outcome.create",
+        f"outcome:{outcome.id}",
+        {
+            "title": title,
+            "owner": outcome.owner_id,
+            "parents": [reason.id for reason in above],
+            "blocked_by": [other.id for other in waits_for],
+        },
+    )
+    return {**views.outcome(lookup.known_outcome(ctx, outcome.id), ctx.now), **circle}
+
+
+@command(
+    "outcomes.change",
+    AsTool("outcome_update", "Change an outcome you own or delegated.", id="outcome"),
+    AsRoute("PATCH /outcomes/{id}", "change_outcome"),
+)
+def change(
+    ctx: Context,
+    *,
+    outcome: OutcomeRef,
+    version: Annotated[int, Help("The version you last saw", model=True)],
+    title: Title | None = None,
+    description: Description | None = None,
+    urgent: bool | None = None,
+    important: bool | None = None,
+    deferred_until: Annotated[Moment | None, Cleared("defers it no longer")] = None,
+    parents: Parents | None = None,
+    blocked_by: Blockers | None = None,
+) -> shapes.OutcomeWithCycleShape:
+    """Change what an outcome is, how it ranks, what it is for and what it waits for."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_CHANGE, found)
+    if version != found.version:
+        raise Conflict(
+            f"The outcome is at version {found.version} now.",
+            "Look at it again and repeat the change with that version.",
+            details={"version": found.version},
+        )
+    if found.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {found.status.value}.", "Reopen it first.")
+    changed: dict[str, Any] = {}
+    if title is not None:
+        changed["title"] = title
+        documents.rename(ctx, found.id, changed["title"])
+    if urgent is not None:
+        changed["urgent"] = urgent
+    if important is not None:
+        changed["important"] = important
+    if deferred_until is not None:
+        changed["deferred_until"] = _deferral(deferred_until) if deferred_until else None
+    new = replace(found, **changed)
+    if deferred_until is not None:
+        put_off = new.deferred_until is not None
+        new = replace(new, look_at=new.deferred_until, look_for=Look.DEFERRAL if put_off else None)
+    _update(ctx, new)
+    if description is not None:
+        file = lookup.document_of(ctx, found)
+        changed["document_version"] = documents.rewrite(ctx, file, description).version
+    if parents is not None:
+        changed["parents"] = _change_parents(ctx, found, parents)
+    if blocked_by is not None:
+        changed["blocked_by"] = _change_blockers(ctx, found, blocked_by)
+    circle = (
+        cycles.told_of_prerequisites(ctx, new, ctx.tx.all(statements.BLOCKERS, outcome=found.id))
+        if blocked_by
+        else {}
+    )
+    waking.news(ctx, new, "an outcome was changed")
+    if new.perpetual and new.owner_id != ctx.actor.agent_id:
+        approval_engine.tell(
+            ctx,
+            f"agent:{new.owner_id}",
+            f"Changed: {new.title}",
+            f"{ctx.actor.name} changed {new.title!r} (outcome:{new.id}), which is yours: "
+            f"{', '.join(sorted(changed)).replace('_', ' ') or 'nothing'}.",
+        )
+    if deferred_until and waking.is_own(ctx, found.owner_id):
+        after_run.put_off_by_owner(ctx, new)
+    ctx.record("outcome.change", f"outcome:{found.id}", changed)
+    return {**views.outcome(lookup.known_outcome(ctx, found.id), ctx.now), **circle}
+
+
+def rename(ctx: Context, outcome: Outcome, title: object, field: str) -> Outcome:
+    """Another title, before anybody works on it."""
+    new = replace(outcome, title=clean_line(title, field, longest=LONGEST_TITLE))
+    if new != outcome:
+        documents.rename(ctx, outcome.id, new.title)
+        _update(ctx, new)
+        ctx.record("outcome.change", f"outcome:{outcome.id}", {"title": new.title})
+    return new
+
+
+def _update(ctx: Context, new: Outcome) -> None:
+    values = renewed(new, version=new.version + 1)
+    ctx.tx.run(statements.UPDATE_OUTCOME, outcome=new.id, seen_version=new.version, **values)
+
+
+@command(
+    "outcomes.complete",
+    AsTool(
+        "outcome_complete",
+        "Say that an outcome of yours is accomplished, or accept what a report handed in. Your "
+        "own mandate: outcome_submit.",
+        id="outcome",
+    ),
+    AsRoute("POST /outcomes/{id}/complete", "complete_outcome"),
+    AsCommand(
+        "outcome complete",
+        "Say that an outcome is accomplished; whose mandate it was is shut down.",
+        said="{title}: completed.",
+    ),
+    AsCommand(
+        "outcome accept",
+        "Accept what was handed in; whose mandate it was is shut down. `reopen` takes it back.",
+        said="{title}: completed.",
+        without=("evidence",),
+    ),
+)
+def complete(
+    ctx: Context,
+    *,
+    outcome: OutcomeRef,
+    evidence: Evidence = (),
+    note: Annotated[Remark, Help("What to remember about it.")] = "",
+) -> shapes.CompletedOutcomeShape:
+    """Say that an outcome is accomplished, and on what evidence."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    if found.perpetual:
+        raise Conflict(
+            "A perpetual outcome is never completed.", "Close it if it is not wanted any more."
+        )
+    if found.open_prereqs and not found.delegated:
+        raise Conflict(
+            f"It still waits for {found.open_prereqs} open outcomes.",
+            "Complete or close what is below it first.",
+        )
+    shown = submissions.evidence(ctx, _unique(evidence))
+    require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    handed_in = submissions.close(ctx, found, SubmissionStatus.ACCEPTED, note)
+    if handed_in is not None and not shown:
+        shown = json.loads(handed_in.evidence)
+    gone = outcome_ending.finish_tree(ctx, found, OutcomeStatus.COMPLETED, note, shown)
+    if handed_in is not None:
+        approval_engine.tell(
+            ctx,
+            f"agent:{found.owner_id}",
+            f"Accepted: {found.title}",
+            f"{ctx.actor.name} accepted what you handed in for {found.title!r}.\n\n{note}",
+        )
+    return {
+        **views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
+        "agents_ended": [{"id": agent.id, "name": agent.name} for agent in gone],
+    }
+
+
+@command(
+    "outcomes.close",
+    AsTool("outcome_close", "Give an outcome up and say why.", id="outcome"),
+    AsRoute("POST /outcomes/{id}/close", "close_outcome"),
+    AsCommand(
+        "outcome close",
+        "End an outcome that is not wanted any more, and say why.",
+        said="{title}: closed.",
+    ),
+)
+def close(
+    ctx: Context,
+    *,
+    outcome: OutcomeRef,
+    rationale: Annotated[Reason, Help("Why it will not be done", model=True)],
+) -> shapes.OutcomeShape:
+    """Give an outcome up, and say why; the reason stays in its document."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    outcome_ending.finish_tree(ctx, found, OutcomeStatus.CLOSED, rationale)
+    return views.outcome(lookup.known_outcome(ctx, found.id), ctx.now)
+
+
+@command(
+    "outcomes.reopen",
+    AsTool("outcome_reopen", id="outcome"),
+    AsRoute("POST /outcomes/{id}/reopen", "reopen_outcome"),
+    AsCommand("outcome reopen", said="{title}: open again."),
+)
+def reopen(
+    ctx: Context, *, outcome: OutcomeRef, note: Annotated[Remark, Help("Why.")] = ""
+) -> shapes.ReopenedOutcomeShape:
+    """Take a completion or closure back.
+
+    Whoever could judge can do that; the agents that ended because it was accepted come back.
+    """
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    if found.status is OutcomeStatus.OPEN:
+        raise Conflict("The outcome is open.")
+    above = ctx.tx.all(statements.PARENTS, outcome=found.id)
+    if above and all(parent.status is not OutcomeStatus.OPEN for parent in above):
+        raise Conflict("What it is for is finished.", "Reopen its parent first.")
+    restored = acceptance_undo.take_back(ctx, found)
+    ctx.record(
+        "outcome.reopen",
+        f"outcome:{found.id}",
+        {"note": note, "was": found.status.value, **restored.as_dict()},
+    )
+    if restored.has(found.owner_id):
+        approval_engine.tell(
+            ctx,
+            f"agent:{found.owner_id}",
+            f"Reopened: {found.title}",
+            f"{ctx.actor.name} took the acceptance of {found.title!r} back, so you work again.\n\n"
+            f"{note}",
+        )
+    return {**views.outcome(lookup.known_outcome(ctx, found.id), ctx.now), **restored.as_dict()}
+
+
+@query(
+    "outcomes.show",
+    AsTool(
+        "outcome_view",
+        "One outcome: why, how, owner, history, and whether it can be worked on.",
+        id="outcome",
+    ),
+    AsRoute("GET /outcomes/{id}", "show_outcome"),
+)
+def show(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeInFullShape:
+    """An outcome with what it is for, what it consists of, and what happened to it."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    happened = ctx.tx.all(
+        event_log.NEWEST_ON, resource=f"outcome:{found.id}", limit=MOST_HISTORY_SHOWN
+    )
+    hired = lookup.agent_row(ctx, found.id)
+    return {
+        **_view(ctx, found, hired),
+        "submissions": submissions.shown(ctx, found),
+        "waits": [waits.view(ctx, one) for one in waits.of_outcome(ctx, found.id)],
+        "would_end": _would_end(ctx, found),
+        "description": documents.prose(ctx, found.id),
+        "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=found.id)),
+        "children": _briefly(
+            ctx.tx.all(statements.CHILDREN, outcome=found.id, limit=MOST_CHILDREN_SHOWN)
+        ),
+        "blocked_by": _briefly(ctx.tx.all(statements.BLOCKERS, outcome=found.id)),
+        "history": [views.happening(event) for event in happened],
+        "wish": _wish(ctx, found),
+    }
+
+
+def _wish(ctx: Context, outcome: Outcome) -> shapes.OriginShape | None:
+    """For people: the letter that led to it."""
+    letter = origins.of_outcome(ctx, outcome.id) if ctx.actor.kind is ActorKind.USER else None
+    found = None if letter is None else lookup.message_row(ctx, letter)
+    return None if found is None else {"message_id": found.id, "subject": found.subject}
+
+
+def _would_end(ctx: Context, outcome: Outcome) -> list[shapes.NamedShape]:
+    """The agents that end when it is accepted or closed."""
+    if not outcome.delegated or outcome.status is not OutcomeStatus.OPEN:
+        return []
+    return [{"id": one.id, "name": one.name} for one in outcome_ending.would_end(ctx, outcome)]
+
+
+@query(
+    "outcomes.history", AsRoute("GET /outcomes/{id}/history", "list_outcome_history", page="seq")
+)
+def history(
+    ctx: Context, *, outcome: OutcomeRef, before: int, limit: int = 100
+) -> list[shapes.NumberedHappeningShape]:
+    """What happened to an outcome, newest first."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, found)
+    happened = ctx.tx.all(
+        event_log.ON_BEFORE,
+        resource=f"outcome:{found.id}",
+        before=before,
+        refused_too=True,
+        limit=limit,
+    )
+    return [{**views.happening(event), "seq": event.seq} for event in happened]
+
+
+@query(
+    "outcomes.listing",
+    Added("stale", False),
+    # Over HTTP a list can be searched as well, which is another verb: the route is made by hand.
+    AsTool(
+        "outcome_list",
+        "Your outcomes, with ids. What one consists of: outcome_subtree.",
+        without=("company", "stale", "roots"),
+        answer="outcomes",
+    ),
+)
+def listing(
+    ctx: Context,
+    *,
+    company: CompanyRef | None = None,
+    owner: OfAnother | None = None,
+    status: Annotated[str, OutcomeStatus] | None = None,
+    actionable: Annotated[bool, Help("Only what can be worked on now", model=True)] = False,
+    stale: bool = False,
+    roots: bool = False,
+    after: After = "",
+    limit: Limit = 100,
+) -> list[shapes.OutcomeShape]:
+    """An agent's outcomes (the caller's own by default), or a company's for the board.
+
+    With `roots`, only what is part of nothing else; with `stale`, only what does not move although
+    it was looked at again and again.
+    """
+    lookup.company_of_caller(ctx, company)
+    whose = lookup.agent(ctx, owner).id if owner else ctx.actor.agent_id
+    require_outcomes_of(ctx, whose)
+    if actionable:
+        if whose is None:
+            raise BadInput("Whose actionable outcomes?", "Name the owner.")
+        found = ctx.tx.all(statements.ACTIONABLE, owner=whose, limit=limit)
+    elif stale:
+        found = ctx.tx.all(
+            due.STALE, owner=whose, reviews=len(after_run.reviews_of(ctx)), after=after, limit=limit
+        )
+    else:
+        found = ctx.tx.all(
+            statements.OUTCOMES,
+            after=after,
+            owner=whose,
+            status=status,
+            parts_too=not roots,
+            limit=limit,
+        )
+    hired = {agent.id: agent for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL)}
+    return [_view(ctx, one, hired.get(AgentId(one.id))) for one in found]
+
+
+def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> shapes.OutcomeShape:
+    """An outcome for which somebody is to be hired waits for that decision."""
+    view = views.outcome(outcome, ctx.now)
+    if view["actionable"] and hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
+        why = f"it waits for the approval of {hired.name}, who is to do it"
+        view |= {"actionable": False, "why_not_actionable": why}
+    return view
+
+
+def _require_open_parent(ctx: Context, text: str) -> Outcome:
+    """An outcome below which the caller may create; deciding, or ending the call."""
+    parent = lookup.find(ctx, OUTCOME, text)
+    require_outcome(ctx, Action.OUTCOME_CREATE, parent)
+    if parent.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The parent is {parent.status.value}.", "Choose an open outcome.")
+    return parent
+
+
+def _add_edge(ctx: Context, parent: Outcome, child: Outcome) -> None:
+    _refuse_cycle(ctx, child.id, parent.id)
+    ctx.tx.run(
+        statements.INSERT_EDGE, company_id=ctx.company, parent_id=parent.id, child_id=child.id
+    )
+    if child.status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=parent.id, step=1)
+
+
+def _add_blocker(ctx: Context, outcome: Outcome, blocker: Outcome) -> None:
+    require_outcome(ctx, Action.OUTCOME_READ, blocker)
+    if blocker.kind is OutcomeKind.INBOX:
+        raise BadInput("An inbox is never done for good.", "Wait for an outcome instead.")
+    _refuse_cycle(ctx, blocker.id, outcome.id)
+    ctx.tx.run(
+        statements.INSERT_BLOCKER,
+        company_id=ctx.company,
+        outcome_id=outcome.id,
+        blocker_id=blocker.id,
+    )
+    if blocker.status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=1)
+
+
+def connect(ctx: Context, parent: str, child: str) -> None:
+    """Make one outcome a part of another."""
+    _add_edge(ctx, lookup.known_outcome(ctx, parent), lookup.known_outcome(ctx, child))
+
+
+def add_to_mandate(ctx: Context, agent: Agent, new: Outcome) -> None:
+    """Make a new outcome, which has no parts yet, a part of an agent's mandate while that is
+    open."""
+    if lookup.known_outcome(ctx, agent.id).status is OutcomeStatus.OPEN:
+        ctx.tx.run(
+            statements.INSERT_EDGE, company_id=ctx.company, parent_id=agent.id, child_id=new.id
+        )
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=agent.id, step=1)
+
+
+def disconnect(ctx: Context, parent: str, child: str) -> None:
+    ctx.tx.run(statements.DELETE_EDGE, parent=parent, child=child)
+    if lookup.known_outcome(ctx, child).status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=parent, step=-1)
+        waking.news(ctx, lookup.known_outcome(ctx, parent), "it waits for less")
+
+
+def has_edge(ctx: Context, parent: str, child: str) -> bool:
+    return any(found.id == parent for found in ctx.tx.all(statements.PARENTS, outcome=child))
+
+
+def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
+    """Put an outcome between another and those of its open parts that have the same owner."""
+    for child in ctx.tx.all(statements.CHILDREN, outcome=outcome.id, limit=MOST_CHILDREN_MOVED):
+        if child.status is OutcomeStatus.OPEN and child.owner_id == outcome.owner_id:
+            ctx.tx.run(statements.DELETE_EDGE, parent=outcome.id, child=child.id)
+            ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=-1)
+            _add_edge(ctx, new, child)
+    _add_edge(ctx, outcome, new)
+
+
+def _refuse_cycle(ctx: Context, part: str, whole: str) -> None:
+    """Before `whole` comes to depend on `part`. The writing transaction sees every other one."""
+    if ctx.tx.one(statements.DEPENDS_ON, outcome=part, other=whole) is not None:
+        raise Conflict(
+            "Each would wait for the other.", "Choose another parent or blocker.", code="cycle"
+        )
+
+
+def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
+    if not wanted and not outcome.delegated:
+        raise BadInput("An outcome needs a reason.", "Name at least one parent.")
+    before = {parent.id: parent for parent in ctx.tx.all(statements.PARENTS, outcome=outcome.id)}
+    after = {
+        found.id: found for found in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
+    }
+    for gone in before.keys() - after.keys():
+        ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
+        waking.news(ctx, before[gone], "it waits for less")
+    for new in after.keys() - before.keys():
+        _add_edge(ctx, _require_open_parent(ctx, new), outcome)
+    return sorted(after)
+
+
+def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
+    before = {
+        blocker.id: blocker for blocker in ctx.tx.all(statements.BLOCKERS, outcome=outcome.id)
+    }
+    after = {
+        found.id: found for found in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
+    }
+    for gone in before.keys() - after.keys():
+        ctx.tx.run(statements.DELETE_BLOCKER, outcome=outcome.id, blocker=gone)
+        if before[gone].status is OutcomeStatus.OPEN:
+            ctx.tx.run(statements.COUNT_PREREQS, outcome=outcome.id, step=-1)
+    for new in after.keys() - before.keys():
+        _add_blocker(ctx, outcome, after[new])
+    return sorted(after)
+
+
+def _briefly(found: Iterable[Outcome]) -> list[shapes.BriefOutcomeShape]:
+    return [
+        {
+            "id": outcome.id,
+            "title": outcome.title,
+            "status": outcome.status.value,
+            "owner_id": outcome.owner_id,
+        }
+        for outcome in found
+    ]
+
+
+def _unique(texts: Sequence[str]) -> list[str]:
+    if len(texts) > MOST_PARENTS:
+        raise BadInput(f"At most {MOST_PARENTS} at once.", "Group them under another outcome.")
+    return list(dict.fromkeys(texts))
+
+
+def _each(found: Iterable[Outcome]) -> list[Outcome]:
+    """Every outcome once, however it was named."""
+    return list({outcome.id: outcome for outcome in found}.values())
+
+
+def _deferral(text: object) -> Micros | None:
+    return None if text is None else given_time(text, "deferred_until")

@@ -1,0 +1,67 @@
+"""Submissions for a verdict: their evidence, who judges them, and how they end."""
+
+from collections.abc import Sequence
+
+from remit.authority import Action
+from remit.ids import AgentId, UserId
+from remit.model.organisation.agent import Agent
+from remit.model.work.outcome import Outcome
+from remit.model.work.wait import Submission, SubmissionStatus, WaitKind
+from remit.services import lookup, shapes, views
+from remit.services.context import Context
+from remit.services.subjects import require_file
+from remit.services.work import waits
+from remit.store.work import waits as statements
+
+MOST_SHOWN = 20
+
+
+def handed_in(ctx: Context, outcome: Outcome) -> Submission | None:
+    """The submission that awaits a verdict, if any."""
+    return ctx.tx.one(statements.OPEN_SUBMISSION, outcome=outcome.id)
+
+
+def evidence(ctx: Context, files: Sequence[str]) -> list[dict[str, object]]:
+    """Files that the caller may read, each as it is now."""
+    seen = {}
+    for reference in dict.fromkeys(files):
+        file = lookup.file(ctx, reference)
+        require_file(ctx, Action.FILE_READ, file)
+        seen[file.id] = {"id": file.id, "version": file.version, "hash": file.sha256}
+    return list(seen.values())
+
+
+def close(
+    ctx: Context, outcome: Outcome, status: SubmissionStatus, note: str | None = None
+) -> Submission | None:
+    """End what is handed in, if anything is; its owner waits no more."""
+    found = handed_in(ctx, outcome)
+    if found is not None:
+        end(ctx, found, status, note)
+        waits.end(ctx, WaitKind.SUBMISSION, found.id)
+    return found
+
+
+def end(
+    ctx: Context, submission: Submission, status: SubmissionStatus, note: str | None = None
+) -> None:
+    ctx.tx.run(
+        statements.END_SUBMISSION,
+        submission=submission.id,
+        new_status=status.value,
+        new_note=note,
+        by=ctx.actor.address,
+    )
+
+
+def judge_of(outcome: Outcome, owner: Agent) -> tuple[AgentId | None, UserId | None]:
+    """The judge: the present boss of the owner, an agent or a person."""
+    if outcome.delegator_id is not None and outcome.delegator_id != owner.id:
+        return outcome.delegator_id, None
+    return owner.boss_id, owner.boss_user_id
+
+
+def shown(ctx: Context, outcome: Outcome) -> list[shapes.SubmissionShape]:
+    """The submissions, newest first."""
+    found = ctx.tx.all(statements.SUBMISSIONS_OF, outcome=outcome.id, limit=MOST_SHOWN)
+    return [views.submission(one) for one in found]

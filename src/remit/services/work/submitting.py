@@ -1,0 +1,201 @@
+"""Handing in what was accomplished, and the verdict "not yet"; "accepted" is `outcomes.complete`.
+
+A mandate, or an outcome that was delegated, is judged by the present boss of its owner. While it
+is judged, its owner waits and is not started for it.
+"""
+
+import json
+from typing import Annotated
+
+from remit.authority import Action
+from remit.errors import Conflict
+from remit.ids import AgentId, SubmissionId
+from remit.model.messaging.mail import LONGEST_SUBJECT
+from remit.model.organisation.agent import Agent
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.model.work.wait import RETURNS_TOLD, Submission, SubmissionStatus, WaitKind
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, command
+from remit.services.execution import waking
+from remit.services.fields import Evidence, Help, OutcomeRef, Reason, Remark
+from remit.services.governance import approval_engine
+from remit.services.subjects import OUTCOME, require_outcome
+from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.services.work import cycles, submissions, waits
+from remit.store.engine.statement import row
+from remit.store.work import waits as statements
+
+
+@command(
+    "outcomes.submit",
+    AsTool(
+        "outcome_submit",
+        "Hand in your mandate, or an outcome delegated to you, for the verdict of your boss, "
+        "which comes as mail. Your other outcomes: outcome_complete.",
+        id="outcome",
+    ),
+    AsRoute("POST /outcomes/{id}/submit", "submit_outcome"),
+    AsCommand(
+        "outcome submit",
+        "Hand in a delegated outcome; its owner waits for the verdict.",
+        said="{title}: handed in; it waits for the verdict.",
+    ),
+)
+def submit(
+    ctx: Context,
+    *,
+    outcome: OutcomeRef,
+    evidence: Evidence = (),
+    note: Annotated[Remark, Help("What was accomplished", model=True)] = "",
+) -> shapes.SubmittedOutcomeShape:
+    """Hand in a mandate, or an outcome that was delegated to the caller; it waits for a verdict."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_SUBMIT, found)
+    _check_can_be_judged(ctx, found)
+    shown = submissions.evidence(ctx, evidence)
+    decision = require_outcome(ctx, Action.OUTCOME_SUBMIT, found)
+    owner = lookup.known_agent(ctx, found.owner_id)
+    judge, person = submissions.judge_of(found, owner)
+    made = Submission(
+        id=SubmissionId(ctx.ids.new()),
+        company_id=found.company_id,
+        outcome_id=found.id,
+        agent_id=owner.id,
+        note=note,
+        evidence=json.dumps(shown),
+        status=SubmissionStatus.OPEN,
+        verdict_note=None,
+        judged_by=None,
+        created_at=ctx.now,
+        ended_at=None,
+    )
+    ctx.tx.run(statements.INSERT_SUBMISSION, **row(made))
+    wait = waits.begin(
+        ctx, WaitKind.SUBMISSION, made.id, owner.id, to_agent=judge, to_user=person, about=[found]
+    )
+    waking.moved(ctx, found)
+    ctx.record(
+        "outcome.submit",
+        f"outcome:{found.id}",
+        {"submission": made.id, "evidence": shown, "to": judge or person},
+        decision,
+    )
+    if judge is not None:
+        _ask_for_verdict(ctx, found, owner, made, judge)
+    return {**_view(ctx, found), **cycles.told(ctx, wait)}
+
+
+@command(
+    "outcomes.return",
+    AsTool(
+        "outcome_return",
+        "Not yet: send back what a report handed in, and say what is missing.",
+        id="outcome",
+        offer="reports",
+    ),
+    AsRoute("POST /outcomes/{id}/return", "return_outcome"),
+    AsCommand(
+        "outcome return",
+        "Not yet: send back what was handed in, and say what is missing.",
+        said="{title}: sent back.",
+    ),
+)
+def send_back(
+    ctx: Context,
+    *,
+    outcome: OutcomeRef,
+    note: Annotated[Reason, Help("What is missing", model=True)],
+) -> shapes.JudgedOutcomeShape:
+    """Not yet: what was handed in goes back to its owner, with what is missing."""
+    found = lookup.find(ctx, OUTCOME, outcome)
+    decision = require_outcome(ctx, Action.OUTCOME_FINISH, found)
+    handed_in = submissions.close(ctx, found, SubmissionStatus.RETURNED, note)
+    if handed_in is None:
+        raise Conflict(
+            "Nobody has handed it in.",
+            "Write to its owner (mail_send), or change the outcome (outcome_update).",
+            code="not_submitted",
+        )
+    count = ctx.tx.one(statements.COUNT_RETURNS, outcome=found.id) or 0
+    ctx.record(
+        "outcome.return",
+        f"outcome:{found.id}",
+        {"submission": handed_in.id, "note": note, "returns": count},
+        decision,
+    )
+    approval_engine.tell(
+        ctx,
+        f"agent:{found.owner_id}",
+        f"Not yet: {found.title}"[:LONGEST_SUBJECT],
+        f"{ctx.actor.name} sends back what you handed in for {found.title!r} "
+        f"(outcome:{found.id}):\n\n{note}\n\n"
+        "Hand it in again with outcome_submit when that is done.",
+    )
+    if count == RETURNS_TOLD:
+        _tell_above_judge(ctx, found, count)
+    return _view(ctx, found)
+
+
+def _check_can_be_judged(ctx: Context, outcome: Outcome) -> None:
+    if outcome.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {outcome.status.value}.", "Hand in open outcomes.")
+    if outcome.perpetual:
+        raise Conflict(
+            "A perpetual outcome is never completed.", "Hand in what was delegated below it."
+        )
+    if not outcome.delegated:
+        raise Conflict(
+            "Nobody else judges it: it was not delegated.", "Complete it when it is accomplished."
+        )
+    if outcome.open_prereqs:
+        raise Conflict(
+            f"It still waits for {outcome.open_prereqs} open outcomes.",
+            "Complete or close what is below it first.",
+        )
+    if submissions.handed_in(ctx, outcome) is not None:
+        raise Conflict(
+            "It is handed in already and awaits the verdict.",
+            "Go on with something else, or end your run; the verdict comes as mail.",
+            code="submitted",
+        )
+
+
+def _ask_for_verdict(
+    ctx: Context, outcome: Outcome, owner: Agent, made: Submission, judge: AgentId
+) -> None:
+    files = "".join(f"\n- kb://{file['id']}" for file in json.loads(made.evidence))
+    lines = [f"{owner.name} hands in {outcome.title!r} (outcome:{outcome.id})."]
+    if made.note:
+        lines += ["", made.note]
+    lines += ["", f"Evidence:{files}" if files else "Without evidence.", ""]
+    lines.append(
+        "Look at it, then accept it with outcome_complete, or send it back with outcome_return and "
+        "what is missing."
+    )
+    approval_engine.tell(
+        ctx,
+        f"agent:{judge}",
+        f"To judge: {outcome.title}"[:LONGEST_SUBJECT],
+        "\n".join(lines),
+        attachments=[file["id"] for file in json.loads(made.evidence)],
+    )
+
+
+def _tell_above_judge(ctx: Context, outcome: Outcome, count: int) -> None:
+    """Two that do not agree five times over need a third."""
+    owner = lookup.known_agent(ctx, outcome.owner_id)
+    judge, _ = submissions.judge_of(outcome, owner)
+    above = lookup.agent_row(ctx, judge) if judge is not None else None
+    to = "board" if above is None else approval_engine.boss_address(above)
+    approval_engine.tell(
+        ctx,
+        to,
+        f"Sent back {count} times: {outcome.title}"[:LONGEST_SUBJECT],
+        f"What {owner.name} hands in for {outcome.title!r} (outcome:{outcome.id}) was sent back "
+        f"{count} times. Look at what the two do not agree about.",
+    )
+
+
+def _view(ctx: Context, outcome: Outcome) -> shapes.JudgedOutcomeShape:
+    now = lookup.known_outcome(ctx, outcome.id)
+    return {**views.outcome(now, ctx.now), "submissions": submissions.shown(ctx, now)}

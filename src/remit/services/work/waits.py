@@ -1,0 +1,281 @@
+"""Waits of agents: raising one, and what follows when it is decided.
+
+An outcome waits while something that its owner raised about it is undecided; nobody is started
+for it meanwhile. Whatever decides it ends the wait in the same transaction, and that is news.
+"""
+
+import json
+from typing import Any
+
+from remit.clock import Micros, to_iso
+from remit.errors import BadInput
+from remit.ids import AgentId, CompanyId, UserId, WaitId
+from remit.model.organisation.agent import HUMAN
+from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait, WaitKind
+from remit.services import shapes
+from remit.services.context import Context
+from remit.services.execution import waking
+from remit.store.engine.statement import row
+from remit.store.execution import runs as run_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+from remit.store.work import waits as statements
+
+#: What an agent raises concerns at most so many outcomes.
+MOST_CONCERNED = 200
+
+
+def begin(
+    ctx: Context,
+    kind: WaitKind,
+    subject: str,
+    agent: AgentId,
+    *,
+    to_agent: AgentId | None = None,
+    to_user: UserId | None = None,
+    about: list[Outcome] | None = None,
+) -> Wait:
+    """Have an agent wait for a decision; without `about`, with what it is working on."""
+    wait = Wait(
+        id=WaitId(ctx.ids.new()),
+        company_id=CompanyId(ctx.company or ""),
+        agent_id=agent,
+        kind=kind,
+        subject_id=subject,
+        awaited_agent_id=to_agent,
+        awaited_user_id=to_user,
+        since=ctx.now,
+        reminders=0,
+        remind_at=ctx.now + reminders(ctx, to_agent)[0],
+    )
+    ctx.tx.run(statements.INSERT_WAIT, **row(wait))
+    for outcome in concerned(ctx, agent) if about is None else about:
+        ctx.tx.run(
+            statements.INSERT_WAIT_OUTCOME,
+            company_id=wait.company_id,
+            wait_id=wait.id,
+            outcome_id=outcome.id,
+        )
+        ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=1)
+    return wait
+
+
+def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:
+    """It was decided, refused, met in another way, or nobody is there any more to decide it.
+
+    With `why`, whoever waited reads that; without, they read it in what ended the wait.
+    """
+    wait = ctx.tx.one(statements.WAIT, kind=kind.value, subject=subject)
+    if wait is not None:
+        end_one(ctx, wait, why)
+
+
+def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
+    held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    ctx.tx.run(statements.DELETE_WAIT_OUTCOMES, wait=wait.id)
+    ctx.tx.run(statements.DELETE_WAIT, wait=wait.id)
+    for outcome in held_up:
+        ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=-1)
+        waking.news(ctx, outcome, "what it waited for was decided")
+    if why:
+        from remit.services.governance import approval_engine  # it rests on mail, which ends waits
+
+        title = f"Awaited no longer: {_TITLE[wait.kind]}"
+        approval_engine.tell(ctx, f"agent:{wait.agent_id}", title, why)
+
+
+def forget(ctx: Context, outcome: str) -> None:
+    """Nobody waits with this outcome any more: it ended."""
+    ctx.tx.run(statements.FORGET_OUTCOME, outcome=outcome)
+
+
+def of_outcome(ctx: Context, outcome: str) -> list[Wait]:
+    return ctx.tx.all(statements.WAITS_OF_OUTCOME, outcome=outcome)
+
+
+def of_agent(ctx: Context, agent: str) -> list[Wait]:
+    """The waits of an agent, longest first."""
+    return ctx.tx.all(statements.WAITS_OF, agent=agent)
+
+
+def view(ctx: Context, wait: Wait) -> shapes.WaitShape:
+    return {
+        "kind": wait.kind.value,
+        "id": wait.subject_id,
+        "agent_id": wait.agent_id,
+        "for": awaited(ctx, wait),
+        "awaited_agent_id": wait.awaited_agent_id,
+        "since": to_iso(wait.since),
+    }
+
+
+def sentence(ctx: Context, waiting: list[Wait]) -> str:
+    """For whom an agent waits, for what and since when; to the end of the chain."""
+    first = waiting[0]
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    said = (
+        f"It waits for {awaited(ctx, first)} {_WHAT[first.kind]} since {to_iso(first.since)}{more}."
+    )
+    seen = {first.agent_id}
+    here = first.awaited_agent_id
+    while here is not None and here not in seen:
+        seen.add(here)
+        following = of_agent(ctx, here)
+        if not following:
+            break
+        following_for = awaited(ctx, following[0])
+        said += f" {_name(ctx, here)} waits for {following_for} {_WHAT[following[0].kind]}."
+        here = following[0].awaited_agent_id
+    return said
+
+
+def briefly(ctx: Context, wait: Wait) -> str:
+    """Of one wait, for whom, for what and since when."""
+    return f"waits for {awaited(ctx, wait)} {_WHAT[wait.kind]} since {to_iso(wait.since)}"
+
+
+_WHAT = {
+    WaitKind.QUESTION: "to answer a question",
+    WaitKind.APPROVAL: "to decide an approval",
+    WaitKind.CAPABILITY: "to decide a request for a capability",
+    WaitKind.REPLY: "to reply",
+    WaitKind.SUBMISSION: "to judge what it handed in",
+}
+
+
+_TITLE = {
+    WaitKind.QUESTION: "a question",
+    WaitKind.APPROVAL: "an approval",
+    WaitKind.CAPABILITY: "a request for a capability",
+    WaitKind.REPLY: "a message",
+    WaitKind.SUBMISSION: "a submission",
+}
+
+
+#: How who is awaited decides it.
+_HOW = {
+    WaitKind.QUESTION: "Reply to the question.",
+    WaitKind.APPROVAL: "Approve or reject it.",
+    WaitKind.CAPABILITY: "Grant it with capability_grant, or refuse it with capability_refuse.",
+    WaitKind.REPLY: "Reply to its message.",
+    WaitKind.SUBMISSION: "Accept it with outcome_complete, or send it back with outcome_return.",
+}
+
+
+def awaited(ctx: Context, wait: Wait) -> str:
+    """The name of the one who is awaited."""
+    if wait.awaited_agent_id is not None:
+        return _name(ctx, wait.awaited_agent_id)
+    if wait.awaited_user_id is not None:
+        user = ctx.tx.one(people.USER, user=wait.awaited_user_id)
+        return user.name if user else "a person"
+    return "the board"
+
+
+def subject(ctx: Context, wait: Wait) -> str:
+    """The subject of the decision, in a few words."""
+    return f"{_TITLE[wait.kind]} of {_name(ctx, wait.agent_id)}"
+
+
+def waiting_for_you(ctx: Context, wait: Wait) -> str:
+    """A line for the one who is awaited: what stands still meanwhile."""
+    held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
+    titles = ", ".join(f"{outcome.title!r} (outcome:{outcome.id})" for outcome in held_up[:5])
+    what = f" with {titles}" if titles else ""
+    who = _name(ctx, wait.agent_id)
+    return (
+        f"{who} waits{what} since {to_iso(wait.since)} for you {_WHAT[wait.kind]} "
+        f"({wait.kind.value}:{wait.subject_id}). {_HOW[wait.kind]}"
+    )
+
+
+def _name(ctx: Context, agent: str) -> str:
+    found = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    return found.name if found else agent
+
+
+def forget_moved(ctx: Context, agent: str) -> None:
+    """An agent does not wait with outcomes that are somebody else's now, and what it handed in of
+    them is handed in no more."""
+    ctx.tx.run(statements.FORGET_MOVED, agent=agent)
+    ctx.tx.run(statements.WITHDRAW_MOVED, agent=agent, by=ctx.actor.address)
+    ctx.tx.run(statements.FORGET_ENDED_SUBMISSIONS, agent=agent)
+
+
+def forget_agent(ctx: Context, agent: str) -> list[dict[str, Any]]:
+    """It is gone, and waits for nothing. Answers what it had waited for."""
+    forgotten = []
+    for wait in ctx.tx.all(statements.WAITS_OF, agent=agent):
+        held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
+        for outcome in held_up:
+            ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=-1)
+        forgotten.append(
+            {
+                "kind": wait.kind.value,
+                "subject": wait.subject_id,
+                "agent": wait.awaited_agent_id,
+                "user": wait.awaited_user_id,
+                "outcomes": [outcome.id for outcome in held_up],
+            }
+        )
+    ctx.tx.run(statements.DELETE_WAIT_OUTCOMES_OF, agent=agent)
+    ctx.tx.run(statements.DELETE_WAITS_OF, agent=agent)
+    return forgotten
+
+
+def redirect(
+    ctx: Context,
+    kind: WaitKind,
+    subject: str,
+    to_agent: AgentId | None,
+    to_user: UserId | None = None,
+) -> None:
+    """Somebody else is to decide it."""
+    wait = ctx.tx.one(statements.WAIT, kind=kind.value, subject=subject)
+    if wait is None:
+        return
+    ctx.tx.run(
+        statements.AWAIT_SOMEBODY_ELSE,
+        wait=wait.id,
+        new_agent=to_agent,
+        new_user=to_user,
+        new_reminders=0,
+        at=ctx.now + reminders(ctx, to_agent)[0],
+    )
+
+
+def concerned(ctx: Context, agent: str) -> list[Outcome]:
+    """The outcomes that a wait is about when nobody said so: those the run was started for, or else
+    all that its agent could work on."""
+    actionable = {
+        one.id: one
+        for one in ctx.tx.all(outcome_statements.ACTIONABLE, owner=agent, limit=MOST_CONCERNED)
+        if one.kind is OutcomeKind.WORK
+    }
+    run = ctx.tx.one(run_statements.RUN, run=ctx.actor.run_id) if ctx.actor.run_id else None
+    started_for = json.loads(run.outcome_ids) if run is not None else []
+    found = [actionable[outcome] for outcome in started_for if outcome in actionable]
+    return found or list(actionable.values())
+
+
+def own(outcome: Outcome, agent: str) -> list[Outcome]:
+    """The outcome that an agent says it asks about; it must be its own, and open."""
+    if outcome.owner_id != agent or outcome.kind is not OutcomeKind.WORK:
+        raise BadInput("outcome_id: that outcome is not yours.", "Name one that you own.")
+    if outcome.status is not OutcomeStatus.OPEN:
+        raise BadInput(f"outcome_id: it is {outcome.status.value}.", "Name an open one.")
+    return [outcome]
+
+
+def reminders(ctx: Context, agent: str | None) -> tuple[Micros, ...]:
+    """After how long who is awaited hears of it again, one after the other; then the next does."""
+    return REMINDERS_TO_PERSON if _is_person(ctx, agent) else REMINDERS_TO_AGENT
+
+
+def _is_person(ctx: Context, agent: str | None) -> bool:
+    if agent is None:
+        return True
+    found = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    return found is None or found.adapter_type == HUMAN

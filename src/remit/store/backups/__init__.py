@@ -1,0 +1,1 @@
+"""Backups of an instance, written and restored."""

@@ -1,0 +1,1 @@
+"""Statements about secrets, MCP servers and repositories."""

@@ -1,0 +1,109 @@
+"""Statements about changes, comments on them, and errands at their remotes."""
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import exists, insert, literal_column, null
+
+from remit.model.connections.change import Change, ChangeComment, ChangeErrand
+from remit.store.connections.checks import CHECKS
+from remit.store.engine.statement import Rows, change, if_asked, new
+from remit.store.organisation.halts import stopped
+from remit.store.queues import StatusQueue
+from remit.store.tables import change_checks, change_comments, change_errands, changes
+
+_CHANGES = Rows(changes, Change)
+_open = changes.c.status == literal_column("'open'")
+_one = changes.c.id == bind("change")
+_seen = changes.c.version == bind("seen_version")
+_step = {"version": changes.c.version + 1, "updated_at": bind("now")}
+
+#: A new change.
+INSERT_CHANGE = change(insert(changes))
+#: One change by id, of any company.
+CHANGE = _CHANGES.one(_one)
+#: The company's changes whose ids lie between two.
+CHANGES_BY_PREFIX = _CHANGES.between(company_id="company", limit=20)
+#: The open change that a branch of the remote is of.
+OF_BRANCH = _CHANGES.one(_open, repo_id="repo", remote_branch="branch")
+#: A page of changes, newest first; of one agent, of one repository, or of all.
+CHANGES = _CHANGES.before(
+    if_asked(changes.c.agent_id, "agent"),
+    if_asked(changes.c.repo_id, "repo"),
+    if_asked(changes.c.status, "status"),
+    company_id="company",
+)
+#: What is open in a repository.
+OPEN_IN_REPO = _CHANGES.find(_open, repo_id="repo", limit=bind("limit"))
+#: Another head, which nobody decided about yet.
+REVISE = _CHANGES.update(
+    _one,
+    _open,
+    _seen,
+    **new("run_id", "outcome_id", "target", "title", "description", "base_commit", "head_commit"),
+    **new("paths", "bundle_id"),
+    revision=changes.c.revision + 1,
+    conflicts=null(),
+    **_step,
+)
+#: What the remote has of it.
+PUBLISHED = _CHANGES.update(_one, **new("published_commit"), **_step)
+#: Whether it can be taken in as it is.
+SET_CONFLICTS = _CHANGES.update(_one, _open, conflicts=bind("new_conflicts"), **_step)
+#: A decision about what was seen.
+DECIDE = _CHANGES.update(
+    _one,
+    _open,
+    _seen,
+    **new("decision", "decision_note", "decided_head", "decided_base"),
+    **new("decided_by_agent", "decided_by_user"),
+    decided_at=bind("now"),
+    **_step,
+)
+#: Its end.
+END = _CHANGES.update(
+    _one, _open, **new("status", "merged_commit", "ended_why"), ended_at=bind("now"), **_step
+)
+
+_COMMENTS = Rows(change_comments, ChangeComment)
+#: Something that was said about a change.
+INSERT_COMMENT = change(insert(change_comments))
+#: What was said about a change, in order.
+COMMENTS = _COMMENTS.after(change_id="change")
+
+#: Nothing of a stopped author's goes out or comes in.
+_halted = exists().where(changes.c.id == change_errands.c.change_id, stopped(changes))
+ERRANDS = StatusQueue(change_errands, ChangeErrand, "errand", unless=_halted)
+#: Something to be done at the remote.
+INSERT_ERRAND = change(insert(change_errands))
+#: What was to be done for the same change before goes before.
+_in_turn = ERRANDS.in_turn("repo_id", "change_id")
+#: Errands that can be done now.
+READY = ERRANDS.find(
+    ERRANDS.can_begin,
+    _in_turn,
+    change_errands.c.kind != literal_column("'merge'"),
+    order=[change_errands.c.next_at, change_errands.c.id],
+    limit=bind("limit"),
+)
+#: A required check of the same change has no result yet.
+_being_checked = exists().where(
+    change_checks.c.change_id == change_errands.c.change_id,
+    CHECKS.unfinished,
+    change_checks.c.details.like('%"required": true%'),
+)
+#: Changes that can be taken in now; whoever does that does nothing else.
+READY_TO_MERGE = ERRANDS.find(
+    ERRANDS.can_begin,
+    _in_turn,
+    ~_being_checked,
+    change_errands.c.kind == literal_column("'merge'"),
+    order=[change_errands.c.next_at, change_errands.c.id],
+    limit=bind("limit"),
+)
+#: What is to be done for a change.
+UNFINISHED_OF = ERRANDS.find(ERRANDS.unfinished, change_id="change")
+#: What could not be done for a change.
+DEAD_OF = ERRANDS.find(change_errands.c.status == literal_column("'dead'"), change_id="change")
+#: What is to be done in a repository.
+UNFINISHED_IN = ERRANDS.find(ERRANDS.unfinished, repo_id="repo")
+#: What its holder has to remember of it.
+SET_DETAILS = ERRANDS.update(ERRANDS.by_holder, details=bind("new_details"))

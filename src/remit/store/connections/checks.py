@@ -1,0 +1,39 @@
+"""Statements about checks of changes."""
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import exists, insert
+
+from remit.model.connections.check import ChangeCheck
+from remit.store.engine.statement import change, new
+from remit.store.organisation.halts import stopped
+from remit.store.queues import StatusQueue
+from remit.store.tables import change_checks, changes, repos
+
+_halted = exists().where(changes.c.id == change_checks.c.change_id, stopped(changes))
+CHECKS = StatusQueue(change_checks, ChangeCheck, "check", unless=_halted)
+#: A check that is to be run.
+INSERT_CHECK = change(insert(change_checks))
+#: Checks that can be run now.
+READY = CHECKS.find(
+    CHECKS.can_begin,
+    order=[change_checks.c.next_at, change_checks.c.id],
+    limit=bind("limit"),
+)
+#: All of one proposal, in the order in which they came.
+OF_HEAD = CHECKS.find(change_id="change", head_commit="head")
+#: What is still to be run for a change.
+UNFINISHED_OF = CHECKS.find(CHECKS.unfinished, change_id="change")
+#: What came of one; its holder says so.
+RESULT = CHECKS.update(
+    CHECKS.by_key, change_checks.c.epoch == bind("epoch"), **new("result", "log", "evidence_id")
+)
+#: What is run on proposals to a repository.
+SET_CHECKS = change(
+    repos.update()
+    .where(
+        repos.c.id == bind("repo"),
+        repos.c.version == bind("seen_version"),
+        repos.c.removed_at.is_(None),
+    )
+    .values(checks=bind("new_checks"), version=repos.c.version + 1, updated_at=bind("now"))
+)

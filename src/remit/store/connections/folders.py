@@ -1,0 +1,42 @@
+"""Statements about folders that runs are shown."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import insert, or_
+
+from remit.model.connections.folder import Folder
+from remit.store.engine.statement import Rows, change
+from remit.store.tables import folders
+
+_FOLDERS = Rows(folders, Folder)
+_there = folders.c.removed_at.is_(None)
+
+#: Adds a folder.
+INSERT_FOLDER = change(insert(folders))
+#: A folder by its id, in whichever company.
+FOLDER_ANYWHERE = _FOLDERS.one(id="folder")
+#: A page of the company's folders, by id.
+FOLDERS = _FOLDERS.after(_there, company_id="company")
+#: All folders with a place of their own on a machine, of all companies of the instance.
+PLACES = _FOLDERS.find(_there, folders.c.path.is_not(None))
+#: What an agent's runs are shown.
+FOLDERS_OF = _FOLDERS.find(
+    _there,
+    or_(folders.c.agent_id == bind("agent"), folders.c.agent_id.is_(None)),
+    company_id="company",
+)
+#: The folder that an agent's runs work in.
+WORK_FOLDER = _FOLDERS.one(_there, folders.c.kind == "work", agent_id="agent")
+#: Says how much a folder may hold.
+RESIZE = change(
+    folders.update()
+    .where(folders.c.id == bind("folder"), _there)
+    .values(most_megabytes=bind("new_megabytes"))
+)
+#: Marks a folder as removed.
+REMOVE_FOLDER = _FOLDERS.mark_removed(id="folder")
+#: Marks all folders of an agent alone as removed.
+REMOVE_FOLDERS_OF_AGENT = _FOLDERS.mark_removed(agent_id="agent")
+#: Marks all folders that are copies of a repository as removed.
+REMOVE_FOLDERS_OF_REPO = _FOLDERS.mark_removed(repo_id="repo")

@@ -1,0 +1,78 @@
+"""Statements about MCP servers, and about who may use them."""
+
+from sqlalchemy import and_, exists, insert, literal, or_, select
+from sqlalchemy import bindparam as bind
+
+from remit.model.connections.mcp_server import McpServer
+from remit.model.organisation.grant import Grant
+from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.tables import grants, mcp_servers, runs
+
+_MCP_SERVERS = Rows(mcp_servers, McpServer)
+_there = mcp_servers.c.removed_at.is_(None)
+
+#: Adds an MCP server.
+INSERT_SERVER = change(insert(mcp_servers))
+#: The company's MCP server of that name.
+SERVER_NAMED = _MCP_SERVERS.one(_there, company_id="company", name="name")
+#: A page of the company's MCP servers, by id.
+SERVERS = _MCP_SERVERS.after(_there, company_id="company")
+#: Those on which an agent holds anything at all; what that comes to is decided.
+SERVERS_FOR = _MCP_SERVERS.find(
+    _there,
+    exists().where(
+        grants.c.holder_id == bind("agent"),
+        grants.c.kind == literal("mcp_server"),
+        grants.c.resource_id == mcp_servers.c.name,
+        grants.c.revoked_at.is_(None),
+    ),
+    company_id="company",
+    order=[mcp_servers.c.name],
+)
+#: New settings of a server, as its next version.
+REPLACE_SERVER = _MCP_SERVERS.update(
+    mcp_servers.c.id == bind("server"),
+    _there,
+    **new("transport", "command", "url", "plain", "secret", "inject"),
+    version=mcp_servers.c.version + 1,
+    updated_at=bind("now"),
+)
+#: Marks a server as removed.
+REMOVE_SERVER = _MCP_SERVERS.mark_removed(id="server")
+
+_GRANTS = Rows(grants, Grant)
+_on_server = and_(grants.c.company_id == bind("company"), grants.c.kind == literal("mcp_server"))
+_alive = exists().where(runs.c.agent_id == grants.c.holder_id, runs.c.status == literal("running"))
+#: Whatever is held on one server, by anybody.
+HELD_ON_SERVER = _GRANTS.find(
+    _on_server,
+    grants.c.revoked_at.is_(None),
+    or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
+    resource_id="name",
+)
+_held_by = grants.c.holder_id == bind("agent")
+#: Whether what an agent may use changed since a time: it was given or taken, or set up anew.
+CHANGED_SINCE = Statement(
+    select(grants.c.id)
+    .join(
+        mcp_servers,
+        and_(
+            mcp_servers.c.company_id == grants.c.company_id,
+            mcp_servers.c.name == grants.c.resource_id,
+        ),
+        isouter=True,
+    )
+    .where(
+        _on_server,
+        _held_by,
+        or_(
+            grants.c.created_at >= bind("since"),
+            grants.c.revoked_at >= bind("since"),
+            and_(grants.c.revoked_at.is_(None), mcp_servers.c.updated_at >= bind("since")),
+        ),
+    )
+    .limit(1),
+    scalar,
+)
+#: What was taken at this very moment from agents that are at work.
+TAKEN_NOW = _GRANTS.find(_on_server, _alive, revoked_at="now", order=())

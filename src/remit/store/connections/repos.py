@@ -1,0 +1,35 @@
+"""Statements about repositories."""
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import insert
+
+from remit.model.connections.repo import Repo
+from remit.store.engine.statement import Rows, change, new
+from remit.store.tables import repos
+
+_REPOS = Rows(repos, Repo)
+_there = repos.c.removed_at.is_(None)
+
+#: Adds a repository.
+INSERT_REPO = change(insert(repos))
+#: The company's repository of that name.
+REPO = _REPOS.one(_there, company_id="company", name="name")
+#: A repository by its id, unless it was removed.
+REPO_BY_ID = _REPOS.one(_there, id="repo")
+#: A page of the company's repositories, by id.
+REPOS = _REPOS.after(_there, company_id="company")
+#: Those with a forge around them, of all companies.
+FORGED = _REPOS.find(_there, repos.c.forge.is_not(None), limit=bind("limit"))
+#: New settings of a repository, if it still is at the version that was seen.
+CHANGE_REPO = _REPOS.update(
+    repos.c.id == bind("repo"),
+    repos.c.version == bind("seen_version"),
+    **new("url", "ref", "username", "secret"),
+    **new("forge", "api", "api_secret", "hook", "people", "label"),
+    version=repos.c.version + 1,
+    updated_at=bind("now"),
+)
+#: Marks a repository as removed.
+REMOVE_REPO = _REPOS.mark_removed(id="repo")
+#: A repository, also one that was removed.
+REPO_EVER = _REPOS.one(repos.c.id == bind("repo"))

@@ -1,0 +1,30 @@
+"""Statements about secrets: where they are found, and under which name."""
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import insert
+
+from remit.model.connections.secret import Secret
+from remit.store.engine.statement import Rows, change, new
+from remit.store.tables import secrets
+
+_SECRETS = Rows(secrets, Secret)
+_there = secrets.c.removed_at.is_(None)
+
+#: Adds a secret: where its value is found.
+INSERT_SECRET = change(insert(secrets))
+#: The company's secret of that name.
+SECRET_NAMED = _SECRETS.one(_there, company_id="company", name="name")
+#: A page of the company's secrets, by id.
+SECRETS = _SECRETS.after(_there, company_id="company")
+#: Of all companies, for the process that looks them up when it starts.
+EVERY_SECRET = _SECRETS.find(_there, limit=bind("limit"))
+#: Another place where the value is found, as the next version.
+MOVE_SECRET = _SECRETS.update(
+    secrets.c.id == bind("secret"),
+    _there,
+    **new("source", "place"),
+    version=secrets.c.version + 1,
+    updated_at=bind("now"),
+)
+#: Marks a secret as removed.
+REMOVE_SECRET = _SECRETS.mark_removed(id="secret")

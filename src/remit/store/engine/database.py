@@ -1,0 +1,102 @@
+"""Database interface for the services: transactions, and a place to run them.
+
+Two implementations behind it: `sqlite.py` (one writer, group commit) and `postgres.py` (threads
+with a connection each). A write sees everything committed before it, and what it did is durable
+when it returns.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Dialect
+
+from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement
+
+T = TypeVar("T")
+
+
+class Transaction(ABC):
+    """One unit of work. Leaving it well commits it, an exception undoes it."""
+
+    dialect: Dialect
+    #: Whether writes come one after the other, so that none ever waits in the middle for another.
+    one_by_one: bool
+    writable: bool
+    #: Parameters of every statement that is not given others: the time and the company of the call.
+    given: Mapping[str, Any] = MappingProxyType({})
+
+    @abstractmethod
+    def execute(self, sql: str, parameters: dict[str, Any]) -> Any: ...
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Undo what this transaction did so far and go on."""
+
+    def one(self, statement: Statement[T], **parameters: Any) -> T | None:
+        row: Row | None = self._run(statement, parameters).fetchone()
+        return None if row is None else statement.make(*row)
+
+    def existing(self, statement: Statement[T], **parameters: Any) -> T:
+        """The one row that has to be there; that it is not would be a defect of Remit."""
+        found = self.one(statement, **parameters)
+        assert found is not None
+        return found
+
+    def all(self, statement: Statement[T], **parameters: Any) -> list[T]:
+        make = statement.make
+        return [make(*row) for row in self._run(statement, parameters).fetchall()]
+
+    def run(self, statement: Statement[Any], **parameters: Any) -> int:
+        """How many rows it changed."""
+        return int(self._run(statement, parameters).rowcount)
+
+    def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
+        sql, constants = statement.compiled(self.dialect)
+        switches = {f"any_{name}": parameters.get(name) is None for name in statement.optional}
+        return self.execute(sql, {**constants, **switches, **self.given, **parameters})
+
+
+#: Commits that have to reach the disk: the same number again, and a number for a transaction.
+_TOUCH = {SQLITE: "PRAGMA user_version = 0", POSTGRESQL: "SELECT txid_current()"}
+
+
+class Database(ABC):
+    """Runs units of work in threads of its own."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]: ...
+
+    @abstractmethod
+    def submit_read(self, work: Callable[[Transaction], T]) -> Future[T]: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.wrap_future(self.submit_write(work))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.wrap_future(self.submit_read(work))
+
+    async def check(self) -> None:
+        """Write something that changes nothing, to the disk; raises what that fails with."""
+        await self.write(lambda tx: tx.execute(_TOUCH[self.dialect], {}).close())
+
+
+def open_database(url: str) -> Database:
+    """`sqlite:///path` or `postgresql://…`. The schema must be there already."""
+    from remit.store.engine import migrate
+
+    if migrate.is_sqlite(url):
+        from remit.store.engine.sqlite import SqliteDatabase
+
+        return SqliteDatabase(migrate.sqlite_path(url))
+    from remit.store.engine.postgres import PostgresDatabase
+
+    return PostgresDatabase(url)

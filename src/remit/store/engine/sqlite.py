@@ -1,0 +1,228 @@
+"""SQLite: one writer thread with group commit, a few reader threads with snapshots.
+
+While one commit waits for the disk, the next callers queue up; they then share one commit. Each
+has a savepoint of its own, so one that fails takes nothing along. `synchronous=FULL`: what was
+acknowledged survives a power cut, and sharing the commit makes that affordable.
+"""
+
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from remit.errors import BadInput, RemitError, StorageFull, Unavailable
+from remit.store.engine.database import Database, Transaction
+from remit.store.engine.errors import RowConflict
+from remit.store.engine.statement import SQLITE
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+#: More than a disk can make wait in one commit, and little enough to keep replies quick.
+LARGEST_BATCH = 64
+READERS = 2
+#: Another process may hold the file for a moment, such as a backup.
+BUSY_MILLISECONDS = 10_000
+
+
+class _Job(NamedTuple):
+    work: Callable[[Transaction], Any]
+    future: Future[Any]
+
+
+class SqliteTransaction(Transaction):
+    dialect = SQLITE
+    one_by_one = True
+
+    def __init__(self, connection: sqlite3.Connection, *, writable: bool) -> None:
+        self._connection = connection
+        self.writable = writable
+
+    def execute(self, sql: str, parameters: dict[str, Any]) -> sqlite3.Cursor:
+        return self._connection.execute(sql, parameters)
+
+    def restart(self) -> None:
+        if self.writable:
+            self._connection.execute("ROLLBACK TO job")
+
+
+class SqliteDatabase(Database):
+    dialect = SQLITE
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writes: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._idle = threading.Semaphore(0)
+        self._starting = threading.Lock()
+        # Connected here, so that a database which cannot be opened fails the start.
+        self._writer = _started("sqlite-writer", self._write_loop, connect(path))
+        #: Begun when they are wanted: to learn the schema takes each of them milliseconds.
+        self._readers: list[threading.Thread] = []
+
+    def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
+        return self._submit(self._writes, work)
+
+    def submit_read(self, work: Callable[[Transaction], T]) -> Future[T]:
+        if not self._idle.acquire(blocking=False):
+            with self._starting:
+                if len(self._readers) < READERS and not self._closed:
+                    self._readers.append(_started("sqlite-reader", self._read_loop))
+        return self._submit(self._reads, work)
+
+    def _submit(
+        self, jobs: queue.SimpleQueue[_Job | None], work: Callable[[Transaction], T]
+    ) -> Future[T]:
+        future: Future[T] = Future()
+        if self._closed:
+            future.set_exception(Unavailable("The instance is shutting down."))
+        else:
+            jobs.put(_Job(work, future))
+        return future
+
+    def close(self) -> None:
+        """Finish what was asked for, then stop."""
+        with self._starting:
+            if self._closed:
+                return
+            self._closed = True
+        self._writes.put(None)
+        for _ in self._readers:
+            self._reads.put(None)
+        for thread in (self._writer, *self._readers):
+            thread.join()
+
+    def _write_loop(self, connection: sqlite3.Connection) -> None:
+        transaction = SqliteTransaction(connection, writable=True)
+        stopping = False
+        while not stopping:
+            job = self._writes.get()
+            if job is None:
+                break
+            batch = [job]
+            while len(batch) < LARGEST_BATCH:
+                try:
+                    job = self._writes.get_nowait()
+                except queue.Empty:
+                    break
+                if job is None:
+                    stopping = True
+                    break
+                batch.append(job)
+            _commit_together(connection, transaction, batch)
+        connection.close()
+
+    def _read_loop(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while job := self._reads.get():
+            result: Any = None
+            failed: BaseException | None = None
+            wanted = job.future.set_running_or_notify_cancel()
+            try:
+                if wanted:
+                    connection = connection or _read_only(self.path)
+                    result = _read(connection, job)
+            except BaseException as error:
+                failed = translate(error)
+            # Before anybody hears of it, who may want the next thing read.
+            self._idle.release()
+            if failed is not None:
+                job.future.set_exception(failed)
+            elif wanted:
+                job.future.set_result(result)
+        if connection is not None:
+            connection.close()
+
+
+def _started(name: str, loop: Callable[..., None], *given: Any) -> threading.Thread:
+    thread = threading.Thread(target=loop, args=given, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    connection = connect(path)
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def _read(connection: sqlite3.Connection, job: _Job) -> Any:
+    connection.execute("BEGIN")  # one snapshot for all statements of the read
+    try:
+        return job.work(SqliteTransaction(connection, writable=False))
+    finally:
+        connection.execute("COMMIT")
+
+
+def _commit_together(
+    connection: sqlite3.Connection, transaction: SqliteTransaction, batch: list[_Job]
+) -> None:
+    done: list[tuple[Future[Any], Any]] = []
+    failed: list[tuple[Future[Any], BaseException]] = []
+    # Somebody who stopped waiting before we began gets nothing done.
+    batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for job in batch:
+            # Going back leads to the youngest of that name; the commit releases them all.
+            connection.execute("SAVEPOINT job")
+            try:
+                done.append((job.future, job.work(transaction)))
+            except BaseException as error:
+                if not connection.in_transaction:
+                    # SQLite itself gave up the whole transaction (disk full, I/O error).
+                    raise
+                failed.append((job.future, error))
+                connection.execute("ROLLBACK TO job")
+        connection.execute("COMMIT")
+    except BaseException as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        reported = translate(error)
+        log.error("a commit of %d commands failed: %s", len(batch), error)
+        for job in batch:
+            job.future.set_exception(reported)
+        return
+    for future, result in done:
+        future.set_result(result)
+    for future, reason in failed:
+        future.set_exception(translate(reason))
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection on which transactions are begun by hand."""
+    try:
+        connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        # What a savepoint may have to restore; else each commit makes a temporary file for it.
+        connection.execute("PRAGMA temp_store=MEMORY")
+    except sqlite3.Error as error:
+        raise translate(error) from error
+    return connection
+
+
+def translate(error: BaseException) -> BaseException:
+    """Translates a database error for a caller."""
+    if isinstance(error, (UnicodeError, OverflowError)):
+        return BadInput("A value is not one that the database can hold.")
+    if isinstance(error, RemitError) or not isinstance(error, sqlite3.Error):
+        return error
+    text = str(error)
+    if "full" in text:
+        reported: RemitError = StorageFull("There is no room left to record this.")
+    elif isinstance(error, sqlite3.IntegrityError):
+        reported = RowConflict("Another change came first.")
+    else:
+        reported = Unavailable(f"The database cannot be used right now ({text}).")
+    reported.__cause__ = error
+    return reported

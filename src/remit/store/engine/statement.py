@@ -1,0 +1,247 @@
+"""Statements: written in SQLAlchemy Core, compiled once per database, run on the bare driver.
+
+Executing through SQLAlchemy costs four times as much as the statement itself; compiling once and
+handing text and parameters to the driver keeps its portability and loses that cost.
+"""
+
+import enum
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache
+from types import NoneType
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import (
+    BindParameter,
+    Boolean,
+    Column,
+    ColumnElement,
+    FromClause,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql import ClauseElement
+
+T = TypeVar("T")
+
+SQLITE: Dialect = sqlite.dialect(paramstyle="named")
+POSTGRESQL: Dialect = postgresql.dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
+
+Row = Sequence[Any]
+
+
+class Statement(Generic[T]):
+    """A statement and what each of its rows becomes."""
+
+    __slots__ = ("_compiled", "_per_dialect", "_statement", "make", "optional")
+
+    def __init__(
+        self,
+        statement: ClauseElement,
+        make: Callable[..., T],
+        *,
+        sqlite: ClauseElement | None = None,
+    ) -> None:
+        self._statement = statement
+        self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
+        self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
+        #: Parameters without which it takes any: those that have an `any_…` beside them.
+        self.optional: tuple[str, ...] = ()
+        self.make = make
+
+    def compiled(self, dialect: Dialect) -> tuple[str, dict[str, Any]]:
+        """The text for this database, and the values of its constants."""
+        try:
+            return self._compiled[dialect.name]
+        except KeyError:
+            statement = self._per_dialect.get(dialect.name, self._statement)
+            compiled = statement.compile(dialect=dialect)
+            constants = {key: value for key, value in compiled.params.items() if value is not None}
+            self._compiled[dialect.name] = (str(compiled), constants)
+            self.optional = tuple(key[4:] for key in compiled.params if key.startswith("any_"))
+            return self._compiled[dialect.name]
+
+
+def change(statement: ClauseElement, *, sqlite: ClauseElement | None = None) -> Statement[None]:
+    """A statement whose rows nobody looks at."""
+    return Statement(statement, lambda *_: None, sqlite=sqlite)
+
+
+def columns(table: Table, value: type[Any]) -> list[Column[Any]]:
+    """The columns that make up a value, in the order of its fields."""
+    return [table.c[field.name] for field in fields(value)]
+
+
+class Rows(Generic[T]):
+    """A table, and the value that each of its rows becomes."""
+
+    def __init__(self, table: Table, value: type[T], key: str = "id") -> None:
+        self.table = table
+        self.value = value
+        self.key = table.c[key]
+
+    def find(
+        self,
+        *where: ColumnElement[bool],
+        join: tuple[FromClause, ColumnElement[bool]] | None = None,
+        order: Sequence[Any] | None = None,
+        limit: Any = None,
+        **same: str,
+    ) -> Statement[T]:
+        """The rows that meet some conditions, and in which columns are the `same` as parameters;
+        by their key, unless they are to be in another order or in none."""
+        found = self.select(*where, join=join, **same).limit(limit)
+        return Statement(
+            found.order_by(*([self.key] if order is None else order)), into(self.value)
+        )
+
+    def one(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
+        """The same where there is one such row at most."""
+        return Statement(self.select(*self.same(**same), *where), into(self.value))
+
+    def after(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
+        """A page of such rows: those whose key follows another."""
+        later = self.key > bindparam("after")
+        return self.find(*self.same(**same), later, *where, limit=bindparam("limit"))
+
+    def before(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
+        """A page of such rows, newest first: those whose key precedes another."""
+        earlier = self.key < bindparam("before")
+        return self.find(
+            *self.same(**same), earlier, *where, order=[self.key.desc()], limit=bindparam("limit")
+        )
+
+    def between(
+        self, *where: ColumnElement[bool], limit: Any, order: Sequence[Any] | None = (), **same: str
+    ) -> Statement[T]:
+        """Such rows whose key has a beginning, given as the lowest such key and the next after
+        the highest."""
+        prefix = (self.key >= bindparam("low"), self.key < bindparam("high"))
+        return self.find(*self.same(**same), *prefix, *where, order=order, limit=limit)
+
+    def any(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
+        """The key of one such row, if there is any."""
+        return Statement(select(self.key).where(*self.same(**same), *where).limit(1), scalar)
+
+    def select(
+        self,
+        *where: ColumnElement[bool],
+        join: tuple[FromClause, ColumnElement[bool]] | None = None,
+        **same: str,
+    ) -> Select[Any]:
+        found = select(*columns(self.table, self.value)).where(*self.same(**same), *where)
+        return found if join is None else found.join(*join)
+
+    def same(self, **same: str) -> list[ColumnElement[bool]]:
+        return [self.table.c[name] == bindparam(value) for name, value in same.items()]
+
+    def count(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
+        """How many rows meet some conditions."""
+        return Statement(select(func.count()).where(*self.same(**same), *where), scalar)
+
+    def update(self, *where: ColumnElement[bool], **values: Any) -> Statement[None]:
+        """A change of the rows that meet some conditions."""
+        return change(update(self.table).where(*where).values(values))
+
+    def mark_removed(self, **same: str) -> Statement[None]:
+        """The rows in which columns are the same as parameters are there no more, but are kept."""
+        there = self.table.c.removed_at.is_(None)
+        at = [name for name in ("removed_at", "updated_at") if name in self.table.c]
+        return self.update(*self.same(**same), there, **{name: bindparam("now") for name in at})
+
+    def delete(self, *where: ColumnElement[bool], **same: str) -> Statement[None]:
+        """The removal of the rows that meet some conditions."""
+        return change(delete(self.table).where(*self.same(**same), *where))
+
+    def insert_without(self, *generated: str) -> Statement[None]:
+        """A new row, whose other columns get their values from the database."""
+        given = (column.name for column in self.table.c if column.name not in generated)
+        return change(insert(self.table).values({name: bindparam(name) for name in given}))
+
+
+def unless(switch: str, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """One of the conditions holds, or the parameter `switch` turns them off."""
+    return or_(bindparam(switch, type_=Boolean) == true(), *conditions)
+
+
+def if_asked(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The column is the parameter `name`, or `any_…` turns that off."""
+    return unless(f"any_{name}", column == bindparam(name))
+
+
+def new(*names: str) -> dict[str, BindParameter[Any]]:
+    """Values for columns, each as the parameter `new_…`."""
+    return {name: bindparam(f"new_{name}") for name in names}
+
+
+def into(value: type[T]) -> Callable[..., T]:
+    """Make values from rows; enums and booleans come out as such on every database."""
+    casts = _casts(typing.cast(Any, value))
+    named = [field.name for field in fields(typing.cast(Any, value)) if field.kw_only]
+    if not casts and not named:
+        return value
+
+    def make(*row: Any) -> T:
+        values = list(row)
+        for index, cast in casts:
+            values[index] = cast(values[index])
+        # What a base has comes first, and is given by name.
+        return value(*values[len(named) :], **dict(zip(named, values, strict=False)))
+
+    return make
+
+
+@cache  # a dozen statements answer with agents, and each start of a program makes them all
+def _casts(value: Any) -> list[tuple[int, Callable[[Any], Any]]]:
+    hints = typing.get_type_hints(value)
+    casts: list[tuple[int, Callable[[Any], Any]]] = []
+    for index, field in enumerate(fields(value)):
+        kinds = [one for one in typing.get_args(hints[field.name]) if one is not NoneType]
+        hint = kinds[0] if len(kinds) == 1 else hints[field.name]
+        if hint is bool:
+            casts.append((index, _maybe_bool if kinds else bool))
+        elif isinstance(hint, type) and issubclass(hint, enum.Enum):
+            # A look-up takes a tenth of calling the enum, and lists are made of thousands.
+            known: dict[Any, Any] = {member.value: member for member in hint}
+            casts.append((index, {**known, None: None}.__getitem__ if kinds else known.__getitem__))
+    return casts
+
+
+def _maybe_bool(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def scalar(value: Any) -> Any:
+    """For rows of one column."""
+    return value
+
+
+def counted(value: Any, count: Any) -> tuple[str, int]:
+    """A row that says how many, or how far, of each."""
+    return str(value), int(count)
+
+
+def row(value: Any, **more: Any) -> dict[str, Any]:
+    """The parameters that store a value: its fields, enums as their plain values."""
+    parameters = {
+        field.name: plain.value if isinstance(plain, enum.Enum) else plain
+        for field in fields(value)
+        for plain in (getattr(value, field.name),)
+    }
+    return {**parameters, **more}
+
+
+def renewed(value: Any, **more: Any) -> dict[str, Any]:
+    """The parameters `new_…` that store a value again; a statement takes those that it names."""
+    return {f"new_{name}": plain for name, plain in row(value, **more).items()}

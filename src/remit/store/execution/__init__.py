@@ -1,0 +1,1 @@
+"""Statements about runs, jobs, leases, accounts, limits and budgets."""

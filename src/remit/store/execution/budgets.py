@@ -1,0 +1,207 @@
+"""Statements about budgets: accounts, what is set aside, what was spent, who was stopped."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import BigInteger, and_, case, delete, func, insert, literal, select, update
+from sqlalchemy import bindparam as bind
+from sqlalchemy.dialects import postgresql, sqlite
+
+from remit.ids import AgentId
+from remit.model.execution.budget import Account, Kind, Reservation, Stop
+from remit.model.organisation.agent import DEEPEST_TREE, AgentStatus
+from remit.store.engine.statement import Rows, Statement, change, into, new, scalar
+from remit.store.tables import (
+    agent_leases,
+    agents,
+    budget_accounts,
+    budget_stops,
+    reservations,
+    spending,
+)
+
+_open = reservations.c.closed_at.is_(None)
+#: Of a reservation: what can be spent, or was, in the month in question.
+_this_month = reservations.c.amount - case(
+    (reservations.c.month == bind("month"), reservations.c.spent_before), else_=reservations.c.spent
+)
+_set_aside = (
+    select(func.coalesce(func.sum(_this_month), 0).cast(BigInteger))
+    .where(
+        reservations.c.account_id == budget_accounts.c.agent_id,
+        reservations.c.kind == budget_accounts.c.kind,
+        _open,
+    )
+    .scalar_subquery()
+)
+_account = (
+    budget_accounts.c.agent_id,
+    budget_accounts.c.kind,
+    budget_accounts.c.amount,
+    budget_accounts.c.reserved,
+    budget_accounts.c.month,
+    budget_accounts.c.charged,
+    _set_aside.label("set_aside"),
+)
+#: An agent's account of one currency.
+ACCOUNT = Statement(
+    select(*_account).where(
+        budget_accounts.c.agent_id == bind("agent"), budget_accounts.c.kind == bind("kind")
+    ),
+    into(Account),
+)
+#: All accounts of a company.
+ACCOUNTS = Statement(
+    select(*_account).where(budget_accounts.c.company_id == bind("company")), into(Account)
+)
+_start = (
+    select(agents.c.id, agents.c.boss_id, literal(0).label("depth"))
+    .where(agents.c.id == bind("agent"))
+    .cte("payers", recursive=True)
+)
+_chain = _start.union_all(
+    select(agents.c.id, agents.c.boss_id, _start.c.depth + 1).where(
+        and_(agents.c.id == _start.c.boss_id, _start.c.depth <= DEEPEST_TREE)
+    )
+)
+#: The accounts of an agent and of those above it, nearest first.
+ACCOUNTS_ABOVE = Statement(
+    select(*_account)
+    .join(_chain, _chain.c.id == budget_accounts.c.agent_id)
+    .order_by(_chain.c.depth),
+    into(Account),
+)
+_RESERVATIONS = Rows(reservations, Reservation)
+#: What is set aside for an agent and for those above it, nearest first, the oldest first.
+RESERVATIONS_ABOVE = _RESERVATIONS.find(
+    _open,
+    join=(_chain, _chain.c.id == reservations.c.agent_id),
+    order=[_chain.c.depth, reservations.c.id],
+)
+#: The open reservations for an outcome.
+OPEN_OF_OUTCOME = _RESERVATIONS.find(_open, outcome_id="outcome", order=())
+#: The open reservations that an agent spends from.
+OPEN_OF_AGENT = _RESERVATIONS.find(_open, agent_id="agent", order=())
+#: Out of which something was spent in a month, also those that are closed.
+SPENT_IN_MONTH = _RESERVATIONS.find(company_id="company", month="month", order=())
+#: All open reservations of a company.
+OPEN_IN_COMPANY = _RESERVATIONS.find(_open, company_id="company", order=())
+#: Opens an account.
+INSERT_ACCOUNT = change(insert(budget_accounts))
+#: Closes an agent's account of one currency.
+DELETE_ACCOUNT = change(
+    delete(budget_accounts).where(
+        budget_accounts.c.agent_id == bind("agent"), budget_accounts.c.kind == bind("of_kind")
+    )
+)
+#: Amount, reserved sum and charges of an account.
+KEEP_ACCOUNT = change(
+    update(budget_accounts)
+    .where(budget_accounts.c.agent_id == bind("agent"), budget_accounts.c.kind == bind("of_kind"))
+    .values(new("amount", "reserved", "month", "charged"))
+)
+#: Adds a reservation.
+INSERT_RESERVATION = change(insert(reservations))
+#: Spent sums and the end of a reservation.
+KEEP_RESERVATION = _RESERVATIONS.update(
+    reservations.c.id == bind("reservation"),
+    **new("spent", "month", "account_id", "spent_before", "closed_at"),
+)
+#: They come out of another account from now on.
+PASS_RESERVATIONS = _RESERVATIONS.update(
+    reservations.c.account_id == bind("account"),
+    reservations.c.kind == bind("of_kind"),
+    _open,
+    account_id=bind("new_account"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An agent as its place in the tree and its budgets are configured."""
+
+    id: AgentId
+    name: str
+    status: AgentStatus
+    boss_id: AgentId | None
+    budget_monthly_cents: int | None
+    budget_monthly_tokens: int | None
+
+
+#: All agents of a company that exist, with their bosses and budgets.
+TREE = Rows(agents, Node).find(agents.c.status != literal("terminated"), company_id="company")
+#: Whether there is anything to count at all.
+ANY_LIMIT = Statement(
+    select(literal(1))
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.status != literal("terminated"),
+        func.coalesce(agents.c.budget_monthly_cents, agents.c.budget_monthly_tokens).is_not(None),
+    )
+    .limit(1),
+    scalar,
+)
+
+
+def _spend(dialect: object) -> object:
+    new = dialect.insert(spending)  # type: ignore[attr-defined]
+    return new.on_conflict_do_update(
+        index_elements=[spending.c.agent_id, spending.c.day],
+        set_={
+            "money_micros": spending.c.money_micros + new.excluded.money_micros,
+            "tokens": spending.c.tokens + new.excluded.tokens,
+        },
+    )
+
+
+#: Adds a run's usage to the agent's day, or begins that day.
+SPEND = change(_spend(postgresql), sqlite=_spend(sqlite))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    agent_id: AgentId
+    money_micros: int
+    tokens: int
+
+    def of(self, kind: Kind) -> int:
+        return self.money_micros if kind is Kind.MONEY else self.tokens
+
+
+_spent = (
+    spending.c.agent_id,
+    func.sum(spending.c.money_micros).cast(BigInteger).label("money_micros"),
+    func.sum(spending.c.tokens).cast(BigInteger).label("tokens"),
+)
+_in_month = and_(spending.c.day >= bind("month"), spending.c.day < bind("following"))
+#: What one agent spent in a month.
+SPENT = Statement(
+    select(*_spent)
+    .where(spending.c.agent_id == bind("agent"), _in_month)
+    .group_by(spending.c.agent_id),
+    into(Spent),
+)
+#: What each agent of a company spent in a month.
+SPENT_IN_COMPANY = Statement(
+    select(*_spent)
+    .where(spending.c.company_id == bind("company"), _in_month)
+    .group_by(spending.c.agent_id),
+    into(Spent),
+)
+
+# Stops
+
+_BUDGET_STOPS = Rows(budget_stops, Stop, "agent_id")
+#: Why an agent is stopped by its budget, if it is.
+STOP_OF = _BUDGET_STOPS.one(agent_id="agent")
+#: All agents of a company that are stopped by their budgets, longest first.
+STOPS = _BUDGET_STOPS.find(
+    company_id="company", order=[budget_stops.c.since, budget_stops.c.agent_id]
+)
+#: Stops an agent for its budget.
+INSERT_STOP = change(insert(budget_stops))
+#: Ends an agent's stop for its budget.
+DELETE_STOP = _BUDGET_STOPS.delete(agent_id="agent")
+#: Not to be looked at before then, unless something new comes.
+PUT_OFF = change(
+    update(agent_leases).where(agent_leases.c.agent_id == bind("agent")).values(due_at=bind("due"))
+)

@@ -1,0 +1,137 @@
+"""Statements about background jobs."""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.ids import AgentId, CompanyId, JobId
+from remit.model.execution.job import Job
+from remit.store.engine.statement import Statement, change, if_asked, into, unless
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.organisation.halts import stopped
+from remit.store.queues import StatusQueue
+from remit.store.tables import agents, jobs, messages
+
+QUEUE = StatusQueue(
+    jobs,
+    Job,
+    "job",
+    held="running",
+    due="due_at",
+    attempts="attempts",
+    why="error",
+    resets=("held_by",),
+    started_at=bind("now"),
+    held_by=bind("probed"),
+)
+_unfinished, _queued, _running = QUEUE.unfinished, QUEUE.queued, QUEUE.running
+
+#: A new job.
+INSERT_JOB = change(sa.insert(jobs))
+#: A job by its id, of whatever company.
+JOB_ANYWHERE = QUEUE.row
+#: The job that a message asked for.
+JOB_OF_MESSAGE = QUEUE.one(message_id="message")
+#: Jobs of a company, newest first; of one agent, and only unfinished ones, if asked.
+JOBS = QUEUE.before(
+    if_asked(jobs.c.agent_id, "agent"), unless("ended_too", _unfinished), company_id="company"
+)
+#: Jobs whose id begins with some digits.
+JOBS_BY_PREFIX = QUEUE.between(company_id="company", limit=1000, order=None)
+#: What an agent has in line and under way.
+UNFINISHED_OF = QUEUE.find(_unfinished, agent_id="agent")
+#: How many these are.
+COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
+#: What was asked for in a thread and is not done.
+UNFINISHED_IN_THREAD = QUEUE.find(
+    messages.c.thread_id == bind("thread"),
+    _unfinished,
+    join=(messages, messages.c.id == jobs.c.message_id),
+)
+#: Unfinished jobs of an agent and everybody below it.
+UNFINISHED_BELOW = QUEUE.find(
+    jobs.c.agent_id.in_(sa.select(BELOW_AGENT.c.id)), _unfinished, limit=bind("limit")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    id: JobId
+    agent_id: AgentId
+    company_id: CompanyId
+
+
+_may_start = agents.c.status.in_([sa.literal("idle"), sa.literal("running")])
+#: What each agent has under way and in line, in that order.
+_lines = (
+    sa.select(
+        jobs.c.id,
+        jobs.c.agent_id,
+        jobs.c.company_id,
+        jobs.c.status,
+        sa.func.row_number()
+        .over(partition_by=jobs.c.agent_id, order_by=(sa.case((_running, 0), else_=1), jobs.c.id))
+        .label("place"),
+    )
+    .join(agents, agents.c.id == jobs.c.agent_id)
+    .where(
+        sa.or_(
+            _running,
+            sa.and_(
+                _queued, jobs.c.held_by.is_(None), QUEUE.is_due, _may_start, sa.not_(stopped(jobs))
+            ),
+        )
+    )
+    .subquery()
+)
+#: Jobs that can be started: of whoever has least under way first, so that one with many does not
+#: starve the others.
+READY = Statement(
+    sa.select(_lines.c.id, _lines.c.agent_id, _lines.c.company_id)
+    .where(_lines.c.status == sa.literal_column("'queued'"))
+    .order_by(_lines.c.place, _lines.c.id)
+    .limit(bind("limit")),
+    into(Ready),
+)
+_waits_for = sa.and_(_unfinished, _queued, jobs.c.held_by == bind("account"))
+#: Those that wait for a closed account or set-up and could be started, the oldest first.
+HELD_BY = QUEUE.find(
+    _waits_for,
+    _may_start,
+    sa.not_(stopped(jobs)),
+    join=(agents, agents.c.id == jobs.c.agent_id),
+    limit=bind("limit"),
+)
+#: How many wait for it.
+COUNT_HELD_BY = QUEUE.count(_waits_for)
+_held_of = sa.and_(jobs.c.agent_id == bind("agent"), _queued, jobs.c.held_by.is_not(None))
+#: The jobs of an agent that wait for one.
+HELD_OF = QUEUE.find(_held_of)
+#: Let a job wait for a closed account.
+WAIT_FOR = QUEUE.change(_queued, held_by=bind("account"))
+#: The account is open: nothing waits for it any more.
+STOP_WAITING_FOR = QUEUE.update(_waits_for, held_by=sa.null())
+#: The sender is run in another way now, and so are its jobs that wait.
+CONFIGURE_HELD = QUEUE.update(
+    _held_of, adapter_type=bind("new_type"), adapter_config=bind("new_config"), held_by=sa.null()
+)
+#: Back in line until its account opens, as if it had not been begun.
+PUT_BACK_TO_WAIT = QUEUE.requeue(attempts=jobs.c.attempts - 1, held_by=bind("account"))
+#: A job that was dropped with its sender is in line again, because the sender works again.
+TAKE_UP_AGAIN = QUEUE.change(
+    jobs.c.status == sa.literal("cancelled"),
+    status="queued",
+    worker=sa.null(),
+    error=sa.null(),
+    ended_at=sa.null(),
+)
+#: The message that answered the sender.
+ANSWERED = QUEUE.change(answer_id=bind("answer"))
+#: Add what it took from a model, over all attempts.
+CHARGE = QUEUE.change(
+    **{
+        name: jobs.c[name] + bind(f"more_{name}")
+        for name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+    }
+)

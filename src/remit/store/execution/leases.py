@@ -1,0 +1,282 @@
+"""Statements about leases: who is awake, who may be started, and who holds whom."""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+from sqlalchemy.dialects import postgresql, sqlite
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId, RunId
+from remit.model.execution.run import HELD, Lease
+from remit.store.engine.statement import Statement, change, into, new, scalar
+from remit.store.execution.due import DUE, DUE_BY_CLOCK, DUE_BY_NEWS, IS_DUE
+from remit.store.execution.limits import limited
+from remit.store.organisation.halts import stopped
+from remit.store.queues import LeasedQueue
+from remit.store.tables import agent_leases, agents, outcomes, runs
+
+_awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
+#: Who waits for a closed account or set-up is in another index than those who are ready.
+_unheld = agent_leases.c.held_by.is_(None)
+_free = sa.or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
+
+
+_was_spared = sa.and_(
+    agent_leases.c.failures > 0,
+    agent_leases.c.spared >= agent_leases.c.failures,
+    agent_leases.c.due_at > bind("due"),
+    agent_leases.c.due_at < HELD,
+)
+
+
+def _wake(dialect: object) -> object:
+    new = dialect.insert(agent_leases).values(  # type: ignore[attr-defined]
+        agent_id=bind("agent"),
+        company_id=bind("company"),
+        wake_seq=1,
+        done_seq=0,
+        epoch=0,
+        due_at=bind("due"),
+        why=bind("why"),
+        idle_runs=0,
+        failures=0,
+        spared=0,
+    )
+    return new.on_conflict_do_update(
+        index_elements=[agent_leases.c.agent_id],
+        set_={
+            "wake_seq": agent_leases.c.wake_seq + 1,
+            # Something new ends every pause, the one after a failure once for each failure.
+            "due_at": sa.case((_was_spared, agent_leases.c.due_at), else_=bind("due")),
+            "spared": agent_leases.c.failures,
+            "why": bind("why"),
+            # What the clock brought is nothing new.
+            "idle_runs": sa.case(
+                (bind("by_clock", type_=sa.Boolean), agent_leases.c.idle_runs), else_=0
+            ),
+        },
+    )
+
+
+#: Something is to do for an agent: a row of its own, or a higher count in it.
+WAKE = change(_wake(postgresql), sqlite=_wake(sqlite))  # type: ignore[arg-type]
+QUEUE = LeasedQueue(
+    agent_leases,
+    Lease,
+    "agent",
+    key="agent_id",
+    waiting=sa.and_(_awake, _free),
+    held=agent_leases.c.lease_until.is_not(None),
+    held_by=sa.null(),
+)
+#: The lease of an agent.
+LEASE = QUEUE.row
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    agent_id: AgentId
+    company_id: CompanyId
+    adapter_type: str
+    due_at: Micros
+
+
+_may_start = sa.and_(
+    agents.c.status == sa.literal("idle"), agents.c.adapter_type != sa.literal("human")
+)
+#: How pressing the most pressing is that an agent could do: 0 urgent and important, 3 neither.
+_pressing = (
+    sa.select(
+        sa.case(
+            (sa.and_(outcomes.c.urgent, outcomes.c.important), 0),
+            (outcomes.c.urgent, 1),
+            (outcomes.c.important, 2),
+            else_=3,
+        )
+    )
+    .where(outcomes.c.owner_id == agent_leases.c.agent_id, DUE)
+    .order_by(outcomes.c.urgent.desc(), outcomes.c.important.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_startable = (
+    sa.select(
+        agent_leases.c.agent_id,
+        agent_leases.c.company_id,
+        agents.c.adapter_type,
+        agent_leases.c.due_at,
+    )
+    .join(agents, agents.c.id == agent_leases.c.agent_id)
+    .where(
+        _awake,
+        agent_leases.c.due_at <= bind("now"),
+        _free,
+        _may_start,
+        sa.not_(stopped(agent_leases)),
+    )
+)
+_awaited = (
+    _startable.add_columns(sa.func.coalesce(_pressing, 3).label("rank"))
+    .where(_unheld, sa.not_(limited(agent_leases)))
+    .subquery()
+)
+_waiting = sa.select(
+    _awaited,
+    sa.func.row_number()
+    .over(
+        partition_by=_awaited.c.company_id,
+        order_by=(_awaited.c.rank, _awaited.c.due_at, _awaited.c.agent_id),
+    )
+    .label("place"),
+).subquery()
+#: Who has something to do and may do it now: of each company those with the most pressing work,
+#: and among these those that wait longest.
+READY = Statement(
+    sa.select(
+        _waiting.c.agent_id, _waiting.c.company_id, _waiting.c.adapter_type, _waiting.c.due_at
+    )
+    .where(_waiting.c.place <= bind("each"))
+    .order_by(_waiting.c.place, _waiting.c.rank, _waiting.c.due_at)
+    .limit(bind("limit")),
+    into(Ready),
+)
+#: When the first agent is to be started that has to wait for its time.
+NEXT_READY = Statement(
+    sa.select(agent_leases.c.due_at)
+    .join(agents, agents.c.id == agent_leases.c.agent_id)
+    .where(
+        _awake,
+        _unheld,
+        agent_leases.c.due_at > bind("now"),
+        agent_leases.c.due_at < HELD,
+        _may_start,
+    )
+    .order_by(agent_leases.c.due_at)
+    .limit(1),
+    scalar,
+)
+#: The first of those who wait for a closed account: its run finds out whether that works again.
+FIRST_HELD_BY = Statement(
+    _startable.where(agent_leases.c.held_by == bind("account"))
+    .order_by(agent_leases.c.due_at)
+    .limit(bind("limit")),
+    into(Ready),
+)
+#: How many wait for it.
+COUNT_HELD_BY = QUEUE.count(held_by="account")
+#: Not to be looked for until the account opens.
+WAIT_FOR = QUEUE.change(_free, held_by=bind("account"))
+#: The account is open: nobody waits for it any more.
+STOP_WAITING_FOR = QUEUE.update(agent_leases.c.held_by == bind("account"), held_by=sa.null())
+_let_go = {"lease_until": sa.null(), "worker": sa.null()}
+#: A run is over: nothing is to be done, unless `WAKE_AGAIN` says so in the same transaction.
+RELEASE = QUEUE.change(
+    agent_leases.c.epoch == bind("epoch"),
+    **_let_go,
+    done_seq=bind("seen"),
+    due_at=bind("due"),
+    **new("idle_runs", "failures", "told", "failing_since", "held_by"),
+)
+#: Something is left to do for an agent whose run is over.
+WAKE_AGAIN = QUEUE.change(
+    wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"), why=bind("new_why")
+)
+#: Whoever stopped a run wants it to stand still until something new comes.
+LET_GO = QUEUE.change(**_let_go, done_seq=agent_leases.c.wake_seq, due_at=HELD)
+#: There is nothing to do for it after all, and nobody is seeing to it.
+SETTLE = QUEUE.change(_free, **_let_go, done_seq=agent_leases.c.wake_seq)
+#: When an agent that a person has to see to is looked at again.
+LOOK_AT = QUEUE.change(due_at=bind("due"))
+#: Not to be started until somebody says so.
+HOLD = QUEUE.change(due_at=HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    run_id: RunId
+    lease_until: Micros
+
+
+#: What workers are at, or were when they were last heard of.
+HELD_BY_WORKERS = Statement(
+    sa.select(runs.c.id.label("run_id"), agent_leases.c.lease_until)
+    .join(agent_leases, agent_leases.c.agent_id == runs.c.agent_id)
+    .where(
+        runs.c.status == sa.literal("running"),
+        runs.c.epoch == agent_leases.c.epoch,
+        runs.c.worker.is_not(None),
+        agent_leases.c.lease_until.is_not(None),
+    ),
+    into(HeldRun),
+)
+#: Those that are to be started later.
+WAITING = QUEUE.find(
+    _awake, agent_leases.c.due_at > bind("now"), agent_leases.c.due_at < HELD, order=()
+)
+#: Another time for an agent that is to be started later.
+REDATE = QUEUE.change(agent_leases.c.due_at < HELD, due_at=bind("due"))
+#: What went wrong before is forgiven, unless somebody has to say so first.
+CALM = QUEUE.change(
+    sa.exists().where(
+        agents.c.id == agent_leases.c.agent_id,
+        agents.c.status.in_([sa.literal("idle"), sa.literal("running")]),
+    ),
+    **dict.fromkeys(("idle_runs", "failures", "spared"), 0),
+    **dict.fromkeys(("told", "failing_since", "held_by"), sa.null()),
+    due_at=bind("now"),
+)
+
+#: Whether something is due to an agent.
+HAS_WORK = Statement(sa.select(sa.literal(1)).where(IS_DUE), scalar)
+#: The same, if it can be started for it or is at work already.
+CAN_BE_WOKEN = Statement(
+    sa.select(sa.literal(1)).where(
+        sa.exists().where(
+            agents.c.id == bind("agent"),
+            agents.c.status.in_([sa.literal("idle"), sa.literal("running")]),
+            agents.c.adapter_type != sa.literal("human"),
+        ),
+        IS_DUE,
+    ),
+    scalar,
+)
+#: Agents for a person to see to, as long as nothing works with them; looked at now and then.
+IN_ERROR = Statement(
+    sa.select(agents.c.id)
+    .join(agent_leases, agent_leases.c.agent_id == agents.c.id)
+    .where(agents.c.status == sa.literal_column("'error'"), agent_leases.c.due_at <= bind("now"))
+    .limit(bind("limit")),
+    scalar,
+)
+_not_woken = sa.and_(
+    _may_start,
+    sa.or_(
+        agent_leases.c.agent_id.is_(None),
+        sa.and_(
+            agent_leases.c.wake_seq == agent_leases.c.done_seq, agent_leases.c.due_at <= bind("now")
+        ),
+    ),
+)
+_with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
+    agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
+)
+# What is new and what the clock brought are found in an index each.
+_forgotten = [
+    sa.select(outcomes.c.company_id, outcomes.c.owner_id)
+    .select_from(_with_leases)
+    .where(due, _not_woken)
+    for due in (DUE_BY_NEWS, DUE_BY_CLOCK)
+]
+_all_forgotten = sa.union(*_forgotten).subquery()
+#: Companies in which something is due to somebody who was not woken; what the sweep repairs.
+FORGOTTEN = Statement(
+    sa.select(_all_forgotten.c.company_id).distinct().limit(bind("limit")), scalar
+)
+_forgotten_here = sa.union(
+    *(one.where(outcomes.c.company_id == bind("company")) for one in _forgotten)
+).subquery()
+#: The same in one company: who was not woken.
+FORGOTTEN_IN = Statement(
+    sa.select(_forgotten_here.c.owner_id).distinct().limit(bind("limit")), scalar
+)

@@ -1,0 +1,86 @@
+"""Statements about limits: what counts towards them, and which were reached."""
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.model.execution.limit import Reached
+from remit.model.execution.run import Run
+from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.tables import events, limits_reached, run_logs, runs, spending
+
+_RUNS = Rows(runs, Run)
+_LIMITS_REACHED = Rows(limits_reached, Reached)
+
+_newest = sa.select(runs.c.started_at).order_by(runs.c.id.desc()).limit(1).offset(bind("later"))
+#: When the run began before which so many others began; ids are in the order of the beginnings.
+NTH_RUN_OF_AGENT = Statement(_newest.where(runs.c.agent_id == bind("agent")), scalar)
+#: When the n-th newest run of a company started.
+NTH_RUN_OF_COMPANY = Statement(_newest.where(runs.c.company_id == bind("company")), scalar)
+#: What an agent used on a day, in tokens.
+TOKENS_OF_AGENT = Statement(
+    sa.select(spending.c.tokens).where(
+        spending.c.agent_id == bind("agent"), spending.c.day == bind("day")
+    ),
+    scalar,
+)
+#: What a company spent on a day, in millionths of a dollar.
+MONEY_OF_COMPANY = Statement(
+    sa.select(sa.func.coalesce(sa.func.sum(spending.c.money_micros), 0).cast(sa.BigInteger)).where(
+        spending.c.company_id == bind("company"), spending.c.day == bind("day")
+    ),
+    scalar,
+)
+
+#: A limit that an agent or company has reached.
+REACHED = _LIMITS_REACHED.one(subject_id="subject", name="of_name")
+#: In a company, the oldest first.
+REACHED_IN = _LIMITS_REACHED.find(
+    company_id="company", order=[limits_reached.c.since, limits_reached.c.id]
+)
+#: Notes that a limit was reached.
+INSERT_REACHED = change(sa.insert(limits_reached))
+#: Since when and until when a limit holds.
+KEEP_REACHED = _LIMITS_REACHED.update(
+    limits_reached.c.id == bind("reached"), **new("since", "until")
+)
+#: It was changed, so whether it is reached is found out anew.
+FORGET_REACHED = _LIMITS_REACHED.delete(company_id="company", name="of_name")
+
+
+def limited(whose: sa.Table) -> sa.ColumnElement[bool]:
+    """Whether a limit keeps the agent of a row from being started now."""
+    return sa.exists().where(
+        limits_reached.c.subject_id.in_([whose.c.agent_id, whose.c.company_id]),
+        limits_reached.c.until > bind("now"),
+    )
+
+
+#: Runs that have printed nothing for a while.
+QUIET_RUNS = _RUNS.find(
+    runs.c.status == sa.literal_column("'running'"),
+    runs.c.started_at <= bind("before"),
+    sa.func.coalesce(
+        sa.select(run_logs.c.at)
+        .where(run_logs.c.run_id == runs.c.id)
+        .order_by(run_logs.c.number.desc())
+        .limit(1)
+        .scalar_subquery(),
+        0,
+    )
+    <= bind("before"),
+    company_id="company",
+    order=(),
+    limit=bind("limit"),
+)
+#: When a run last printed something.
+LAST_PRINTED = Statement(
+    sa.select(run_logs.c.at)
+    .where(run_logs.c.run_id == bind("run"))
+    .order_by(run_logs.c.number.desc())
+    .limit(1),
+    scalar,
+)
+#: When a run last did something that is in the record.
+LAST_DEED = Statement(
+    sa.select(sa.func.max(events.c.at)).where(events.c.run_id == bind("run")), scalar
+)

@@ -1,0 +1,298 @@
+"""Statements about runs, their conversations and their logs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+from sqlalchemy.dialects import postgresql, sqlite
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId
+from remit.model.execution.fault import CONSEQUENCES
+from remit.model.execution.run import Run
+from remit.store.engine.statement import (
+    Rows,
+    Statement,
+    change,
+    columns,
+    if_asked,
+    into,
+    new,
+    scalar,
+    unless,
+)
+from remit.store.tables import agent_sessions, agents, events, files, run_logs, runs
+
+_RUNS = Rows(runs, Run)
+_one = runs.c.id == bind("run")
+_running = runs.c.status == sa.literal("running")
+
+_OF_OTHERS = [sa.literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
+
+#: A new run.
+INSERT_RUN = change(sa.insert(runs))
+#: One run.
+RUN = _RUNS.one(_one)
+#: Runs whose id begins with some digits.
+RUNS_BY_PREFIX = _RUNS.between(company_id="company", limit=1000, order=None)
+#: A run that was stopped from outside did not end badly.
+BADLY = sa.and_(
+    runs.c.status.in_([sa.literal("failed"), sa.literal("lost")]),
+    sa.func.coalesce(runs.c.exit_reason, sa.literal("")) != sa.literal("stopped"),
+)
+#: The run of an agent that is not over.
+LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent")
+#: All that are not over.
+LIVE_RUNS = _RUNS.find(_running, order=())
+#: Runs of a company, newest first; of one agent, and only live ones, if asked.
+RUNS = _RUNS.before(
+    if_asked(runs.c.agent_id, "agent"), unless("ended_too", _running), company_id="company"
+)
+_sought = (
+    runs.c.company_id == bind("company"),
+    runs.c.id >= bind("since"),
+    runs.c.id < bind("before"),
+    if_asked(runs.c.agent_id, "agent"),
+    unless(
+        "any_status",
+        runs.c.status == bind("status"),
+        sa.and_(bind("status") == sa.literal("failed"), runs.c.status == sa.literal("lost")),
+    ),
+)
+#: Runs of a company between two times, newest first; of one agent and with one result, if asked.
+SOUGHT = Statement(
+    _RUNS.select(*_sought).order_by(runs.c.id.desc()).limit(bind("limit")), into(Run)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    runs: int
+    failed: int
+    cost_micros: int
+    tokens: int
+
+
+_amount = runs.c.tokens_in + runs.c.tokens_out
+_bad_ones = sa.case((runs.c.status.in_([sa.literal("failed"), sa.literal("lost")]), 1), else_=0)
+#: What the runs come to that are looked for.
+SOUGHT_TOTALS = Statement(
+    sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(_bad_ones), 0).cast(sa.BigInteger),
+        sa.func.coalesce(sa.func.sum(runs.c.cost_micros), 0).cast(sa.BigInteger),
+        sa.func.coalesce(sa.func.sum(_amount), 0).cast(sa.BigInteger),
+    ).where(*_sought),
+    into(Totals),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run as a drawing needs it."""
+
+    id: str
+    agent_id: str
+    status: str
+    started_at: Micros
+    ended_at: Micros | None
+    cost_micros: int
+
+
+#: The same runs for a drawing, newest first.
+SPANS = Statement(
+    sa.select(*columns(runs, Span)).where(*_sought).order_by(runs.c.id.desc()).limit(bind("limit")),
+    into(Span),
+)
+_later = runs.alias("later")
+#: Runs that ended badly and were not followed by another; a person has to look at them. The last of
+#: each agent is looked at, not all that ever failed.
+FAILED_RUNS = _RUNS.find(
+    BADLY,
+    # What closed an account or a set-up is said once for all.
+    sa.or_(runs.c.fault.is_(None), runs.c.fault.not_in(_OF_OTHERS)),
+    runs.c.id.in_(
+        sa.select(
+            sa.select(sa.func.max(_later.c.id))
+            .where(_later.c.agent_id == agents.c.id)
+            .scalar_subquery()
+        ).where(agents.c.company_id == bind("company"))
+    ),
+    company_id="company",
+    order=[runs.c.id.desc()],
+    limit=bind("limit"),
+)
+#: The end of a run, once.
+END_RUN = _RUNS.update(_one, _running, status=bind("new_status"), ended_at=bind("now"))
+#: Why a run was ended that could not say so itself.
+EXPLAIN_RUN = _RUNS.update(_one, exit_reason=bind("reason"), error=bind("new_error"))
+#: What a run can report about itself when it ends, besides what it took.
+REPORT = (
+    "session_id",
+    "final_response",
+    "context_length",
+    "exit_reason",
+    "error",
+    "fault",
+    "fault_until",
+)
+#: What is known of a run only when it is over.
+REPORT_RUN = _RUNS.update(_one, **new(*REPORT))
+#: Whether an agent had a run that ended well after another.
+GOOD_RUN_SINCE = Statement(
+    sa.select(sa.literal(1))
+    .where(
+        runs.c.agent_id == bind("agent"),
+        runs.c.id > bind("run"),
+        runs.c.status == sa.literal("completed"),
+    )
+    .limit(1),
+    scalar,
+)
+#: What it has taken from a model, so far or in all.
+COUNT_USAGE = _RUNS.update(
+    _one, **new("tokens_in", "tokens_out", "tokens_cached", "cost_micros", "cost_estimated")
+)
+
+
+def _price(newest: sa.Select[Any]) -> Statement[tuple[int, int]]:
+    """Cost of some of the newest runs, and how many tokens they took for that."""
+    some = newest.subquery()
+    return Statement(
+        sa.select(
+            sa.func.coalesce(sa.func.sum(some.c.cost_micros), 0).cast(sa.BigInteger),
+            sa.func.coalesce(sa.func.sum(some.c.tokens_in + some.c.tokens_out), 0).cast(
+                sa.BigInteger
+            ),
+        ).where(
+            some.c.adapter_type == bind("adapter"),
+            some.c.cost_micros > 0,
+            sa.not_(some.c.cost_estimated),
+        ),
+        lambda cost, tokens: (int(cost), int(tokens)),
+    )
+
+
+_newest = sa.select(
+    runs.c.adapter_type,
+    runs.c.cost_micros,
+    runs.c.cost_estimated,
+    runs.c.tokens_in,
+    runs.c.tokens_out,
+).order_by(runs.c.id.desc())
+#: What an agent's newest runs cost.
+PRICE_OF_AGENT = _price(_newest.where(runs.c.agent_id == bind("agent")).limit(100))
+#: What the newest runs of everybody in a company cost.
+PRICE_IN_COMPANY = _price(_newest.where(runs.c.company_id == bind("company")).limit(500))
+#: The messages that a run took up.
+TOOK_UP = _RUNS.update(_one, **new("message_ids"))
+#: What an agent keeps for itself: its state document and its daily notes.
+_own_memory = (
+    sa.select(sa.literal("kb_file:").concat(agents.c.state_file_id))
+    .where(agents.c.id == bind("agent"))
+    .union_all(
+        sa.select(sa.literal("kb_file:").concat(files.c.id)).where(
+            files.c.home_agent_id == bind("agent"),
+            files.c.description.like("memories/____-__-__.md"),
+        )
+    )
+)
+
+
+def _done(*which: sa.ColumnElement[bool]) -> Statement[Any]:
+    """How much a run did, of some kinds."""
+    by_run = (events.c.run_id == bind("run"), events.c.allowed == sa.true())
+    return Statement(sa.select(sa.func.count()).select_from(events).where(*by_run, *which), scalar)
+
+
+def _but(*actions: str) -> tuple[sa.ColumnElement[bool], ...]:
+    others = events.c.action.not_in([sa.literal(action) for action in actions])
+    return others, events.c.resource.not_in(_own_memory)
+
+
+#: How much a run did that somebody else could notice. Saying goodbye, fetching what it needs and
+#: writing to its own memory do not count.
+PROGRESS_OF = _done(*_but("log.submit", "approval.remind", "repo.clone"))
+#: The same without acknowledging mail, which nobody outside notices.
+MADE_BY = _done(
+    *_but("log.submit", "message.ack", "approval.remind", "repo.clone", "run.undelivered")
+)
+_ends = ("complete", "close", "submit", "return", "delegate")
+#: Whether a run brought something to an end, or to somebody else.
+FINISHED_SOMETHING = _done(events.c.action.in_([sa.literal(f"outcome.{verb}") for verb in _ends]))
+#: Up to where in the record a run was shown what happened.
+SHOW = _RUNS.update(_one, shown=bind("place"))
+#: It has more to do.
+GO_ON = _RUNS.update(_one, goes_on=sa.true())
+
+# Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    agent_id: AgentId
+    company_id: CompanyId
+    adapter_type: str
+    session_id: str
+    begun_at: Micros
+    used_at: Micros
+    context_tokens: int
+
+
+#: In place of a conversation: the next run begins a new one.
+FRESH = ""
+#: The conversation that an agent can go on with.
+SESSION = Rows(agent_sessions, Session, "agent_id").one(agent_id="agent")
+
+
+def _keep_session(dialect: object) -> object:
+    new = dialect.insert(agent_sessions)  # type: ignore[attr-defined]
+    return new.on_conflict_do_update(
+        index_elements=[agent_sessions.c.agent_id],
+        set_={
+            name: new.excluded[name]
+            for name in ("adapter_type", "session_id", "begun_at", "used_at", "context_tokens")
+        },
+    )
+
+
+#: Another conversation in its place.
+KEEP_SESSION = change(_keep_session(postgresql), sqlite=_keep_session(sqlite))  # type: ignore[arg-type]
+#: There is no conversation to go on with.
+FORGET_SESSION = change(agent_sessions.delete().where(agent_sessions.c.agent_id == bind("agent")))
+
+# Logs
+
+#: A piece of what a run printed.
+INSERT_LOG = change(sa.insert(run_logs))
+#: So much more was printed.
+COUNT_LOG = _RUNS.update(_one, log_bytes=runs.c.log_bytes + bind("more"))
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    number: int
+    at: Micros
+    stream: str
+    text: str
+
+
+#: Before the first piece of a log: not printed, but counted while it was, as JSON text.
+NUMBER_OF_DENIALS = 0
+_counts = run_logs.c.number == sa.literal(NUMBER_OF_DENIALS)
+#: What a run was denied is counted anew.
+FORGET_DENIALS = change(sa.delete(run_logs).where(run_logs.c.run_id == bind("run"), _counts))
+#: Denials of the runs between two ids, these included; each by the key of its log.
+DENIALS = Statement(
+    sa.select(runs.c.id, run_logs.c.text)
+    .join(run_logs, sa.and_(run_logs.c.run_id == runs.c.id, _counts))
+    .where(
+        runs.c.company_id == bind("company"), runs.c.id >= bind("first"), runs.c.id <= bind("last")
+    ),
+    lambda run, text: (str(run), str(text)),
+)
+#: The pieces of a log, after one of them.
+LOG = Rows(run_logs, LogPiece, "number").after(run_id="run")
+#: Newest first: runs that ended badly, whatever came after them.
+ENDED_BADLY = _RUNS.before(BADLY, company_id="company")

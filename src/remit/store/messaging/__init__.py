@@ -1,0 +1,1 @@
+"""Statements about mail, channels and notices."""

@@ -1,0 +1,111 @@
+"""Statements about bindings, and about what goes out and comes in through channels."""
+
+from sqlalchemy import and_, delete, false, insert, literal_column, not_, null, select
+from sqlalchemy import bindparam as bind
+
+from remit.model.messaging.channel import Binding, ChannelDelivery, Receipt
+from remit.store.engine.statement import Rows, Statement, change, if_asked, scalar
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.organisation.halts import stopped
+from remit.store.queues import StatusQueue
+from remit.store.tables import agent_bindings, channel_deliveries, channel_receipts
+
+# Bindings
+
+_BINDINGS = Rows(agent_bindings, Binding)
+_there = agent_bindings.c.removed_at.is_(None)
+_speaks = and_(_there, agent_bindings.c.held.is_(false()))
+_one = agent_bindings.c.id == bind("binding")
+
+#: A new binding.
+INSERT_BINDING = change(insert(agent_bindings))
+#: What an agent is bound to, of one kind, so that it hears and speaks there.
+BOUND = _BINDINGS.one(_speaks, agent_id="agent", adapter_type="kind")
+#: The same, also when it waits for its secret.
+BINDING_OF = _BINDINGS.one(_there, agent_id="agent", adapter_type="kind")
+#: The binding of a kind of channel with this token.
+BOUND_BY_TOKEN = _BINDINGS.one(
+    _speaks, agent_bindings.c.adapter_token == bind("digest"), adapter_type="kind"
+)
+#: One binding of a company.
+BINDING = _BINDINGS.one(_one, _there, company_id="company")
+#: The bindings of a company, or of one agent in it.
+BINDINGS = _BINDINGS.after(
+    _there, if_asked(agent_bindings.c.agent_id, "agent"), company_id="company"
+)
+#: The bindings of a company to one kind of channel.
+BOUND_TO_KIND = _BINDINGS.find(_speaks, company_id="company", adapter_type="kind")
+#: Another configuration for a binding.
+CONFIGURE_BINDING = _BINDINGS.update(_one, _there, adapter_config=bind("new_config"))
+#: The end of a binding.
+REMOVE_BINDING = _BINDINGS.update(_one, _there, removed_at=bind("now"))
+#: A binding, also one that was removed.
+BINDING_EVER = _BINDINGS.one(_one)
+#: Its agent works again.
+BIND_AGAIN = _BINDINGS.update(_one, removed_at=null())
+_its = select(agent_bindings.c.id).where(agent_bindings.c.agent_id == bind("agent"))
+#: When an agent is purged: what came in through its bindings.
+FORGET_RECEIPTS = change(delete(channel_receipts).where(channel_receipts.c.binding_id.in_(_its)))
+#: When an agent is purged: its bindings, also those that were removed.
+FORGET_BINDINGS = change(delete(agent_bindings).where(agent_bindings.c.agent_id == bind("agent")))
+
+# What goes out
+
+QUEUE = StatusQueue(channel_deliveries, ChannelDelivery, "message", key="message_id")
+_unfinished, _queued = QUEUE.unfinished, QUEUE.queued
+_dead = channel_deliveries.c.status == literal_column("'dead'")
+
+#: A message that is to go out.
+INSERT_DELIVERY = change(insert(channel_deliveries))
+#: How many messages of an agent have not gone out.
+COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
+#: What an agent said to a kind of channel that has not gone out.
+UNFINISHED_OF = QUEUE.find(_unfinished, agent_id="agent", adapter_type="kind")
+#: What was said before goes out before, to the same place; what waits for its time holds up nobody.
+_in_turn = QUEUE.in_turn("agent_id", "adapter_type", "address", from_="deliver_at")
+#: Messages that can go out now.
+READY = QUEUE.find(
+    _queued,
+    QUEUE.is_due,
+    _in_turn,
+    not_(stopped(channel_deliveries)),
+    order=[channel_deliveries.c.next_at, channel_deliveries.c.message_id],
+    limit=bind("limit"),
+)
+#: The outside has it, under this id.
+TAKEN = QUEUE.update(QUEUE.by_holder, outside_id=bind("outside"))
+#: What nobody got is tried anew.
+REVIVE = QUEUE.change(
+    _dead, status="queued", attempt=0, next_at=bind("now"), ended_at=null(), ended_why=null()
+)
+#: What nobody got is given up.
+DISCARD = QUEUE.change(_dead, status="cancelled", ended_at=bind("now"))
+#: What nobody got in a company, newest first.
+DEAD = QUEUE.find(
+    _dead, company_id="company", order=[channel_deliveries.c.message_id.desc()], limit=bind("limit")
+)
+_below = channel_deliveries.c.agent_id.in_(select(BELOW_AGENT.c.id))
+#: What nobody got of what an agent and everybody below it said.
+DEAD_BELOW = QUEUE.find(_below, _dead, company_id="company", limit=bind("limit"))
+#: What of theirs waits for its time.
+DEFERRED_BELOW = QUEUE.find(
+    _below,
+    _queued,
+    channel_deliveries.c.deliver_at > bind("now"),
+    order=[channel_deliveries.c.deliver_at, channel_deliveries.c.message_id],
+    limit=bind("limit"),
+)
+
+# What came in
+
+#: A message of the outside came.
+INSERT_RECEIPT = change(insert(channel_receipts))
+#: Whether a message of the outside came before.
+RECEIPT = Rows(channel_receipts, Receipt, "binding_id").one(
+    binding_id="binding", outside_id="outside_id"
+)
+#: As the outside calls a message that came from there.
+OUTSIDE_ID = Statement(
+    select(channel_receipts.c.outside_id).where(channel_receipts.c.message_id == bind("message")),
+    scalar,
+)

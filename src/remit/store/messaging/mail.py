@@ -1,0 +1,349 @@
+"""Statements about messages, deliveries, schedules and questions."""
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.model.messaging.mail import Delivery, Message
+from remit.model.messaging.question import Question
+from remit.model.messaging.schedule import Schedule
+from remit.store.engine.statement import Rows, Statement, change, if_asked, new, scalar, unless
+from remit.store.organisation.agents import BELOW_AGENT, VACANT
+from remit.store.organisation.halts import stopped
+from remit.store.tables import (
+    agents,
+    companies,
+    deliveries,
+    memberships,
+    messages,
+    questions,
+    schedules,
+)
+
+#: How many are looked at when somebody gives the beginning of an id.
+MOST_MATCHES = 1000
+
+# Messages
+
+_MESSAGES = Rows(messages, Message)
+#: Adds a message.
+INSERT_MESSAGE = change(sa.insert(messages))
+#: One message by id, of any company.
+MESSAGE_ANYWHERE = _MESSAGES.one(id="message")
+#: Whom a delivery is for. No index is on it, so that a narrower one is used: by message, by time.
+_receiver = sa.func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
+#: One's own mail and that of one's reports, or anybody's.
+_party = sa.or_(
+    messages.c.sender_agent_id == bind("me"),
+    sa.exists().where(deliveries.c.message_id == messages.c.id, _receiver == bind("me")),
+    messages.c.sender_agent_id.in_(sa.select(agents.c.id).where(agents.c.boss_id == bind("me"))),
+    bind("any_party", type_=sa.Boolean) == sa.true(),
+)
+#: The caller's messages whose ids lie between two.
+MESSAGES_BY_PREFIX = _MESSAGES.between(_party, company_id="company", limit=MOST_MATCHES, order=None)
+#: A thread's messages, oldest first.
+THREAD = _MESSAGES.find(thread_id="thread", limit=bind("limit"))
+#: A company's mail, newest first.
+MESSAGES = _MESSAGES.before(company_id="company")
+
+#: The letter that carries a question is sent right after the question is kept.
+LETTER_OF_QUESTION = _MESSAGES.find(
+    messages.c.id > bind("question"), company_id="company", question_id="question", limit=1
+)
+#: That one, and those by which whoever is to answer it was told since.
+LETTERS_OF_QUESTION = _MESSAGES.find(question_id="question")
+#: A request is settled once.
+SETTLE_REQUEST = _MESSAGES.update(
+    messages.c.id == bind("message"),
+    messages.c.request == bind("seen_request"),
+    request=bind("new_request"),
+)
+#: The message that a file is the text of, among those since its id began.
+SENT_AS = Statement(
+    sa.select(messages.c.id)
+    .where(
+        messages.c.company_id == bind("company"),
+        messages.c.id >= bind("since"),
+        messages.c.body_file_id == bind("file"),
+    )
+    .order_by(messages.c.id)
+    .limit(1),
+    scalar,
+)
+#: Whether a file came to a person by mail.
+RECEIVED = Statement(
+    sa.select(messages.c.id)
+    .join(deliveries, deliveries.c.message_id == messages.c.id)
+    .where(
+        deliveries.c.user_id == bind("user"),
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.position.is_not(None),
+        sa.or_(
+            messages.c.body_file_id == bind("file"), messages.c.attachments.like(bind("attached"))
+        ),
+    )
+    .limit(1),
+    scalar,
+)
+
+# Deliveries
+
+_DELIVERIES = Rows(deliveries, Delivery)
+_one = deliveries.c.id == bind("delivery")
+#: Constants are written out so that the partial indexes are seen to match.
+_waiting = deliveries.c.status.in_([sa.literal_column("'queued'"), sa.literal_column("'leased'")])
+_queued = deliveries.c.status == sa.literal_column("'queued'")
+_leased = deliveries.c.status == sa.literal_column("'leased'")
+_deferred = deliveries.c.status == sa.literal_column("'deferred'")
+_dead = deliveries.c.status == sa.literal_column("'dead'")
+_by_time = (deliveries.c.deliver_at, deliveries.c.id)
+
+#: The next place in line. The company's turn is ours, so nobody else takes it.
+NEXT_POSITION = Statement(
+    sa.update(companies)
+    .where(companies.c.id == bind("company"))
+    .values(mail_position=companies.c.mail_position + 1)
+    .returning(companies.c.mail_position),
+    scalar,
+)
+#: Adds a delivery: one message for one recipient.
+INSERT_DELIVERY = _DELIVERIES.insert_without("id", "faults", "alone_run_id")
+#: All deliveries of a message.
+DELIVERIES_OF = _DELIVERIES.find(message_id="message")
+#: What waits for an agent, in the order it came.
+WAITING_FOR_AGENT = _DELIVERIES.find(
+    _waiting,
+    unless("any_run", _queued, deliveries.c.run_id == bind("run")),
+    agent_id="agent",
+    order=[deliveries.c.position],
+    limit=bind("limit"),
+)
+#: What waits for seats that nobody holds, in the order it came.
+WAITING_FOR_NOBODY = _DELIVERIES.find(
+    _waiting,
+    _queued,
+    deliveries.c.agent_id.in_(sa.select(agents.c.id).where(*VACANT)),
+    order=[deliveries.c.position],
+    limit=bind("limit"),
+)
+#: How many deliveries wait for an agent.
+COUNT_WAITING = _DELIVERIES.count(_waiting, agent_id="agent")
+#: Gives a queued delivery to a run.
+LEASE = _DELIVERIES.update(_one, _queued, status="leased", run_id=bind("run"))
+#: Ends a delivery that waits or is deferred.
+END_DELIVERY = _DELIVERIES.update(
+    _one,
+    sa.or_(_waiting, _deferred),
+    status=bind("new_status"),
+    ended_at=bind("now"),
+    ended_why=bind("why"),
+)
+#: A run did not end well: what it had taken up comes again.
+RETURN = _DELIVERIES.update(
+    _one,
+    _leased,
+    **new("attempt", "faults", "position"),
+    status="queued",
+    run_id=sa.null(),
+    begun=bind("new_begun", type_=sa.Boolean),
+    alone_run_id=bind("new_alone"),
+)
+#: Queues a dead delivery again, with a new count of attempts.
+REVIVE = _DELIVERIES.update(
+    _one,
+    _dead,
+    position=bind("new_position"),
+    status="queued",
+    run_id=sa.null(),
+    attempt=1,
+    faults=0,
+    alone_run_id=sa.null(),
+    ended_at=sa.null(),
+    ended_why=sa.null(),
+)
+#: Cancels a dead delivery.
+DISCARD = _DELIVERIES.update(_one, _dead, status="cancelled", ended_at=bind("now"))
+#: The deliveries that a run holds.
+LEASED_TO = _DELIVERIES.find(_leased, run_id="run", order=())
+#: What has come due, in the order it was meant to come.
+DUE = _DELIVERIES.find(
+    _deferred,
+    deliveries.c.deliver_at <= bind("now"),
+    company_id="company",
+    order=_by_time,
+    limit=bind("limit"),
+)
+#: The same for one receiver.
+DUE_FOR = _DELIVERIES.find(
+    _deferred, deliveries.c.deliver_at <= bind("now"), _receiver == bind("receiver"), order=_by_time
+)
+#: The companies in which something has come due.
+COMPANIES_DUE = Statement(
+    sa.select(deliveries.c.company_id)
+    .where(_deferred, deliveries.c.deliver_at <= bind("now"))
+    .distinct(),
+    scalar,
+)
+#: Queues a deferred delivery whose time has come.
+ARRIVE = _DELIVERIES.update(_one, _deferred, position=bind("new_position"), status="queued")
+#: The earliest time of a deferred delivery.
+NEXT_DUE = Statement(sa.select(sa.func.min(deliveries.c.deliver_at)).where(_deferred), scalar)
+#: The company's dead deliveries, newest first.
+DEAD = _DELIVERIES.find(
+    _dead, company_id="company", order=[deliveries.c.id.desc()], limit=bind("limit")
+)
+#: Those that somebody could handle, and that did not break whoever read them; oldest first.
+DEAD_BY_OTHERS = _DELIVERIES.find(
+    _dead,
+    deliveries.c.ended_why.not_in([bind("gone"), bind("broke"), bind("unreadable")]),
+    agents.c.status != sa.literal_column("'terminated'"),
+    company_id="company",
+    join=(agents, agents.c.id == deliveries.c.agent_id),
+)
+_its_message = (messages, messages.c.id == deliveries.c.message_id)
+#: Deferred deliveries of what an agent sent, by time.
+DEFERRED_BY = _DELIVERIES.find(
+    messages.c.sender_agent_id == bind("agent"),
+    _deferred,
+    join=_its_message,
+    order=[deliveries.c.deliver_at],
+    limit=bind("limit"),
+)
+_below = sa.select(BELOW_AGENT.c.id)
+#: Of an agent and everybody below it, like the following.
+DEFERRED_BELOW = _DELIVERIES.find(
+    messages.c.sender_agent_id.in_(_below),
+    _deferred,
+    join=_its_message,
+    order=_by_time,
+    limit=bind("limit"),
+)
+#: Dead deliveries of an agent and those below it.
+DEAD_BELOW = _DELIVERIES.find(
+    deliveries.c.agent_id.in_(_below), _dead, company_id="company", limit=bind("limit")
+)
+#: The board's members with the part of the company each is over; None is all of it.
+BOARD = Statement(
+    sa.select(memberships.c.user_id, memberships.c.scope_agent_id)
+    .where(
+        memberships.c.company_id == bind("company"),
+        memberships.c.role == sa.literal_column("'board'"),
+    )
+    .order_by(memberships.c.user_id),
+    lambda user, scope: (user, scope),
+)
+
+# Schedules
+
+_SCHEDULES = Rows(schedules, Schedule)
+#: Adds a schedule.
+INSERT_SCHEDULE = change(sa.insert(schedules))
+#: One schedule by id, of any company.
+SCHEDULE_ANYWHERE = _SCHEDULES.one(id="schedule")
+#: A page of schedules: of one agent or of all, ended ones too or not.
+SCHEDULES = _SCHEDULES.after(
+    if_asked(schedules.c.agent_id, "agent"),
+    unless("ended_too", schedules.c.next_at.is_not(None)),
+    company_id="company",
+)
+_active = schedules.c.status == sa.literal_column("'active'")
+#: What a stopped agent would have sent waits; it is sent once when the agent goes on.
+_goes_on = sa.not_(stopped(schedules))
+_due = sa.and_(_active, schedules.c.next_at <= bind("now"), _goes_on)
+#: Active schedules of an agent and those below it.
+SCHEDULES_BELOW = _SCHEDULES.find(schedules.c.agent_id.in_(_below), _active, limit=bind("limit"))
+#: The company's schedules whose time has come, earliest first.
+SCHEDULES_DUE = _SCHEDULES.find(
+    _due, company_id="company", order=[schedules.c.next_at, schedules.c.id], limit=bind("limit")
+)
+#: The companies that have a schedule whose time has come.
+COMPANIES_WITH_SCHEDULES_DUE = Statement(
+    sa.select(schedules.c.company_id).where(_due).distinct(), scalar
+)
+#: The company's schedules whose ids lie between two.
+SCHEDULES_BY_PREFIX = _SCHEDULES.between(company_id="company", limit=MOST_MATCHES, order=None)
+#: When an agent is gone, so is what it would have sent.
+ACTIVE_SCHEDULES_OF = _SCHEDULES.find(_active, agent_id="agent", order=())
+#: Its owner works again.
+GO_ON_WITH_SCHEDULE = _SCHEDULES.update(
+    schedules.c.id == bind("schedule"),
+    schedules.c.agent_id == bind("agent"),
+    schedules.c.status == sa.literal_column("'cancelled'"),
+    status="active",
+    next_at=bind("new_next"),
+)
+#: Cancels all active schedules of an agent.
+CANCEL_SCHEDULES_OF = _SCHEDULES.update(
+    schedules.c.agent_id == bind("agent"), _active, status="cancelled", next_at=sa.null()
+)
+#: The earliest time of an active schedule of an agent that can work.
+NEXT_SCHEDULE = Statement(
+    sa.select(schedules.c.next_at).where(_active, _goes_on).order_by(schedules.c.next_at).limit(1),
+    scalar,
+)
+#: Status and next time of an active schedule.
+MOVE_SCHEDULE = _SCHEDULES.update(
+    schedules.c.id == bind("schedule"), _active, **new("status", "next_at", "last_at")
+)
+
+# Questions
+
+_QUESTIONS = Rows(questions, Question)
+#: Adds a question.
+INSERT_QUESTION = change(sa.insert(questions))
+#: One question by id, of any company.
+QUESTION_ANYWHERE = _QUESTIONS.one(id="question")
+#: A page of questions: of one agent or of all, ended ones too or not.
+QUESTIONS = _QUESTIONS.after(
+    if_asked(questions.c.agent_id, "agent"),
+    unless("ended_too", questions.c.ended_at.is_(None)),
+    company_id="company",
+)
+#: The company's questions whose ids lie between two.
+QUESTIONS_BY_PREFIX = _QUESTIONS.between(company_id="company", limit=MOST_MATCHES, order=None)
+_open = questions.c.status == sa.literal_column("'open'")
+#: Open questions of an agent and those below it.
+QUESTIONS_BELOW = _QUESTIONS.find(
+    questions.c.agent_id.in_(_below), _open, company_id="company", limit=bind("limit")
+)
+#: The letters that carry what an agent asks.
+LETTERS_OF_QUESTIONS_OF = _MESSAGES.find(
+    messages.c.question_id.in_(
+        sa.select(questions.c.id).where(
+            questions.c.company_id == bind("company"), questions.c.agent_id == bind("agent"), _open
+        )
+    )
+)
+#: Cancels all open questions of an agent.
+CANCEL_QUESTIONS_OF = _QUESTIONS.update(
+    questions.c.company_id == bind("company"),
+    questions.c.agent_id == bind("agent"),
+    _open,
+    status="cancelled",
+    answered_by=bind("by"),
+    ended_at=bind("now"),
+)
+#: Who asked works again, and still wants to know.
+ASK_AGAIN = _QUESTIONS.update(
+    questions.c.id == bind("question"),
+    questions.c.agent_id == bind("agent"),
+    questions.c.status == sa.literal_column("'cancelled'"),
+    status="open",
+    answered_by=sa.null(),
+    ended_at=sa.null(),
+)
+#: Somebody else is asked; the board when nobody is named.
+PASS_ON = _QUESTIONS.update(
+    questions.c.id == bind("question"), _open, to_agent_id=bind("new_agent")
+)
+#: The company's open questions that nobody but the board can answer.
+OPEN_FOR_BOARD = _QUESTIONS.find(
+    _open, questions.c.to_agent_id.is_(None), company_id="company", limit=bind("limit")
+)
+#: Ends an open question, with its answer if there is one.
+END_QUESTION = _QUESTIONS.update(
+    questions.c.id == bind("question"),
+    _open,
+    **new("status", "answer"),
+    answered_by=bind("by"),
+    ended_at=bind("now"),
+)

@@ -1,0 +1,113 @@
+"""Statements about notices: what needs a person, on its way to them outside."""
+
+from sqlalchemy import ColumnElement, Table, and_, delete, insert, select, union
+from sqlalchemy import bindparam as bind
+
+from remit.model.messaging.notice import Hook, Notice, StoredRules
+from remit.store.engine.statement import Rows, Statement, change, scalar
+from remit.store.queues import StatusQueue
+from remit.store.tables import linked_accounts, memberships, notice_hooks, notice_rules, notices
+
+
+def _still_there(table: Table) -> tuple[Table, ColumnElement[bool]]:
+    """The part of a row's user in its company."""
+    of = memberships.c
+    return memberships, and_(of.company_id == table.c.company_id, of.user_id == table.c.user_id)
+
+
+_HOOKS = Rows(notice_hooks, Hook, "user_id")
+_mine = and_(notice_hooks.c.company_id == bind("company"), notice_hooks.c.user_id == bind("user"))
+
+#: A person named a webhook.
+INSERT_HOOK = change(insert(notice_hooks))
+#: A person named none any more.
+DELETE_HOOK = change(delete(notice_hooks).where(_mine))
+#: The webhook of a person in a company.
+HOOK = _HOOKS.one(_mine)
+#: Webhooks of those who still have a part in the company.
+HOOKS = _HOOKS.find(join=_still_there(notice_hooks), company_id="company")
+#: Companies in which somebody has one, or rules, or a linked account.
+COMPANIES_TO_LOOK_AT = Statement(
+    union(
+        select(notice_hooks.c.company_id),
+        select(notice_rules.c.company_id),
+        select(linked_accounts.c.company_id).where(linked_accounts.c.revoked_at.is_(None)),
+    ),
+    scalar,
+)
+#: Companies in which a person has a part.
+COMPANIES_OF = Statement(
+    select(memberships.c.company_id).where(memberships.c.user_id == bind("user")), scalar
+)
+
+#: Who is linked through a binding of the company and still has a part in it.
+LINKED_USERS = Statement(
+    select(linked_accounts.c.user_id)
+    .join(*_still_there(linked_accounts))
+    .where(linked_accounts.c.company_id == bind("company"), linked_accounts.c.revoked_at.is_(None))
+    .distinct(),
+    scalar,
+)
+_RULES = Rows(notice_rules, StoredRules, "user_id")
+_rules_of = and_(
+    notice_rules.c.company_id == bind("company"), notice_rules.c.user_id == bind("user")
+)
+#: A person's rules in a company.
+RULES = _RULES.one(_rules_of)
+#: Rules of those who still have a part in the company.
+ALL_RULES = _RULES.find(join=_still_there(notice_rules), company_id="company")
+#: A person said how.
+INSERT_RULES = change(insert(notice_rules))
+#: A person takes back what they said.
+DELETE_RULES = _RULES.delete(_rules_of)
+#: A digest was made.
+DIGESTED = _RULES.update(_rules_of, digested_at=bind("at"))
+
+QUEUE = StatusQueue(notices, Notice, "notice")
+#: A new notice.
+INSERT_NOTICE = change(insert(notices))
+#: Whether somebody was told of something in a way, or is being told.
+KNOWN = Statement(
+    select(notices.c.id).where(
+        notices.c.user_id == bind("user"),
+        notices.c.way == bind("way"),
+        notices.c.kind == bind("kind"),
+        notices.c.subject_id == bind("subject"),
+    ),
+    scalar,
+)
+#: Notices that can go out now.
+READY = QUEUE.find(
+    QUEUE.unfinished,
+    QUEUE.queued,
+    QUEUE.is_due,
+    order=[notices.c.next_at, notices.c.id],
+    limit=bind("limit"),
+)
+#: What a person was told of last, or should have been, newest first.
+LATEST = QUEUE.find(user_id="user", order=[notices.c.id.desc()], limit=bind("limit"))
+#: What a person waits to be told and nobody has tried; other rules hold for it now.
+RETIME = QUEUE.update(
+    QUEUE.unfinished,
+    QUEUE.queued,
+    notices.c.company_id == bind("company"),
+    notices.c.user_id == bind("user"),
+    notices.c.attempt == 0,
+    next_at=bind("now"),
+)
+#: It is not to go out before another time.
+POSTPONE = QUEUE.change(QUEUE.queued, next_at=bind("due"))
+#: What a digest tells of.
+IN_DIGEST = QUEUE.find(digest_id="digest")
+#: It is shown in a chat, and what it says there.
+SHOWN = QUEUE.change(post_id=bind("shown"), told=bind("what"))
+#: How much of it is marked as dealt with.
+SETTLE = QUEUE.change(settled=bind("number"))
+#: What a person was shown in chats, some of which is not marked as dealt with.
+CHANGEABLE = QUEUE.find(
+    notices.c.post_id.is_not(None),
+    company_id="company",
+    user_id="user",
+    limit=bind("limit"),
+    order=[notices.c.id.desc()],
+)

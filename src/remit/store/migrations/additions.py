@@ -1,0 +1,174 @@
+"""What each revision since v0.1.0 added. The definitions stand once, in `remit.store.tables`; a
+revision makes its tables without what later revisions added."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from alembic import op
+from sqlalchemy import CheckConstraint, MetaData, Table, text
+
+from remit.store.tables import metadata
+
+
+@dataclass(frozen=True)
+class Additions:
+    tables: tuple[str, ...] = ()
+    #: By table, in the order in which they are added.
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Of tables that were there before.
+    indexes: tuple[str, ...] = ()
+    #: Conditions that became others: what they were before, by table and name.
+    checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+_BY_SHORT_ID = (
+    *("agents", "approvals", "events", "files", "grants", "jobs", "messages", "outcomes"),
+    *("questions", "runs", "schedules"),
+)
+
+ADDITIONS = {
+    "0018": Additions(
+        tables=(
+            *("halts", "waits", "wait_outcomes", "submissions", "accounts"),
+            *("wishes", "notice_hooks", "notices", "limits_reached"),
+        ),
+        columns={
+            "answers": ("version",),
+            "outcomes": (
+                *("open_waits", "news", "seen", "look_at", "look_for", "reviews", "origin_id"),
+            ),
+            "runs": (
+                *("occasion", "outcome_ids", "shown", "goes_on"),
+                *("fault", "fault_until", "account_id", "cost_estimated"),
+            ),
+            "messages": ("expects_reply", "origin_id", "mark"),
+            "companies": ("review_hours", "limits", "permission_policy"),
+            "agent_leases": ("spared", "failing_since", "held_by"),
+            "deliveries": ("begun", "faults", "alone_run_id"),
+            "jobs": ("held_by",),
+        },
+        indexes=(
+            *("ix_outcomes_news", "ix_outcomes_look_at", "ix_outcomes_origin_id"),
+            *("ix_agent_leases_due", "ix_agent_leases_held_by", "ix_agents_error"),
+            *("ix_messages_sender_user_id", "ix_messages_origin_id", "ix_messages_question_id"),
+            "ix_runs_live",
+            *(f"ix_{table}_short_id" for table in _BY_SHORT_ID),
+        ),
+    ),
+    "0025": Additions(tables=("folders",)),
+    "0026": Additions(
+        tables=("notice_rules",),
+        columns={"notices": ("digest_id", "escalated_from", "post_id", "told", "settled")},
+        indexes=("ix_notices_changeable", "ix_notices_digest_id"),
+    ),
+    "0027": Additions(
+        tables=(
+            *("linked_accounts", "link_codes", "channel_receivers", "channel_intake"),
+            *("channel_posts", "button_references"),
+        ),
+        columns={"channel_deliveries": ("outside_id", "files"), "messages": ("outside_sender",)},
+        indexes=("ix_channel_deliveries_outside_id",),
+    ),
+    "0028": Additions(
+        tables=("changes", "change_comments", "change_errands"),
+        columns={"grants": ("paths", "branches")},
+        checks={"grants": {"level": "level BETWEEN 0 AND 3"}},
+    ),
+    "0029": Additions(columns={"files": ("letter",)}, indexes=("ix_files_written",)),
+    "0030": Additions(
+        columns=dict.fromkeys(("tokens", "linked_accounts", "link_codes"), ("made_with",)),
+        indexes=("ix_tokens_made_with",),
+    ),
+    "0032": Additions(columns={"agent_bindings": ("held",)}),
+    "0033": Additions(
+        tables=("forge_watches", "forge_issues"),
+        columns={
+            "repos": ("forge", "api", "api_secret", "hook", "people", "label"),
+            "changes": ("request_number", "request_url", "request_seen"),
+            "change_comments": ("outside_id", "outside_author", "heard"),
+        },
+        indexes=("uq_change_comments_outside_id",),
+    ),
+    "0035": Additions(tables=("change_checks",), columns={"repos": ("checks",)}),
+    "0037": Additions(
+        columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
+    ),
+}
+
+
+def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
+    """The tables as a revision left them, or `only` some of them with those that they refer to."""
+    wanted = set(only or metadata.tables)
+    for name in tuple(wanted):
+        wanted |= {key.column.table.name for key in metadata.tables[name].foreign_keys}
+    found = MetaData(naming_convention=metadata.naming_convention)
+    later = [added for since, added in ADDITIONS.items() if since > revision]
+    absent = {name for added in later for name in added.tables}
+    for table in metadata.sorted_tables:
+        if table.name in absent or table.name not in wanted:
+            continue
+        copy = table.to_metadata(found)
+        for added in later:
+            for name in added.columns.get(table.name, ()):
+                # A "system" column is left out of CREATE TABLE.
+                copy.c[name].system = True
+            copy.indexes = {one for one in copy.indexes if one.name not in added.indexes}
+        # The oldest of what it was since.
+        for added in reversed(later):
+            for check in _checks(copy):
+                if (was := added.checks.get(copy.name, {}).get(_plain(copy, check))) is not None:
+                    check.sqltext = text(was)
+    return found
+
+
+def _checks(table: Table) -> list[CheckConstraint]:
+    return [one for one in table.constraints if isinstance(one, CheckConstraint)]
+
+
+def _plain(table: Table, check: CheckConstraint) -> str:
+    return str(check.name).removeprefix(f"ck_{table.name}_")
+
+
+def make(revision: str) -> None:
+    """Add to a database what a revision brought."""
+    added = ADDITIONS[revision]
+    indexed = {
+        table.name
+        for table in metadata.tables.values()
+        if any(index.name in added.indexes for index in table.indexes)
+    }
+    tables = tables_at(revision, {*added.tables, *added.columns, *added.checks, *indexed}).tables
+    for name, columns in added.columns.items():
+        for column in columns:
+            op.add_column(name, tables[name].c[column])
+    for name in added.tables:
+        tables[name].create(op.get_bind())
+    for name, were in added.checks.items():
+        for check in _checks(tables[name]):
+            if (was := were.get(_plain(tables[name], check))) is not None:
+                _replace_check(name, _plain(tables[name], check), was, str(check.sqltext))
+    for table in tables.values():
+        for index in sorted(table.indexes, key=lambda one: str(one.name)):
+            if index.name in added.indexes:
+                index.create(op.get_bind())
+
+
+def _replace_check(table: str, check: str, was: str, now: str) -> None:
+    """SQLite changes no constraint of a table that is there; what it stores is the text of the
+    table, and a condition that only became wider is true of every row."""
+    connection = op.get_bind()
+    if connection.dialect.name != "sqlite":
+        op.drop_constraint(f"ck_{table}_{check}", table)
+        op.create_check_constraint(op.f(f"ck_{table}_{check}"), table, now)
+        return
+    version = connection.execute(text("PRAGMA schema_version")).scalar()
+    connection.execute(text("PRAGMA writable_schema = ON"))
+    connection.execute(
+        text(
+            "UPDATE sqlite_master SET sql = replace(sql, :was, :now)"
+            " WHERE type = 'table' AND name = :table"
+        ),
+        {"was": f"CHECK ({was})", "now": f"CHECK ({now})", "table": table},
+    )
+    connection.execute(text(f"PRAGMA schema_version = {int(version or 0) + 1}"))
+    connection.execute(text("PRAGMA writable_schema = OFF"))

@@ -1,0 +1,1 @@
+"""Statements about companies, people, agents, grants and approvals."""

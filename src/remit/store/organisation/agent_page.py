@@ -1,0 +1,91 @@
+"""Statements for looking at one agent from all sides."""
+
+from typing import Any
+
+from sqlalchemy import bindparam as bind
+from sqlalchemy import case, func, literal, or_, select
+
+from remit.model.organisation.agent import Agent
+from remit.store.engine.statement import Statement, columns, into, scalar
+from remit.store.tables import agents, deliveries, runs
+
+
+def _briefly(agent: str, name: str, role: str, title: str, status: str) -> dict[str, Any]:
+    return {"id": agent, "name": name, "role": role, "title": title, "status": status}
+
+
+_brief = (agents.c.id, agents.c.name, agents.c.role, agents.c.title, agents.c.status)
+_living = agents.c.status != literal("terminated")
+
+#: The first reports of an agent, by name.
+SOME_REPORTS = Statement(
+    select(*_brief)
+    .where(agents.c.boss_id == bind("agent"), _living)
+    .order_by(agents.c.name_key)
+    .limit(bind("limit")),
+    _briefly,
+)
+#: How many reports an agent has.
+COUNT_REPORTS = Statement(
+    select(func.count()).select_from(agents).where(agents.c.boss_id == bind("agent"), _living),
+    scalar,
+)
+#: Whom somebody new could report to, in the order of their names.
+ROSTER = Statement(
+    select(*_brief)
+    .where(
+        agents.c.company_id == bind("company"),
+        _living,
+        agents.c.status != literal("pending_approval"),
+    )
+    .order_by(agents.c.name_key)
+    .limit(bind("limit")),
+    _briefly,
+)
+#: How many deliveries wait for an agent or are with its run.
+UNREAD_COUNT = Statement(
+    select(func.count())
+    .select_from(deliveries)
+    .where(
+        deliveries.c.agent_id == bind("agent"),
+        deliveries.c.status.in_([literal("queued"), literal("leased")]),
+    ),
+    scalar,
+)
+
+
+def _sums(*sums: Any) -> dict[str, int]:
+    names = ("runs", "tokens_in", "tokens_out", "tokens_cached", "cost_micros")
+    return {name: int(one or 0) for name, one in zip(names, sums, strict=True)}
+
+
+#: Number, tokens and cost of all runs of an agent.
+RUN_TOTALS = Statement(
+    select(
+        func.count(),
+        func.sum(runs.c.tokens_in),
+        func.sum(runs.c.tokens_out),
+        func.sum(runs.c.tokens_cached),
+        func.sum(runs.c.cost_micros),
+    ).where(runs.c.agent_id == bind("agent")),
+    _sums,
+)
+
+_same_role = agents.c.role == bind("role")
+_same_adapter = agents.c.adapter_type == bind("adapter_type")
+#: Who is most like somebody with this role and this adapter; the newest first.
+RELATED = Statement(
+    select(*columns(agents, Agent))
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.status.in_([literal("idle"), literal("running"), literal("paused")]),
+        or_(_same_role, _same_adapter),
+    )
+    .order_by(
+        case((_same_adapter, literal(0)), else_=literal(1))
+        + case((_same_role, literal(0)), else_=literal(1)),
+        agents.c.id.desc(),
+    )
+    .limit(bind("limit")),
+    into(Agent),
+)

@@ -1,0 +1,263 @@
+"""Statements about approvals, their revisions and comments, and agents' configurations."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.agent_spec import CONFIGURED
+from remit.model.organisation.approval import Approval, Comment, Revision
+from remit.model.organisation.configuration import ConfigRevision
+from remit.store.engine.statement import (
+    Rows,
+    Statement,
+    change,
+    counted,
+    if_asked,
+    new,
+    scalar,
+    unless,
+)
+from remit.store.tables import (
+    access_log,
+    agent_places,
+    agents,
+    approval_comments,
+    approval_revisions,
+    approvals,
+    companies,
+    config_revisions,
+    file_links,
+    file_versions,
+    files,
+    grants,
+    memberships,
+    messages,
+    outcome_blockers,
+    outcome_edges,
+    outcomes,
+    schedules,
+    tokens,
+    users,
+)
+
+_APPROVAL_REVISIONS = Rows(approval_revisions, Revision, "number")
+_APPROVAL_COMMENTS = Rows(approval_comments, Comment)
+_CONFIG_REVISIONS = Rows(config_revisions, ConfigRevision, "number")
+_AGENTS = Rows(agents, Agent)
+_APPROVALS = Rows(approvals, Approval)
+_one = approvals.c.id == bind("approval")
+_undecided = approvals.c.status.in_([sa.literal("pending"), sa.literal("revision_requested")])
+
+# Approvals
+
+#: Adds an approval.
+INSERT_APPROVAL = change(sa.insert(approvals))
+#: One approval by id, of any company.
+APPROVAL_ANYWHERE = _APPROVALS.one(id="approval")
+#: The company's approvals whose ids lie between two.
+APPROVALS_BY_PREFIX = _APPROVALS.between(company_id="company", limit=bind("limit"))
+#: Newest first; of one status, and of one requester, if asked.
+APPROVALS = _APPROVALS.before(
+    if_asked(approvals.c.status, "status"),
+    unless(
+        "any_requester",
+        approvals.c.requested_by_agent_id == bind("requester"),
+        approvals.c.routed_to_agent_id == bind("requester"),
+    ),
+    company_id="company",
+)
+#: What awaits a decision, oldest first.
+PENDING = _APPROVALS.after(
+    _undecided, approvals.c.status == sa.literal("pending"), company_id="company"
+)
+#: The same call again: newest first.
+OF_CALL = _APPROVALS.find(
+    requested_by_agent_id="agent", call_digest="digest", order=[approvals.c.id.desc()], limit=1
+)
+#: An agent's calls that wait for approval, or were decided not long ago: newest first.
+CALLS_THAT_HOLD = _APPROVALS.find(
+    approvals.c.call_digest.is_not(None),
+    sa.or_(_undecided, approvals.c.decided_at >= bind("since")),
+    requested_by_agent_id="agent",
+    order=[approvals.c.id.desc()],
+)
+#: Undecided approvals that an agent asked for or that are about it.
+UNDECIDED_OF_AGENT = _APPROVALS.find(
+    _undecided,
+    sa.or_(
+        approvals.c.requested_by_agent_id == bind("agent"), approvals.c.agent_id == bind("agent")
+    ),
+    order=(),
+)
+#: Undecided approvals that an agent is to decide.
+UNDECIDED_ROUTED_TO = _APPROVALS.find(_undecided, routed_to_agent_id="agent", order=())
+#: Another agent that is to decide.
+ROUTE_APPROVAL = _APPROVALS.update(
+    _one, routed_to_agent_id=bind("new_agent"), updated_at=bind("now")
+)
+#: First answer wins: nothing changes unless it is still what the decider saw.
+MOVE_APPROVAL = _APPROVALS.update(
+    _one,
+    approvals.c.status == bind("was"),
+    approvals.c.revision == bind("seen_revision"),
+    **new("status", "decided_at", "decision_note", "decided_by_user_id", "decided_by_agent_id"),
+    updated_at=bind("now"),
+)
+#: The next revision of what is asked for.
+REVISE_APPROVAL = _APPROVALS.update(
+    _one, **new("payload", "digest", "revision"), updated_at=bind("now")
+)
+#: Notes the result of an approved call, once.
+USE_APPROVAL = _APPROVALS.update(
+    _one,
+    approvals.c.status == sa.literal("approved"),
+    approvals.c.used_at.is_(None),
+    result=bind("new_result"),
+    used_at=bind("now"),
+)
+#: Notes that the requester has read the result.
+COLLECT_RESULT = _APPROVALS.update(_one, collected_at=bind("now"))
+#: Undecided approvals whose time is over, earliest first.
+DUE = Statement(
+    sa.select(approvals.c.id)
+    .where(_undecided, approvals.c.expires_at <= bind("now"))
+    .order_by(approvals.c.expires_at, approvals.c.id)
+    .limit(bind("limit")),
+    scalar,
+)
+#: Bytes that wait for a decision are no orphans.
+HOLDS_BLOB = _APPROVALS.any(_undecided, blob_file_id="file", blob_sha256="sha256")
+#: Adds a revision of an approval.
+INSERT_REVISION = change(sa.insert(approval_revisions))
+#: All revisions of an approval.
+REVISIONS = _APPROVAL_REVISIONS.find(approval_id="approval")
+#: One revision of an approval.
+REVISION = _APPROVAL_REVISIONS.one(approval_id="approval", number="number")
+#: Adds a comment to an approval.
+INSERT_COMMENT = change(sa.insert(approval_comments))
+#: One comment of an approval.
+COMMENT = _APPROVAL_COMMENTS.one(id="comment", approval_id="approval")
+#: A page of an approval's comments.
+COMMENTS = _APPROVAL_COMMENTS.after(approval_id="approval")
+
+# Configurations
+
+#: Adds a revision of an agent's configuration.
+INSERT_CONFIG = change(sa.insert(config_revisions))
+#: A page of an agent's configurations, newest first.
+CONFIG_REVISIONS = _CONFIG_REVISIONS.before(agent_id="agent")
+#: One configuration of an agent, by id or number.
+CONFIG_REVISION = _CONFIG_REVISIONS.one(
+    sa.or_(config_revisions.c.id == bind("revision"), config_revisions.c.number == bind("number")),
+    agent_id="agent",
+)
+#: A new configuration of an agent, if it still is at the revision that was seen.
+CONFIGURE_AGENT = _AGENTS.update(
+    agents.c.id == bind("agent"),
+    agents.c.config_revision == bind("seen_revision"),
+    **{one.name: bind(f"new_{one.name}") for one in CONFIGURED},
+    name_key=bind("new_key"),
+    config_revision=agents.c.config_revision + 1,
+    updated_at=bind("now"),
+)
+_with_level = (
+    agents.c.company_id == bind("company"),
+    # Whoever awaits approval gets the level as it is then.
+    agents.c.status.not_in([sa.literal("terminated"), sa.literal("pending_approval")]),
+)
+#: The company's agents with a permission level.
+AGENTS_WITH_LEVEL = _AGENTS.find(*_with_level, permission_level="level")
+#: How many agents of a company have each permission level.
+COUNT_BY_LEVEL = Statement(
+    sa.select(agents.c.permission_level, sa.func.count())
+    .where(*_with_level)
+    .group_by(agents.c.permission_level),
+    counted,
+)
+#: Another permission policy of a company.
+SET_POLICY = change(
+    sa.update(companies)
+    .where(companies.c.id == bind("company"))
+    .values(permission_policy=bind("new_policy"))
+)
+#: Permissions and permission level of an agent.
+PERMIT_AGENT = _AGENTS.update(
+    agents.c.id == bind("agent"),
+    permissions=bind("new_permissions"),
+    permission_level=bind("new_level"),
+    updated_at=bind("now"),
+)
+# An agent that was never taken on, deleted for good. Whatever is left of it is its approval.
+
+_it: sa.BindParameter[str] = bind("agent")
+
+
+def _revoke(*which: sa.ColumnElement[bool], **values: Any) -> Statement[None]:
+    """What was given of it ends, unless it ended before."""
+    ended = sa.func.coalesce(grants.c.revoked_at, bind("now"))
+    return change(sa.update(grants).where(*which).values(revoked_at=ended, **values))
+
+
+#: What names the agent. Nobody but people and those above ever dealt with it.
+FORGET_AGENT = (
+    change(sa.update(approvals).where(approvals.c.agent_id == _it).values(agent_id=sa.null())),
+    change(
+        sa.update(approvals).where(approvals.c.home_agent_id == _it).values(home_agent_id=sa.null())
+    ),
+    change(sa.delete(config_revisions).where(config_revisions.c.agent_id == _it)),
+    change(sa.delete(agent_places).where(agent_places.c.agent_id == _it)),
+    change(sa.delete(tokens).where(tokens.c.agent_id == _it)),
+    change(sa.delete(schedules).where(schedules.c.agent_id == _it)),
+    change(sa.update(files).where(files.c.home_agent_id == _it).values(home_agent_id=sa.null())),
+    _revoke(grants.c.kind == sa.literal("message"), grants.c.resource_id == _it),
+)
+_outcome: sa.BindParameter[str] = bind("outcome")
+FORGET_OUTCOME = (
+    change(
+        sa.delete(outcome_edges).where(
+            sa.or_(outcome_edges.c.parent_id == _outcome, outcome_edges.c.child_id == _outcome)
+        )
+    ),
+    change(
+        sa.delete(outcome_blockers).where(
+            sa.or_(
+                outcome_blockers.c.outcome_id == _outcome, outcome_blockers.c.blocker_id == _outcome
+            )
+        )
+    ),
+    # They ended with it.
+    _revoke(grants.c.scope_id == _outcome, scope_id=sa.null()),
+    _revoke(grants.c.kind == sa.literal("outcome"), grants.c.resource_id == _outcome),
+)
+_file: sa.BindParameter[str] = bind("file")
+#: Whether a document is what a message says.
+SENT_FILE = Statement(
+    sa.select(messages.c.id).where(messages.c.body_file_id == _file).limit(1), scalar
+)
+#: Makes a kept document an ordinary file that no list shows.
+KEEP_AS_FILE = change(
+    sa.update(files).where(files.c.id == _file).values(kind=sa.literal("file"), unlisted=sa.true())
+)
+DELETE_FILE = (
+    change(sa.delete(access_log).where(access_log.c.file_id == _file)),
+    change(sa.delete(file_links).where(file_links.c.file_id == _file)),
+    change(sa.delete(file_versions).where(file_versions.c.file_id == _file)),
+    _revoke(grants.c.kind == sa.literal("kb_file"), grants.c.resource_id == _file),
+    change(sa.delete(files).where(files.c.id == _file)),
+)
+#: A member whose part of the company is below this agent.
+MEMBER_OVER = Statement(
+    sa.select(users.c.name)
+    .join(memberships, memberships.c.user_id == users.c.id)
+    .where(memberships.c.scope_agent_id == _it)
+    .limit(1),
+    scalar,
+)
+#: Deletes the mandate of an agent that was never taken on.
+DELETE_OUTCOME = change(sa.delete(outcomes).where(outcomes.c.id == _outcome))
+#: Deletes an agent that was never taken on.
+DELETE_AGENT = _AGENTS.delete(
+    sa.and_(agents.c.id == _it, agents.c.status == sa.literal("terminated"))
+)

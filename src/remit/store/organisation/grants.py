@@ -1,0 +1,119 @@
+"""Statements about capabilities."""
+
+from sqlalchemy import and_, exists, insert, literal, or_, select, update
+from sqlalchemy import bindparam as bind
+from sqlalchemy.sql import ColumnElement
+
+from remit.model.organisation.grant import Grant, Level
+from remit.store.engine.statement import Rows, Statement, change, if_asked, scalar
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.tables import grants
+
+_GRANTS = Rows(grants, Grant)
+_unrevoked = grants.c.revoked_at.is_(None)
+_live = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")))
+
+#: Adds a capability.
+INSERT_GRANT = change(insert(grants))
+#: One capability by id, of any company.
+GRANT_ANYWHERE = _GRANTS.one(id="grant")
+#: The company's capabilities whose ids lie between two.
+GRANTS_BY_PREFIX = _GRANTS.between(company_id="company", limit=20)
+#: What one agent holds on one resource.
+HELD = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", resource_id="resource", order=())
+#: What one agent has passed on of one resource.
+GIVEN = _GRANTS.find(
+    _unrevoked, granted_by_agent="granter", kind="kind", resource_id="resource", order=()
+)
+#: Everything that one agent has passed on.
+GIVEN_BY = _GRANTS.find(_unrevoked, granted_by_agent="granter")
+#: Another source of a capability: the one it derives from, and who gave it.
+SET_SOURCE = _GRANTS.update(
+    grants.c.id == bind("grant"),
+    parent_id=bind("new_parent"),
+    granted_by_agent=bind("new_agent"),
+    granted_by_user=bind("new_user"),
+)
+#: An agent's capabilities on one kind of resource, expired ones too.
+HELD_OF_KIND = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", order=())
+#: A page of an agent's live capabilities.
+HELD_BY = _GRANTS.after(_live, holder_id="holder")
+#: What came with a letter: to read something, for as long as nobody takes it back.
+_by_mail = and_(
+    grants.c.kind.in_([literal("kb_file"), literal("outcome")]),
+    grants.c.scope_id.is_(None),
+    grants.c.level == literal(int(Level.READ)),
+    grants.c.mode == literal("allow"),
+)
+#: A page of an agent's live capabilities without those that came by mail.
+HELD_BESIDES_MAIL = _GRANTS.after(_live, ~_by_mail, holder_id="holder")
+#: A page of those that came by mail.
+HELD_BY_MAIL = _GRANTS.after(_live, _by_mail, holder_id="holder")
+#: How many came by mail.
+COUNT_BY_MAIL = _GRANTS.count(_live, _by_mail, holder_id="holder")
+#: What an agent and everybody below it hold.
+HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), _live, order=())
+#: A page of a company's live capabilities.
+LIVE_IN_COMPANY = _GRANTS.after(_live, company_id="company")
+#: What was live at a past time. Revocation takes effect at its own time, so it is excluded.
+LIVE_AT = _GRANTS.after(
+    if_asked(grants.c.holder_id, "holder"),
+    grants.c.created_at <= bind("at"),
+    or_(grants.c.revoked_at.is_(None), grants.c.revoked_at > bind("at")),
+    or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("at")),
+    company_id="company",
+)
+_child = grants.alias("child")
+#: Given, never used and not passed on either. What came with authorship was not given, and what
+#: came by mail (it ends with no outcome) is there to be read some time.
+_unused = (
+    grants.c.used_at.is_(None),
+    grants.c.mode != literal("deny"),
+    or_(grants.c.granted_by_agent.is_not(None), grants.c.granted_by_user.is_not(None)),
+    grants.c.scope_id.is_not(None),
+    ~exists().where(_child.c.parent_id == grants.c.id),
+    _live,
+)
+#: The company's capabilities that nobody used.
+UNUSED = _GRANTS.after(*_unused, company_id="company")
+#: The capabilities of an agent that it did not use.
+UNUSED_BY = _GRANTS.after(*_unused, company_id="company", holder_id="holder")
+#: Notes that a capability was used.
+MARK_USED = _GRANTS.update(grants.c.id == bind("grant"), used_at=bind("now"))
+
+
+def _revoke(*first: ColumnElement[bool]) -> Statement[str]:
+    """Revoke the live grants that this says, and everything that rests on them."""
+    start = (
+        select(grants.c.id)
+        .where(*first, grants.c.revoked_at.is_(None))
+        .cte("doomed", recursive=True)
+    )
+    doomed = start.union(
+        select(grants.c.id).where(grants.c.parent_id == start.c.id, grants.c.revoked_at.is_(None))
+    )
+    return Statement(
+        update(grants)
+        .where(grants.c.id.in_(select(doomed.c.id)))
+        .values(revoked_at=bind("now"))
+        .returning(grants.c.id),
+        scalar,
+    )
+
+
+#: Revokes a capability with all that derive from it.
+REVOKE_WITH_DERIVED = _revoke(grants.c.id == bind("grant"))
+#: What was meant to last as long as an outcome.
+REVOKE_SCOPED_TO = _revoke(grants.c.scope_id == bind("outcome"))
+#: The same, of one agent only.
+REVOKE_SCOPED_TO_OF = _revoke(
+    grants.c.scope_id == bind("outcome"), grants.c.holder_id == bind("holder")
+)
+#: Whatever an agent held for some outcome.
+REVOKE_SCOPED_OF = _revoke(grants.c.holder_id == bind("holder"), grants.c.scope_id.is_not(None))
+#: Whatever anybody in a company holds on one thing that is gone.
+REVOKE_ON = _revoke(
+    grants.c.company_id == bind("company"),
+    grants.c.kind == bind("kind"),
+    grants.c.resource_id == bind("resource"),
+)

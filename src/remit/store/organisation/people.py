@@ -1,0 +1,262 @@
+"""Statements about companies, users, memberships and tokens."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import and_, exists, insert, literal, or_, select, true, update
+from sqlalchemy import bindparam as bind
+
+from remit.clock import Micros
+from remit.ids import AgentId, CompanyId, RunId, UserId
+from remit.model.organisation.company import Company
+from remit.model.organisation.principal import Token
+from remit.model.organisation.user import Membership, User, UserRole
+from remit.store.engine.statement import Rows, Statement, change, columns, counted, into, scalar
+from remit.store.tables import (
+    agents,
+    companies,
+    event_heads,
+    halts,
+    memberships,
+    runs,
+    tokens,
+    users,
+)
+
+_COMPANIES = Rows(companies, Company)
+_USERS = Rows(users, User)
+_MEMBERSHIPS = Rows(memberships, Membership, "user_id")
+_TOKENS = Rows(tokens, Token)
+_unrevoked = tokens.c.revoked_at.is_(None)
+
+# Companies
+
+#: Adds a company.
+INSERT_COMPANY = change(insert(companies))
+#: Name and settings of a company.
+CHANGE_COMPANY = _COMPANIES.update(
+    companies.c.id == bind("company"),
+    name_key=bind("new_key"),
+    **{
+        column.name: bind(f"new_{column.name}")
+        for column in columns(companies, Company)
+        if column.name not in ("id", "created_at")
+    },
+)
+#: One company by id.
+COMPANY = _COMPANIES.one(id="company")
+#: One company by name.
+COMPANY_BY_NAME = _COMPANIES.one(name_key="name_key")
+#: The companies a user has a part in.
+COMPANIES_OF_USER = _COMPANIES.find(
+    memberships.c.user_id == bind("user"),
+    companies.c.id > bind("after"),
+    join=(memberships, memberships.c.company_id == companies.c.id),
+    limit=bind("limit"),
+)
+#: How far the record is in each company of a person.
+POSITIONS_OF_USER = Statement(
+    select(event_heads.c.company_id, event_heads.c.seq)
+    .join(memberships, memberships.c.company_id == event_heads.c.company_id)
+    .where(memberships.c.user_id == bind("user")),
+    counted,
+)
+#: The ids of all companies.
+ALL_COMPANIES = Statement(select(companies.c.id).order_by(companies.c.id), scalar)
+#: Begins the record of a company.
+INSERT_HEAD = change(insert(event_heads))
+
+# Users
+
+#: Adds a person.
+INSERT_USER = change(insert(users))
+#: One person by id.
+USER = _USERS.one(id="user")
+#: One person by name.
+USER_BY_NAME = _USERS.one(name_key="name_key")
+#: The first operator of the instance.
+FIRST_OPERATOR = _USERS.find(users.c.operator == true(), limit=1)
+#: Whether there is any person yet.
+ANY_USER = Statement(select(users.c.id).limit(1), scalar)
+
+# Memberships
+
+#: Gives a person a part in a company.
+INSERT_MEMBERSHIP = change(insert(memberships))
+#: Ends a person's part in a company.
+DELETE_MEMBERSHIP = _MEMBERSHIPS.delete(company_id="company", user_id="user")
+#: A person's part in a company.
+MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user")
+#: Other board members over the whole company, so that the last one cannot be removed.
+OTHER_BOARD_MEMBERS = _MEMBERSHIPS.any(
+    memberships.c.user_id != bind("user"),
+    memberships.c.role == literal("board"),
+    memberships.c.scope_agent_id.is_(None),
+    company_id="company",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    user_id: UserId
+    name: str
+    role: UserRole
+    scope_agent_id: AgentId | None
+    company_id: CompanyId
+    created_at: Micros
+
+
+#: A page of the people with a part in a company.
+MEMBERS = Statement(
+    select(
+        users.c.id,
+        users.c.name,
+        memberships.c.role,
+        memberships.c.scope_agent_id,
+        memberships.c.company_id,
+        memberships.c.created_at,
+    )
+    .join(memberships, memberships.c.user_id == users.c.id)
+    .where(memberships.c.company_id == bind("company"), users.c.id > bind("after"))
+    .order_by(users.c.id)
+    .limit(bind("limit")),
+    into(Member),
+)
+
+# Tokens
+
+#: Adds a token: its digest, never the token itself.
+INSERT_TOKEN = change(insert(tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A token with all that identifying its bearer takes, in one look-up."""
+
+    digest: str
+    kind: str
+    expires_at: Micros | None
+    revoked_at: Micros | None
+    company_id: CompanyId | None
+    agent_id: AgentId | None
+    agent_name: str | None
+    agent_status: str | None
+    run_id: RunId | None
+    run_status: str | None
+    workspace: str | None
+    user_id: UserId | None
+    user_name: str | None
+    operator: bool | None
+    #: Whether anything in its company is stopped.
+    some_halt: bool
+
+
+#: Everything that identifies the caller of a token, in one row.
+IDENTITY = Statement(
+    select(
+        tokens.c.digest,
+        tokens.c.kind,
+        tokens.c.expires_at,
+        tokens.c.revoked_at,
+        tokens.c.company_id,
+        tokens.c.agent_id,
+        agents.c.name,
+        agents.c.status,
+        tokens.c.run_id,
+        runs.c.status,
+        runs.c.workspace,
+        tokens.c.user_id,
+        users.c.name,
+        users.c.operator,
+        exists().where(halts.c.company_id == tokens.c.company_id),
+    )
+    .select_from(
+        tokens.outerjoin(agents, agents.c.id == tokens.c.agent_id)
+        .outerjoin(runs, runs.c.id == tokens.c.run_id)
+        .outerjoin(users, users.c.id == tokens.c.user_id)
+    )
+    .where(tokens.c.digest == bind("digest")),
+    into(Identity),
+)
+#: A login link by its digest.
+LOGIN_BY_DIGEST = _TOKENS.one(tokens.c.kind == literal("login"), digest="digest")
+#: One token by id.
+TOKEN = _TOKENS.one(id="token")
+#: All keys of an agent.
+AGENT_KEYS = _TOKENS.find(tokens.c.kind == literal("agent"), agent_id="agent")
+#: The agents of a company that have a key that was not revoked.
+KEYED_AGENTS = Statement(
+    select(tokens.c.agent_id)
+    .where(tokens.c.company_id == bind("company"), tokens.c.kind == literal("agent"), _unrevoked)
+    .distinct()
+    .order_by(tokens.c.agent_id),
+    scalar,
+)
+#: What the links are called that sign somebody else in.
+INVITATION = "invitation"
+_invitation = and_(tokens.c.kind == literal("login"), tokens.c.label == literal(INVITATION))
+#: All tokens of a person, and the invitations that were sent to them.
+USER_TOKENS = _TOKENS.find(or_(tokens.c.kind == literal("user"), _invitation), user_id="user")
+#: The invitations of a company's people that are still good.
+INVITATIONS = _TOKENS.find(
+    _invitation,
+    _unrevoked,
+    tokens.c.expires_at > bind("now"),
+    memberships.c.company_id == bind("company"),
+    join=(memberships, memberships.c.user_id == tokens.c.user_id),
+    order=[tokens.c.id],
+)
+#: Ends the invitations of a person.
+REVOKE_INVITATIONS = _TOKENS.update(
+    _invitation, _unrevoked, tokens.c.user_id == bind("user"), revoked_at=bind("now")
+)
+#: Revokes one token by id.
+REVOKE_TOKEN = _TOKENS.update(tokens.c.id == bind("token"), _unrevoked, revoked_at=bind("now"))
+#: Ends what its person opened with a token: sessions, and links that could open one.
+REVOKE_OPENED_WITH = _TOKENS.update(
+    tokens.c.made_with == bind("token"),
+    tokens.c.user_id == bind("user"),
+    tokens.c.kind.in_([literal("session"), literal("login")]),
+    _unrevoked,
+    revoked_at=bind("now"),
+)
+#: Revokes one token by its digest.
+REVOKE_BY_DIGEST = _TOKENS.update(
+    tokens.c.digest == bind("digest"), _unrevoked, revoked_at=bind("now")
+)
+#: Revokes all tokens of an agent, a person or a run.
+REVOKE_TOKENS_OF = _TOKENS.update(
+    or_(
+        tokens.c.agent_id == bind("agent"),
+        tokens.c.user_id == bind("user"),
+        tokens.c.run_id == bind("run"),
+    ),
+    _unrevoked,
+    revoked_at=bind("now"),
+)
+
+# Sessions
+
+#: A person's sessions that are still good, newest first.
+SESSIONS_OF_USER = _TOKENS.find(
+    tokens.c.kind == literal("session"),
+    _unrevoked,
+    tokens.c.expires_at > bind("now"),
+    user_id="user",
+    order=[tokens.c.id.desc()],
+    limit=bind("limit"),
+)
+#: One token by its digest.
+TOKEN_BY_DIGEST = _TOKENS.one(digest="digest")
+#: Every session but one, and every link that could open another.
+REVOKE_OTHER_SESSIONS = Statement(
+    update(tokens)
+    .where(
+        tokens.c.user_id == bind("user"),
+        tokens.c.kind.in_([literal("session"), literal("login")]),
+        tokens.c.id != bind("kept"),
+        _unrevoked,
+    )
+    .values(revoked_at=bind("now"))
+    .returning(tokens.c.kind),
+    scalar,
+)

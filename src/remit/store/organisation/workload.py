@@ -1,0 +1,46 @@
+"""Statements about how much an agent has on its hands."""
+
+from sqlalchemy import and_, func, literal_column, not_, or_, select
+from sqlalchemy import bindparam as bind
+
+from remit.store.engine.statement import Statement, scalar
+from remit.store.tables import files, grants, outcomes, runs
+
+#: What it could work on and has not touched for a while.
+IDLE_OUTCOMES = Statement(
+    select(func.count()).where(
+        outcomes.c.owner_id == bind("agent"),
+        and_(
+            outcomes.c.status == literal_column("'open'"),
+            outcomes.c.open_prereqs == literal_column("0"),
+            not_(outcomes.c.perpetual),
+            or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+        ),
+        outcomes.c.kind == literal_column("'work'"),
+        outcomes.c.updated_at <= bind("before"),
+    ),
+    scalar,
+)
+#: How long the conversation of its newest run had become.
+LAST_CONTEXT = Statement(
+    select(runs.c.context_length)
+    .where(runs.c.agent_id == bind("agent"))
+    .order_by(runs.c.id.desc())
+    .limit(1),
+    scalar,
+)
+#: An agent's own notes, the latest day first; by what it holds, of which it has few.
+NOTES = Statement(
+    select(files.c.id, files.c.description)
+    .join(grants, and_(grants.c.resource_id == files.c.id, grants.c.kind == "kb_file"))
+    .where(
+        grants.c.holder_id == bind("agent"),
+        grants.c.revoked_at.is_(None),
+        files.c.home_agent_id == bind("agent"),
+        files.c.description.like("memories/____-__-__.md"),
+    )
+    .distinct()
+    .order_by(files.c.description.desc(), files.c.id.desc())
+    .limit(bind("limit")),
+    lambda file, description: (file, description),
+)

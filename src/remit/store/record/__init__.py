@@ -1,0 +1,1 @@
+"""Statements about events, searches, counts and whole companies."""

@@ -1,0 +1,197 @@
+"""The event log: append, list, verify."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlalchemy import and_, func, insert, literal, select, true
+from sqlalchemy import bindparam as bind
+
+from remit.model.event import GENESIS, Event, event_hash
+from remit.store.engine.database import Transaction
+from remit.store.engine.statement import Rows, Statement, change, into, new, scalar, unless
+from remit.store.tables import answers, event_heads, events
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last event of a company's chain."""
+
+    seq: int
+    hash: str
+
+
+_HEADS = Rows(event_heads, Head, "company_id")
+#: Reading the head for a write locks it on PostgreSQL: commands of one company take turns.
+LOCK_HEAD = Statement(_HEADS.select(company_id="company").with_for_update(), into(Head))
+#: Number and hash of the newest event of a company.
+READ_HEAD = _HEADS.one(company_id="company")
+#: Makes another event the newest.
+MOVE_HEAD = _HEADS.update(event_heads.c.company_id == bind("company"), **new("seq", "hash"))
+#: Adds an event.
+INSERT_EVENT = change(insert(events))
+_EVENTS = Rows(events, Event, "seq")
+#: A page of a company's events, oldest first.
+EVENTS_AFTER = _EVENTS.after(company_id="company")
+#: A page of a company's events, newest first.
+EVENTS_BEFORE = _EVENTS.before(company_id="company")
+#: When the first event from a place on happened.
+AT_PLACE = Statement(
+    select(events.c.at)
+    .where(events.c.company_id == bind("company"), events.c.seq >= bind("seq"))
+    .order_by(events.c.seq)
+    .limit(1),
+    scalar,
+)
+#: A page of what one run did, oldest first.
+OF_RUN = _EVENTS.after(run_id="run", company_id="company")
+#: The first events about one thing, oldest first.
+EVENTS_ON = _EVENTS.find(company_id="company", resource="resource", limit=bind("limit"))
+#: The newest events about one thing.
+NEWEST_ON = _EVENTS.find(
+    company_id="company", resource="resource", order=[events.c.seq.desc()], limit=bind("limit")
+)
+#: A page of events about one thing, newest first, refusals too or not.
+ON_BEFORE = _EVENTS.before(
+    unless("refused_too", events.c.allowed == true()), company_id="company", resource="resource"
+)
+#: Whether something was done to a thing.
+HAPPENED = Statement(
+    select(events.c.id)
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.resource == bind("resource"),
+        events.c.action == bind("action"),
+        events.c.allowed == true(),
+    )
+    .limit(1),
+    scalar,
+)
+#: The last time that something was done.
+LAST_OF = _EVENTS.find(
+    events.c.allowed == true(),
+    company_id="company",
+    resource="resource",
+    action="action",
+    order=[events.c.seq.desc()],
+    limit=1,
+)
+_pausing = and_(
+    events.c.company_id == bind("company"),
+    events.c.resource == bind("resource"),
+    events.c.allowed == true(),
+)
+_resumed = select(func.coalesce(func.max(events.c.seq), 0)).where(
+    _pausing,
+    events.c.action.in_([literal(f"agent.{verb}") for verb in ("resume", "start", "restart")]),
+)
+#: The kinds of those who paused an agent since it was last resumed.
+PAUSED_BY = Statement(
+    select(events.c.actor_kind)
+    .where(
+        _pausing,
+        events.c.action.in_([literal("agent.pause"), literal("agent.stop")]),
+        events.c.seq > _resumed.scalar_subquery(),
+    )
+    .distinct(),
+    scalar,
+)
+#: The company's events whose ids lie between two.
+EVENTS_BY_PREFIX = _EVENTS.find(
+    events.c.id >= bind("low"), events.c.id < bind("high"), company_id="company", order=(), limit=20
+)
+#: One event by id, of any company.
+EVENT_ANYWHERE = _EVENTS.one(id="event")
+
+# First answers to idempotency keys
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    verb: str
+    version: int
+    digest: str
+    answer: str
+
+
+_ANSWERS = Rows(answers, StoredAnswer, "key")
+#: Keeps the answer to a call, for repeats of it.
+INSERT_ANSWER = change(insert(answers))
+#: The stored answer to a caller's key.
+ANSWER = _ANSWERS.one(actor="actor", key="key")
+#: Deletes stored answers that are older than a time.
+FORGET_ANSWERS = _ANSWERS.delete(answers.c.created_at < bind("before"))
+
+
+def append(transaction: Transaction, head: Head, event: Event) -> Head:
+    """Chain the event to the head; answers the new head."""
+    linked = replace(event, seq=head.seq + 1, prev_hash=head.hash, hash="")
+    linked = replace(linked, hash=event_hash(linked))
+    transaction.run(
+        INSERT_EVENT, **{column.name: getattr(linked, column.name) for column in events.c}
+    )
+    transaction.run(MOVE_HEAD, company=linked.company_id, new_seq=linked.seq, new_hash=linked.hash)
+    return Head(linked.seq, linked.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One place at which the chain does not hold."""
+
+    seq: int
+    kind: str
+    sentence: str
+
+
+_PAGE = 1_000
+_MOST_FAULTS = 100
+
+
+def verify(
+    transaction: Transaction, company_id: str, expected: str | None = None
+) -> tuple[int, str, list[Fault]]:
+    """Walk a company's whole chain: events seen, hash of the last one, what is wrong."""
+    faults: list[Fault] = []
+    found_expected = expected is None or expected == GENESIS
+    expected_seq, previous = 1, GENESIS
+    for event in _walk(transaction, company_id):
+        if len(faults) >= _MOST_FAULTS:
+            break
+        if event.seq != expected_seq:
+            gone = (
+                f"event {expected_seq} is"
+                if event.seq == expected_seq + 1
+                else f"events {expected_seq} to {event.seq - 1} are"
+            )
+            faults.append(Fault(expected_seq, "removed", f"{gone} missing."))
+        elif event.prev_hash != previous:
+            faults.append(
+                Fault(
+                    event.seq,
+                    "reordered",
+                    f"event {event.seq} does not follow the event before it.",
+                )
+            )
+        if event_hash(event) != event.hash:
+            faults.append(Fault(event.seq, "changed", f"event {event.seq} was changed."))
+        expected_seq, previous = event.seq + 1, event.hash
+        found_expected = found_expected or event.hash == expected
+    head = transaction.one(READ_HEAD, company=company_id) or Head(0, GENESIS)
+    seen = expected_seq - 1
+    if len(faults) < _MOST_FAULTS and (head.seq, head.hash) != (seen, previous):
+        faults.append(
+            Fault(
+                seen + 1,
+                "removed" if head.seq > seen else "changed",
+                f"the chain ends at event {seen}, but its head says {head.seq}.",
+            )
+        )
+    if not found_expected and not faults:
+        faults.append(Fault(seen, "replaced", "the expected hash is nowhere in the chain."))
+    return seen, previous, faults
+
+
+def _walk(transaction: Transaction, company_id: str) -> Iterator[Event]:
+    after = 0
+    while page := transaction.all(EVENTS_AFTER, company=company_id, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].seq

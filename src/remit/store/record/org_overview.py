@@ -1,0 +1,40 @@
+"""Statements about what each agent cost and when it worked, for many at once."""
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.store.engine.statement import Statement, counted, unless
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.tables import agents, runs, spending
+
+
+def _scoped(agent: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """Of everybody, or of one agent and those below it."""
+    return unless("everybody", agent.in_(sa.select(BELOW_AGENT.c.id)))
+
+
+#: What each spent since a day, in millionths of a dollar.
+SPENT_BY_AGENT = Statement(
+    sa.select(spending.c.agent_id, sa.func.sum(spending.c.money_micros).cast(sa.BigInteger))
+    .where(
+        spending.c.company_id == bind("company"),
+        spending.c.day >= bind("since"),
+        _scoped(spending.c.agent_id),
+    )
+    .group_by(spending.c.agent_id),
+    counted,
+)
+_last = (
+    sa.select(
+        sa.select(sa.func.max(runs.c.id))
+        .where(runs.c.agent_id == agents.c.id)
+        .scalar_subquery()
+        .label("id")
+    )
+    .where(agents.c.company_id == bind("company"), _scoped(agents.c.id))
+    .subquery("last")
+)
+#: When the last run of each began.
+LAST_RUNS = Statement(
+    sa.select(runs.c.agent_id, runs.c.started_at).join(_last, _last.c.id == runs.c.id), counted
+)

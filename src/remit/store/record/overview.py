@@ -1,0 +1,233 @@
+"""Statements that count."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy import bindparam as bind
+
+from remit.clock import Micros
+from remit.ids import AgentId, RunId
+from remit.model.organisation.agent import AgentStatus
+from remit.store.engine.statement import Statement, counted, into, scalar, unless
+from remit.store.execution.runs import BADLY
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.tables import (
+    accounts,
+    agent_leases,
+    agents,
+    approvals,
+    budget_stops,
+    deliveries,
+    outcomes,
+    run_logs,
+    runs,
+    spending,
+    waits,
+)
+
+
+def _by_status(of: ColumnElement[bool], status: Column[str]) -> Statement[tuple[str, int]]:
+    """How many rows have each status, from an index alone."""
+    return Statement(select(status, func.count()).where(of).group_by(status), counted)
+
+
+#: How many agents of a company have each status.
+AGENTS_BY_STATUS = _by_status(agents.c.company_id == bind("company"), agents.c.status)
+#: How many outcomes of a company have each status.
+OUTCOMES_BY_STATUS = _by_status(outcomes.c.company_id == bind("company"), outcomes.c.status)
+#: How many outcomes of an agent have each status.
+OUTCOMES_OF_BY_STATUS = _by_status(outcomes.c.owner_id == bind("owner"), outcomes.c.status)
+#: How many approvals wait: all, or those an agent asked for or is to decide.
+PENDING_APPROVALS = Statement(
+    select(func.count())
+    .select_from(approvals)
+    .where(
+        approvals.c.company_id == bind("company"),
+        approvals.c.status.in_([literal("pending"), literal("revision_requested")]),
+        approvals.c.status == literal("pending"),
+        unless(
+            "all_of_them",
+            approvals.c.requested_by_agent_id == bind("agent"),
+            approvals.c.routed_to_agent_id == bind("agent"),
+        ),
+    ),
+    scalar,
+)
+#: How many runs of a company are running.
+RUNNING = Statement(
+    select(func.count())
+    .select_from(runs)
+    .where(runs.c.company_id == bind("company"), runs.c.status == literal("running")),
+    scalar,
+)
+#: How many deliveries wait for a person or an agent.
+UNREAD = Statement(
+    select(func.count())
+    .select_from(deliveries)
+    .where(
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.status == literal("queued"),
+        or_(deliveries.c.user_id == bind("who"), deliveries.c.agent_id == bind("who")),
+    ),
+    scalar,
+)
+
+
+# How everybody stands, and how it went over time
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An agent in a line: what it is, and what is known of its work without asking further."""
+
+    id: AgentId
+    name: str
+    title: str | None
+    role: str
+    status: AgentStatus
+    boss_id: AgentId | None
+    adapter_type: str
+    updated_at: Micros
+    failures: int
+    told: str | None
+    held_by: str | None
+    #: What holds it: an account or a set-up, and why that is closed.
+    held_kind: str | None
+    held_cause: str | None
+    failing_since: Micros | None
+    over_budget: bool
+    waits: bool
+    run_id: RunId | None
+    started_at: Micros | None
+
+
+def _scoped(agent: ColumnElement[str]) -> ColumnElement[bool]:
+    """Of everybody, or of one agent and those below it."""
+    return unless("everybody", agent.in_(select(BELOW_AGENT.c.id)))
+
+
+#: All agents of a company that work there, or of a part of it.
+STANDINGS = Statement(
+    select(
+        agents.c.id,
+        agents.c.name,
+        agents.c.title,
+        agents.c.role,
+        agents.c.status,
+        agents.c.boss_id,
+        agents.c.adapter_type,
+        agents.c.updated_at,
+        func.coalesce(agent_leases.c.failures, 0),
+        agent_leases.c.told,
+        agent_leases.c.held_by,
+        accounts.c.kind,
+        accounts.c.cause,
+        agent_leases.c.failing_since,
+        budget_stops.c.agent_id.is_not(None),
+        exists().where(waits.c.agent_id == agents.c.id),
+        runs.c.id,
+        runs.c.started_at,
+    )
+    .select_from(agents)
+    .outerjoin(agent_leases, agent_leases.c.agent_id == agents.c.id)
+    .outerjoin(accounts, accounts.c.id == agent_leases.c.held_by)
+    .outerjoin(budget_stops, budget_stops.c.agent_id == agents.c.id)
+    .outerjoin(runs, and_(runs.c.agent_id == agents.c.id, runs.c.status == literal("running")))
+    .where(
+        agents.c.company_id == bind("company"),
+        _scoped(agents.c.id),
+        agents.c.status != literal("terminated"),
+    )
+    .order_by(agents.c.id),
+    into(Standing),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """An agent that does not work before somebody mends something."""
+
+    id: AgentId
+    name: str
+    told: str | None
+    since: Micros
+
+
+#: The agents that stopped by an error, with what they were told last and since when they fail.
+IN_ERROR = Statement(
+    select(
+        agents.c.id,
+        agents.c.name,
+        agent_leases.c.told,
+        func.coalesce(agent_leases.c.failing_since, agents.c.updated_at),
+    )
+    .outerjoin(agent_leases, agent_leases.c.agent_id == agents.c.id)
+    .where(
+        agents.c.company_id == bind("company"),
+        _scoped(agents.c.id),
+        agents.c.status == literal_column("'error'"),
+    )
+    .order_by(agents.c.id),
+    into(Stopped),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Counts of a stretch of time that began then."""
+
+    began: Micros
+    runs: int
+    failed: int
+    cost_micros: int
+
+
+_began = runs.c.started_at - runs.c.started_at % bind("span", type_=BigInteger)
+#: Runs, failures and costs by stretches of time that begin then; ids are in the order of time.
+RUNS_BY_SPAN = Statement(
+    select(
+        _began,
+        func.count(),
+        func.sum(case((BADLY, 1), else_=0)).cast(BigInteger),
+        func.sum(runs.c.cost_micros).cast(BigInteger),
+    )
+    .where(
+        runs.c.company_id == bind("company"),
+        runs.c.id >= bind("first"),
+        runs.c.started_at >= bind("since"),
+        _scoped(runs.c.agent_id),
+    )
+    .group_by(_began),
+    into(Span),
+)
+#: What was spent on each day, in millionths of a dollar.
+SPENT_BY_DAY = Statement(
+    select(spending.c.day, func.sum(spending.c.money_micros).cast(BigInteger))
+    .where(
+        spending.c.company_id == bind("company"),
+        spending.c.day >= bind("since"),
+        _scoped(spending.c.agent_id),
+    )
+    .group_by(spending.c.day),
+    lambda day, spent: (int(day), int(spent)),
+)
+#: What a run printed last.
+LAST_WORDS = Statement(
+    select(run_logs.c.text)
+    .where(run_logs.c.run_id == bind("run"))
+    .order_by(run_logs.c.number.desc())
+    .limit(3),
+    scalar,
+)

@@ -1,0 +1,271 @@
+"""Statements for those who look: the newest first, by what they look for, and never too much."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.clock import Micros
+from remit.ids import MessageId
+from remit.model.event import Event
+from remit.model.execution.run import Run
+from remit.model.messaging.mail import Message
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.grant import Grant
+from remit.model.work.outcome import Outcome
+from remit.store.engine.statement import Rows, Statement, columns, if_asked, into, unless
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.tables import (
+    agents,
+    deliveries,
+    events,
+    files,
+    grants,
+    messages,
+    outcome_blockers,
+    outcome_edges,
+    outcomes,
+    runs,
+    users,
+)
+from remit.store.work.outcomes import Edge
+
+ESCAPE: Final = "\\"
+
+
+def containing(text: str) -> str:
+    """A pattern for `LIKE` that finds the text as it stands."""
+    for special in (ESCAPE, "%", "_"):
+        text = text.replace(special, ESCAPE + special)
+    return f"%{text}%"
+
+
+_outcome = columns(outcomes, Outcome)
+_wanted = (
+    outcomes.c.company_id == bind("company"),
+    outcomes.c.id < bind("before"),
+    outcomes.c.kind == sa.literal("work"),
+    if_asked(outcomes.c.status, "status"),
+    unless("parts_too", outcomes.c.id.not_in(sa.select(outcome_edges.c.child_id))),
+    unless(
+        "blocked_too",
+        sa.and_(
+            outcomes.c.status == sa.literal_column("'open'"),
+            outcomes.c.open_prereqs == sa.literal_column("0"),
+            sa.not_(outcomes.c.perpetual),
+            sa.or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+        ),
+    ),
+    outcomes.c.reviews >= bind("least_reviews"),
+    # SQLite knows the other case of English letters only, so that as it was typed is tried, too.
+    unless(
+        "any_title",
+        outcomes.c.title.like(bind("title"), escape=ESCAPE),
+        sa.func.lower(outcomes.c.title).like(bind("lower_title"), escape=ESCAPE),
+    ),
+)
+
+
+def _newest(*more: sa.ColumnElement[bool]) -> Statement[Outcome]:
+    found = sa.select(*_outcome).where(*_wanted, *more)
+    return Statement(found.order_by(outcomes.c.id.desc()).limit(bind("limit")), into(Outcome))
+
+
+#: A company's outcomes that match, newest first.
+OUTCOMES_NEWEST = _newest()
+#: An agent's outcomes that match, newest first.
+OUTCOMES_OF_NEWEST = _newest(outcomes.c.owner_id == bind("owner"))
+#: What waits for an outcome without being above it.
+WAITING_FOR = Statement(
+    sa.select(*_outcome)
+    .join(outcome_blockers, outcome_blockers.c.outcome_id == outcomes.c.id)
+    .where(outcome_blockers.c.blocker_id == bind("outcome"))
+    .order_by(outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+#: A page of what is drawn, oldest first.
+DRAWN = Statement(
+    sa.select(*_outcome)
+    .where(
+        outcomes.c.company_id == bind("company"),
+        outcomes.c.id > bind("after"),
+        unless("inboxes_too", outcomes.c.kind == sa.literal("work")),
+        if_asked(outcomes.c.status, "status"),
+    )
+    .order_by(outcomes.c.id)
+    .limit(bind("limit")),
+    into(Outcome),
+)
+
+
+def _among(above: sa.Column[str], below: sa.Column[str]) -> Statement[Edge]:
+    found = sa.select(above, below).where(
+        below.table.c.company_id == bind("company"), below.between(bind("first"), bind("last"))
+    )
+    return Statement(found.order_by(below, above), into(Edge))
+
+
+#: What connects outcomes whose ids lie between two others.
+EDGES_AMONG = _among(outcome_edges.c.parent_id, outcome_edges.c.child_id)
+#: Who waits for whom among outcomes whose ids lie between two.
+BLOCKERS_AMONG = _among(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A waiting letter as a list shows it."""
+
+    message_id: MessageId
+    subject: str
+    deliver_at: Micros
+    #: None when Remit wrote it.
+    sender_name: str | None
+
+
+#: Unread mail of a person in a company; questions are told of as such.
+LETTERS_OF_USER = Statement(
+    sa.select(
+        deliveries.c.message_id,
+        messages.c.subject,
+        deliveries.c.deliver_at,
+        sa.func.coalesce(messages.c.channel, agents.c.name, users.c.name),
+    )
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .outerjoin(agents, agents.c.id == messages.c.sender_agent_id)
+    .outerjoin(users, users.c.id == messages.c.sender_user_id)
+    .where(
+        deliveries.c.user_id == bind("user"),
+        deliveries.c.company_id == bind("company"),
+        deliveries.c.status == sa.literal_column("'queued'"),
+        messages.c.question_id.is_(None),
+    )
+    .order_by(deliveries.c.position.desc())
+    .limit(bind("limit")),
+    into(Letter),
+)
+
+
+def _with_words(table: sa.Table, name: str, kind: str = "") -> sa.Select[Any]:
+    """Rows of a company whose names have the words in them."""
+    own = sa.literal(f"{kind}:").concat(table.c.id) if kind else table.c.id
+    return sa.select(own).where(
+        table.c.company_id == bind("company"),
+        sa.func.lower(table.c[name]).like(bind("lower_words"), escape=ESCAPE),
+    )
+
+
+#: The words are in what an event says, or in the name of who did it or of what it is about.
+_says = sa.or_(
+    sa.and_(
+        # What can be undone is kept with settings of adapters, which are not to be guessed.
+        events.c.action.not_like(sa.literal("org.%")),
+        sa.or_(
+            events.c.details.like(bind("words"), escape=ESCAPE),
+            sa.func.lower(events.c.details).like(bind("lower_details"), escape=ESCAPE),
+        ),
+    ),
+    events.c.action.like(bind("lower_words"), escape=ESCAPE),
+    events.c.actor_id.in_(_with_words(agents, "name")),
+    events.c.resource.in_(_with_words(agents, "name", "agent")),
+    events.c.resource.in_(_with_words(outcomes, "title", "outcome")),
+    events.c.resource.in_(_with_words(files, "description", "kb_file")),
+)
+#: A stretch of the record, of which only what is looked for is shown.
+EVENTS_AMONG = Statement(
+    sa.select(*columns(events, Event))
+    .where(
+        events.c.company_id == bind("company"),
+        events.c.seq < bind("before"),
+        events.c.seq >= bind("first"),
+        unless(
+            "any_action",
+            events.c.action == bind("action"),
+            events.c.action.like(bind("noun"), escape=ESCAPE),
+        ),
+        unless(
+            "any_actor",
+            sa.and_(events.c.actor_kind == bind("kind"), events.c.actor_id == bind("actor")),
+        ),
+        unless("allowed_too", sa.not_(events.c.allowed)),
+        unless("any_words", _says),
+    )
+    .order_by(events.c.seq.desc())
+    .limit(bind("limit")),
+    into(Event),
+)
+#: Who holds something on one resource.
+HOLDING = Statement(
+    sa.select(*columns(grants, Grant))
+    .where(
+        grants.c.kind == bind("kind"),
+        grants.c.resource_id == bind("resource"),
+        grants.c.company_id == bind("company"),
+        grants.c.revoked_at.is_(None),
+        sa.or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
+    )
+    .order_by(grants.c.id)
+    .limit(bind("limit")),
+    into(Grant),
+)
+
+
+# By what something is called
+
+
+def _called(*texts: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """One of them contains the words, as they were typed or with the case of English letters."""
+    return sa.or_(
+        *(text.like(bind("words"), escape=ESCAPE) for text in texts),
+        *(sa.func.lower(text).like(bind("lower"), escape=ESCAPE) for text in texts),
+    )
+
+
+#: Agents of a company, or of a part of it, by name, title or role; newest first.
+AGENTS_CALLED = Rows(agents, Agent).find(
+    _called(agents.c.name, agents.c.title, agents.c.role),
+    agents.c.status != sa.literal("terminated"),
+    unless("everybody", agents.c.id.in_(sa.select(BELOW_AGENT.c.id))),
+    company_id="company",
+    order=[agents.c.id.desc()],
+    limit=bind("limit"),
+)
+#: Outcomes by title, newest first.
+OUTCOMES_CALLED = Rows(outcomes, Outcome).find(
+    _called(outcomes.c.title),
+    outcomes.c.kind == sa.literal("work"),
+    company_id="company",
+    order=[outcomes.c.id.desc()],
+    limit=bind("limit"),
+)
+#: Letters by subject, newest first.
+MESSAGES_CALLED = Rows(messages, Message).find(
+    _called(messages.c.subject),
+    company_id="company",
+    order=[messages.c.id.desc()],
+    limit=bind("limit"),
+)
+#: Of so many newest runs those are found whose cause or error has the words.
+_lately = (
+    sa.select(runs.c.id)
+    .where(runs.c.company_id == bind("company"))
+    .order_by(runs.c.id.desc())
+    .limit(sa.literal_column("2000"))
+    .subquery("lately")
+)
+#: Runs by why they began or failed, or by who ran; newest first.
+RUNS_CALLED = Rows(runs, Run).find(
+    sa.or_(
+        _called(runs.c.why, runs.c.error),
+        runs.c.agent_id.in_(
+            sa.select(agents.c.id).where(
+                agents.c.company_id == bind("company"), _called(agents.c.name)
+            )
+        ),
+    ),
+    join=(_lately, _lately.c.id == runs.c.id),
+    company_id="company",
+    order=[runs.c.id.desc()],
+    limit=bind("limit"),
+)

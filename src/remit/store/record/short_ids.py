@@ -1,0 +1,62 @@
+"""Ids by the short id that lists show, or by its first digits."""
+
+from sqlalchemy import Table, func, literal_column, select
+from sqlalchemy import bindparam as bind
+
+from remit.store import tables
+from remit.store.engine.statement import Statement, scalar
+from remit.store.tables.base import SHORT_BEGINS
+
+#: More than this many are as good as none: somebody typed too little.
+_MOST = 20
+
+
+_TABLES: dict[str, Table] = {
+    "agent": tables.agents,
+    "approval": tables.approvals,
+    "change": tables.changes,
+    "event": tables.events,
+    "file": tables.files,
+    "grant": tables.grants,
+    "job": tables.jobs,
+    "message": tables.messages,
+    "outcome": tables.outcomes,
+    "question": tables.questions,
+    "run": tables.runs,
+    "schedule": tables.schedules,
+}
+
+
+def _by_short_id(table: Table) -> Statement[str]:
+    short = func.substr(table.c.id, literal_column(str(SHORT_BEGINS)))
+    return Statement(
+        select(table.c.id)
+        .where(
+            short >= bind("low"),
+            short < bind("high"),
+            # Not as a column: few ids begin so, and an index by company would lead through all.
+            table.c.company_id.concat("") == bind("company"),
+        )
+        .order_by(table.c.id)
+        .limit(_MOST),
+        scalar,
+    )
+
+
+def _by_beginning(table: Table) -> Statement[str]:
+    return Statement(
+        select(table.c.id)
+        .where(
+            table.c.id >= bind("low"),
+            table.c.id < bind("high"),
+            table.c.company_id == bind("company"),
+        )
+        .limit(1),
+        scalar,
+    )
+
+
+#: The ids of a company whose short ids lie between two, by table.
+BY_SHORT_ID = {what: _by_short_id(table) for what, table in _TABLES.items()}
+#: Whether a company has something whose whole id begins so.
+BY_BEGINNING = {what: _by_beginning(table) for what, table in _TABLES.items()}

@@ -1,0 +1,1 @@
+"""Statements about outcomes, waits, wishes and files."""

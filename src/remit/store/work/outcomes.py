@@ -1,0 +1,375 @@
+"""Statements about outcomes and the graph they form.
+
+A parent depends on its children, an outcome on its blockers; together these are the dependencies,
+and they have no cycle.
+"""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as bind
+
+from remit.ids import AgentId, OutcomeId
+from remit.model.work.outcome import Outcome, OutcomeStatus
+from remit.store.engine.statement import (
+    Rows,
+    Statement,
+    change,
+    if_asked,
+    into,
+    new,
+    scalar,
+    unless,
+)
+from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.tables import agents, outcome_blockers, outcome_edges, outcomes
+
+_OUTCOMES = Rows(outcomes, Outcome)
+
+#: Adds an outcome.
+INSERT_OUTCOME = change(sa.insert(outcomes))
+#: The company's outcome of that id.
+OUTCOME = _OUTCOMES.one(company_id="company", id="outcome")
+#: One outcome by id, of any company.
+OUTCOME_ANYWHERE = _OUTCOMES.one(id="outcome")
+#: The company's outcomes whose ids lie between two.
+OUTCOMES_BY_PREFIX = _OUTCOMES.between(company_id="company", limit=20)
+#: A page of a company's outcomes; the filters that are not wanted are switched off.
+OUTCOMES = _OUTCOMES.after(
+    if_asked(outcomes.c.owner_id, "owner"),
+    if_asked(outcomes.c.status, "status"),
+    unless("parts_too", outcomes.c.id.not_in(sa.select(outcome_edges.c.child_id))),
+    company_id="company",
+)
+# Constants of an indexed condition must be written out, or SQLite does not see that they match.
+_ready = sa.and_(
+    outcomes.c.status == sa.literal_column("'open'"),
+    outcomes.c.open_prereqs == sa.literal_column("0"),
+    sa.not_(outcomes.c.perpetual),
+)
+#: Somebody is to be hired for it, and the board has not decided yet: its owner waits.
+_hired = agents.alias("hired")
+PROMISED = sa.exists().where(
+    _hired.c.id == outcomes.c.id, _hired.c.status == sa.literal_column("'pending_approval'")
+)
+#: What an agent can work on now, most pressing first.
+ACTIONABLE = _OUTCOMES.find(
+    _ready,
+    sa.or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+    sa.not_(PROMISED),
+    owner_id="owner",
+    order=[outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id],
+    limit=bind("limit"),
+)
+#: The outcome that is open while an agent has mail.
+INBOX_OF = _OUTCOMES.one(outcomes.c.kind == sa.literal_column("'inbox'"), owner_id="owner")
+#: Title, marks and times of an outcome, if it still is at the version that was seen.
+UPDATE_OUTCOME = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    outcomes.c.version == bind("seen_version"),
+    **new("title", "urgent", "important", "deferred_until", "look_at", "look_for", "version"),
+    updated_at=bind("now"),
+)
+#: Ends an open outcome with a verdict.
+FINISH_OUTCOME = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    outcomes.c.status == sa.literal("open"),
+    **new("status", "verdict"),
+    look_at=sa.null(),
+    look_for=sa.null(),
+    open_waits=0,
+    finished_at=bind("now"),
+    updated_at=bind("now"),
+    version=outcomes.c.version + 1,
+)
+#: Opens a finished outcome again.
+REOPEN_OUTCOME = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    outcomes.c.status != sa.literal("open"),
+    status=sa.literal("open"),
+    verdict=sa.null(),
+    finished_at=sa.null(),
+    updated_at=bind("now"),
+    version=outcomes.c.version + 1,
+)
+#: What a new owner takes over: nothing that the old one raised about it, and news of it, unless
+#: the new owner took it itself (then `news` is 0).
+_as_new = {
+    "open_waits": sa.literal(0),
+    "news": bind("news"),
+    "seen": sa.literal(0),
+    "reviews": sa.literal(0),
+    "look_at": outcomes.c.deferred_until,
+    "look_for": sa.case(
+        (outcomes.c.deferred_until.is_(None), sa.null()), else_=sa.literal("deferral")
+    ),
+    "updated_at": bind("now"),
+}
+#: Another owner of an outcome, and who delegated it.
+HAND_OVER = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    delegated=bind("new_delegated"),
+    owner_id=bind("new_owner"),
+    delegator_id=bind("new_delegator"),
+    version=outcomes.c.version + 1,
+    **_as_new,
+)
+
+# Edges and blockers, with the counter that they keep
+
+#: Makes an outcome a part of another.
+INSERT_EDGE = change(sa.insert(outcome_edges))
+#: Makes an outcome no part of another any more.
+DELETE_EDGE = change(
+    sa.delete(outcome_edges).where(
+        outcome_edges.c.parent_id == bind("parent"), outcome_edges.c.child_id == bind("child")
+    )
+)
+#: Makes an outcome wait for another.
+INSERT_BLOCKER = change(sa.insert(outcome_blockers))
+#: Ends that an outcome waits for another.
+DELETE_BLOCKER = change(
+    sa.delete(outcome_blockers).where(
+        outcome_blockers.c.outcome_id == bind("outcome"),
+        outcome_blockers.c.blocker_id == bind("blocker"),
+    )
+)
+#: Adds to the number of open prerequisites of an outcome.
+COUNT_PREREQS = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
+)
+#: What an outcome is a part of, for conditions of other statements.
+PARENT_IDS = sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
+#: What waits for an outcome, for conditions of other statements.
+BLOCKED_IDS = sa.select(outcome_blockers.c.outcome_id).where(
+    outcome_blockers.c.blocker_id == bind("outcome")
+)
+#: An outcome was finished (-1) or opened again (+1): its parents and what it blocks take note.
+COUNT_FOR_PARENTS = _OUTCOMES.update(
+    outcomes.c.id.in_(PARENT_IDS), open_prereqs=outcomes.c.open_prereqs + bind("step")
+)
+#: Adds to the number of open prerequisites of all that wait for an outcome.
+COUNT_FOR_BLOCKED = _OUTCOMES.update(
+    outcomes.c.id.in_(BLOCKED_IDS), open_prereqs=outcomes.c.open_prereqs + bind("step")
+)
+#: What an outcome is a part of.
+PARENTS = _OUTCOMES.find(
+    outcome_edges.c.child_id == bind("outcome"),
+    join=(outcome_edges, outcome_edges.c.parent_id == outcomes.c.id),
+)
+#: The parts of an outcome.
+CHILDREN = _OUTCOMES.find(
+    outcome_edges.c.parent_id == bind("outcome"),
+    join=(outcome_edges, outcome_edges.c.child_id == outcomes.c.id),
+    limit=bind("limit"),
+)
+#: What an outcome waits for.
+BLOCKERS = _OUTCOMES.find(
+    outcome_blockers.c.outcome_id == bind("outcome"),
+    join=(outcome_blockers, outcome_blockers.c.blocker_id == outcomes.c.id),
+)
+# Walks
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    parent_id: OutcomeId
+    child_id: OutcomeId
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Owner of an outcome; a walk through thousands needs no more."""
+
+    id: OutcomeId
+    owner_id: AgentId
+    delegated: bool
+    delegator_id: AgentId | None
+    status: OutcomeStatus
+    parent_id: OutcomeId
+
+
+_EDGES = Rows(outcome_edges, Edge, "child_id")
+_outcome = sa.select(outcomes.c.id).where(*_OUTCOMES.same(company_id="company", id="outcome"))
+_from = _outcome.cte("needed", recursive=True)
+# SQLite walks two tables in one recursion and uses an index on each; PostgreSQL allows only one
+# recursive term, and plans a union of both well.
+_needed_in_sqlite = _from.union(
+    sa.select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _from.c.id),
+    sa.select(outcome_blockers.c.blocker_id).where(outcome_blockers.c.outcome_id == _from.c.id),
+)
+_dependency = sa.union_all(
+    sa.select(outcome_edges.c.parent_id.label("whole"), outcome_edges.c.child_id.label("part")),
+    sa.select(outcome_blockers.c.outcome_id, outcome_blockers.c.blocker_id),
+).subquery("dependency")
+_needed = _from.union(sa.select(_dependency.c.part).where(_dependency.c.whole == _from.c.id))
+#: Whether one outcome depends on another, over any number of steps, or is the same.
+DEPENDS_ON = Statement(
+    sa.select(_needed.c.id).where(_needed.c.id == bind("other")).limit(1),
+    scalar,
+    sqlite=sa.select(_needed_in_sqlite.c.id)
+    .where(_needed_in_sqlite.c.id == bind("other"))
+    .limit(1),
+)
+
+_here = _outcome.cte("above", recursive=True)
+_above = _here.union(
+    sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _here.c.id)
+)
+#: The outcome and all its ancestors.
+ANCESTORS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_above.c.id)), order=())
+#: The edges among them.
+ANCESTOR_EDGES = _EDGES.find(
+    outcome_edges.c.child_id.in_(sa.select(_above.c.id)), order=[outcome_edges.c.parent_id]
+)
+
+_mine = (
+    sa.select(outcomes.c.id)
+    .where(outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == sa.true())
+    .cte("why", recursive=True)
+)
+_why = _mine.union(
+    sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _mine.c.id)
+)
+#: Everything that is a reason for what was delegated to an agent.
+REASONS_OF = Statement(sa.select(_why.c.id), scalar)
+#: Whether an outcome is one of these.
+IS_REASON_FOR = Statement(sa.select(_why.c.id).where(_why.c.id == bind("outcome")).limit(1), scalar)
+
+
+_top = _outcome.add_columns(sa.literal(0).label("depth")).cte("below", recursive=True)
+_below = _top.union(
+    sa.select(outcome_edges.c.child_id, _top.c.depth + 1).where(
+        outcome_edges.c.parent_id == _top.c.id, _top.c.depth < bind("depth")
+    )
+)
+#: The outcome and its descendants down to a depth.
+SUBTREE = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_below.c.id)), order=(), limit=bind("limit"))
+#: What leads from one of them to another; from the deepest it would lead out.
+SUBTREE_EDGES = _EDGES.find(
+    outcome_edges.c.parent_id.in_(sa.select(_below.c.id).where(_below.c.depth < bind("depth"))),
+    limit=bind("limit"),
+)
+
+# Without a depth each node is walked once, however many ways lead to it.
+_whole = _outcome.cte("whole", recursive=True)
+_parts = _whole.union(
+    sa.select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _whole.c.id)
+)
+#: The outcome and all its descendants.
+DESCENDANTS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_parts.c.id)), order=())
+#: The descendants once for each way that leads to them, with what says who ends with them.
+PARTS = Statement(
+    sa.select(
+        outcomes.c.id,
+        outcomes.c.owner_id,
+        outcomes.c.delegated,
+        outcomes.c.delegator_id,
+        outcomes.c.status,
+        outcome_edges.c.parent_id,
+    )
+    .join(outcome_edges, outcome_edges.c.child_id == outcomes.c.id)
+    .where(outcome_edges.c.child_id.in_(sa.select(_parts.c.id))),
+    into(Part),
+)
+#: All edges to them, also from outside.
+EDGES_TO_DESCENDANTS = _EDGES.find(outcome_edges.c.child_id.in_(sa.select(_parts.c.id)))
+
+# What moves with a delegation: what lies below and is the delegator's own, except what is also
+# part of somebody else's work, and whatever of the delegator's lies below that.
+
+_child = outcomes.alias("child")
+_root = (
+    sa.select(outcomes.c.id).where(outcomes.c.id == bind("outcome")).cte("moving", recursive=True)
+)
+_moving = _root.union(
+    sa.select(_child.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
+    .where(
+        outcome_edges.c.parent_id == _root.c.id,
+        _child.c.owner_id == bind("delegator"),
+        _child.c.delegated == sa.false(),
+    )
+)
+_foreign = outcomes.alias("foreign_parent")
+_own = sa.and_(
+    _child.c.owner_id == bind("delegator"),
+    _child.c.delegated == sa.false(),
+    _child.c.id != bind("outcome"),
+)
+_first_shared = (
+    sa.select(_child.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
+    .join(_foreign, _foreign.c.id == outcome_edges.c.parent_id)
+    .where(_own, _foreign.c.owner_id != bind("delegator"))
+    .cte("shared", recursive=True)
+)
+_shared = _first_shared.union(
+    sa.select(_child.c.id)
+    .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
+    .where(_own, outcome_edges.c.parent_id == _first_shared.c.id)
+)
+#: Another owner for everything below an outcome that has no other reason; answers the ids.
+MOVE_SUBTREE = Statement(
+    sa.update(outcomes)
+    .where(
+        outcomes.c.id.in_(sa.select(_moving.c.id)),
+        outcomes.c.id.not_in(sa.select(_shared.c.id)),
+        outcomes.c.id != bind("outcome"),
+    )
+    .values(owner_id=bind("new_owner"), **_as_new)
+    .returning(outcomes.c.id),
+    scalar,
+)
+
+# What comes back with a reclaim
+
+#: A page of an agent's outcomes.
+OWNED_BY = _OUTCOMES.after(owner_id="owner")
+#: What an agent and everybody below it own.
+OWNED_BELOW_AGENT = _OUTCOMES.find(outcomes.c.owner_id.in_(sa.select(BELOW_AGENT.c.id)), order=())
+#: The outcomes that were delegated to an agent.
+DELEGATED_TO = _OUTCOMES.find(outcomes.c.delegated == sa.true(), owner_id="owner", order=())
+#: Another owner for all work of an agent, finished or not.
+REOWN_ALL = _OUTCOMES.update(
+    outcomes.c.owner_id == bind("owner"),
+    outcomes.c.kind == sa.literal("work"),
+    owner_id=bind("new_owner"),
+    delegated=sa.false(),
+    delegator_id=sa.null(),
+    **_as_new,
+)
+#: Another owner for all open work of an agent.
+REOWN_OPEN = _OUTCOMES.update(
+    outcomes.c.owner_id == bind("owner"),
+    outcomes.c.status == sa.literal("open"),
+    outcomes.c.kind == sa.literal("work"),
+    owner_id=bind("new_owner"),
+    delegated=sa.false(),
+    delegator_id=sa.null(),
+    **_as_new,
+)
+#: Of the outcome and its descendants, what is an owner's own.
+REOWN_WITHIN = _OUTCOMES.update(
+    outcomes.c.id.in_(sa.select(_parts.c.id)),
+    outcomes.c.owner_id == bind("owner"),
+    outcomes.c.delegated == sa.false(),
+    owner_id=bind("new_owner"),
+    **_as_new,
+)
+#: The outcomes that an agent delegated.
+DELEGATED_BY = _OUTCOMES.find(outcomes.c.delegated == sa.true(), delegator_id="agent", order=())
+#: Another delegator of an outcome.
+CHANGE_DELEGATOR = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"), delegator_id=bind("new_delegator"), updated_at=bind("now")
+)
+
+#: The owners of what depends on an outcome and waits for nothing else.
+OWNERS_OF_DEPENDENTS = Statement(
+    sa.select(outcomes.c.owner_id).where(
+        outcomes.c.open_prereqs == sa.literal(0),
+        outcomes.c.status == sa.literal("open"),
+        sa.or_(outcomes.c.id.in_(PARENT_IDS), outcomes.c.id.in_(BLOCKED_IDS)),
+    ),
+    scalar,
+)

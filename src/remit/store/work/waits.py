@@ -1,0 +1,178 @@
+"""Statements about waits and submissions."""
+
+from sqlalchemy import and_, delete, exists, insert, literal, not_, or_, select
+from sqlalchemy import bindparam as bind
+
+from remit.model.work.outcome import Outcome
+from remit.model.work.wait import Submission, Wait
+from remit.store.engine.statement import Rows, Statement, change, scalar
+from remit.store.tables import agents, outcomes, submissions, wait_outcomes, waits
+
+_WAITS = Rows(waits, Wait)
+_OUTCOMES = Rows(outcomes, Outcome)
+_SUBMISSIONS = Rows(submissions, Submission)
+
+#: Adds a wait.
+INSERT_WAIT = change(insert(waits))
+#: Lets an outcome rest while a wait is open.
+INSERT_WAIT_OUTCOME = change(insert(wait_outcomes))
+#: Adds to the number of open waits of an outcome.
+COUNT_WAITS = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"), open_waits=outcomes.c.open_waits + bind("step")
+)
+#: The wait for one question, approval, request or submission.
+WAIT = _WAITS.one(kind="kind", subject_id="subject")
+#: All waits of an agent.
+WAITS_OF = _WAITS.find(agent_id="agent")
+#: All waits that an agent is to end.
+AWAITED_OF = _WAITS.find(awaited_agent_id="agent")
+#: All waits that an outcome rests for, longest first.
+WAITS_OF_OUTCOME = _WAITS.find(
+    wait_outcomes.c.outcome_id == bind("outcome"),
+    join=(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id),
+    order=[waits.c.since, waits.c.id],
+)
+#: Whether it is an agent's to judge what was handed in of an outcome.
+AWAITED_VERDICT = Statement(
+    select(waits.c.id)
+    .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
+    .where(
+        wait_outcomes.c.outcome_id == bind("outcome"),
+        waits.c.kind == literal("submission"),
+        waits.c.awaited_agent_id == bind("agent"),
+    ),
+    scalar,
+)
+#: What a wait keeps from being worked on.
+OUTCOMES_OF_WAIT = _OUTCOMES.find(
+    wait_outcomes.c.wait_id == bind("wait"),
+    join=(wait_outcomes, wait_outcomes.c.outcome_id == outcomes.c.id),
+)
+#: Waits of an agent for a reply to one of the messages of a thread.
+REPLIES_AWAITED = _WAITS.find(
+    waits.c.kind == literal("reply"),
+    waits.c.subject_id.in_(
+        select(bind("message").label("id")).union_all(select(bind("thread").label("id")))
+    ),
+    agent_id="agent",
+    order=(),
+)
+#: What agents wait with, by what they wait for: the subject, the agent's name and a title.
+HELD_UP = Statement(
+    select(waits.c.subject_id, agents.c.name, outcomes.c.title)
+    .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
+    .join(outcomes, outcomes.c.id == wait_outcomes.c.outcome_id)
+    .join(agents, agents.c.id == waits.c.agent_id)
+    .where(
+        waits.c.company_id == bind("company"),
+        waits.c.kind.in_([literal("question"), literal("approval")]),
+    )
+    .order_by(waits.c.id, outcomes.c.id)
+    .limit(bind("limit")),
+    lambda subject, name, title: (str(subject), str(name), str(title)),
+)
+#: Ends a wait.
+DELETE_WAIT = _WAITS.delete(id="wait")
+#: Frees the outcomes that rest for a wait.
+DELETE_WAIT_OUTCOMES = change(delete(wait_outcomes).where(wait_outcomes.c.wait_id == bind("wait")))
+#: Frees an outcome from all waits.
+FORGET_OUTCOME = change(delete(wait_outcomes).where(wait_outcomes.c.outcome_id == bind("outcome")))
+#: What an agent raised about outcomes that are somebody else's now.
+FORGET_MOVED = change(
+    delete(wait_outcomes).where(
+        exists().where(waits.c.id == wait_outcomes.c.wait_id, waits.c.agent_id == bind("agent")),
+        exists().where(
+            outcomes.c.id == wait_outcomes.c.outcome_id, outcomes.c.owner_id != bind("agent")
+        ),
+    )
+)
+#: Frees the outcomes that rest for waits of an agent.
+DELETE_WAIT_OUTCOMES_OF = change(
+    delete(wait_outcomes).where(
+        wait_outcomes.c.wait_id.in_(select(waits.c.id).where(waits.c.agent_id == bind("agent")))
+    )
+)
+#: Ends all waits of an agent.
+DELETE_WAITS_OF = _WAITS.delete(agent_id="agent")
+#: Another agent or person that is to end a wait.
+AWAIT_SOMEBODY_ELSE = _WAITS.update(
+    waits.c.id == bind("wait"),
+    reminders=bind("new_reminders"),
+    awaited_agent_id=bind("new_agent"),
+    awaited_user_id=bind("new_user"),
+    remind_at=bind("at"),
+)
+#: How often a wait was reminded of, and when it will be next.
+REMINDED = _WAITS.update(
+    waits.c.id == bind("wait"), reminders=bind("new_reminders"), remind_at=bind("at")
+)
+#: Whom to remind now.
+TO_REMIND = _WAITS.find(
+    waits.c.remind_at.is_not(None),
+    waits.c.remind_at <= bind("now"),
+    order=[waits.c.remind_at, waits.c.id],
+    limit=bind("limit"),
+)
+#: Whatever of an agent waits, or waits for something that has to end first.
+HELD_UP_OF = _OUTCOMES.find(
+    outcomes.c.status == literal("open"),
+    outcomes.c.open_waits > literal(0),
+    owner_id="agent",
+    limit=bind("limit"),
+)
+
+# Submissions
+
+#: Adds a submission.
+INSERT_SUBMISSION = change(insert(submissions))
+#: The submission of an outcome that nobody has judged.
+OPEN_SUBMISSION = _SUBMISSIONS.one(submissions.c.status == literal("open"), outcome_id="outcome")
+#: The newest submissions of an outcome.
+SUBMISSIONS_OF = _SUBMISSIONS.find(
+    outcome_id="outcome", order=[submissions.c.id.desc()], limit=bind("limit")
+)
+#: Ends an open submission with a verdict.
+END_SUBMISSION = _SUBMISSIONS.update(
+    submissions.c.id == bind("submission"),
+    submissions.c.status == literal("open"),
+    status=bind("new_status"),
+    verdict_note=bind("new_note"),
+    judged_by=bind("by"),
+    ended_at=bind("now"),
+)
+#: How often an outcome was returned to its owner.
+COUNT_RETURNS = _SUBMISSIONS.count(
+    submissions.c.status == literal("returned"), outcome_id="outcome"
+)
+#: What awaits the verdict of people: of one, or of whoever is on the board.
+SUBMITTED_TO_PEOPLE = _WAITS.find(
+    waits.c.kind == literal("submission"),
+    waits.c.awaited_agent_id.is_(None),
+    or_(waits.c.awaited_user_id.is_(None), waits.c.awaited_user_id == bind("user")),
+    company_id="company",
+    limit=bind("limit"),
+)
+#: The same for the seats that a person holds.
+SUBMITTED_TO_AGENT = _WAITS.find(
+    and_(waits.c.awaited_agent_id == bind("agent"), waits.c.kind == literal("submission")),
+    limit=bind("limit"),
+)
+#: What was handed in of an outcome that is somebody else's now.
+WITHDRAW_MOVED = _SUBMISSIONS.update(
+    submissions.c.agent_id == bind("agent"),
+    submissions.c.status == literal("open"),
+    exists().where(outcomes.c.id == submissions.c.outcome_id, outcomes.c.owner_id != bind("agent")),
+    status=literal("withdrawn"),
+    judged_by=bind("by"),
+    ended_at=bind("now"),
+)
+#: Ends an agent's waits for submissions that were judged.
+FORGET_ENDED_SUBMISSIONS = _WAITS.delete(
+    waits.c.kind == literal("submission"),
+    not_(
+        exists().where(
+            submissions.c.id == waits.c.subject_id, submissions.c.status == literal("open")
+        )
+    ),
+    agent_id="agent",
+)

@@ -1,0 +1,426 @@
+"""Channels without an outside, and the suite that every channel passes.
+
+`MemoryChannel` is a channel whose other side is an object in this process, for tests of whatever
+is above channels. `checks` are what a channel promises, one function each; they drive the channel
+against a `Stand`, which plays the other side: for ours a server that speaks the documented
+protocol, for a plugin whatever its author has.
+
+    for check in checks(MyChannel()):
+        asyncio.run(check(MyChannel(), my_stand))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, Field
+
+from remit.adapters.contract import Check, Environment
+from remit.channels.contract import (
+    Attachment,
+    Button,
+    Channel,
+    Connection,
+    Incoming,
+    IncomingFile,
+    Parcel,
+    Sender,
+    Undelivered,
+    Unreachable,
+)
+
+#: For something to come through.
+PATIENCE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A message as somebody outside sees it."""
+
+    id: str
+    text: str
+    buttons: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    reply_to: str | None = None
+
+
+class Stand(Protocol):
+    """The other side of a channel. What a channel does not claim to do is not asked of it."""
+
+    #: How the channel gets there.
+    connection: Connection
+    #: Where one person talks with the agent, and where several do.
+    direct: str
+    room: str
+
+    async def say(
+        self,
+        text: str,
+        *,
+        room: bool = False,
+        reply_to: str | None = None,
+        file: tuple[str, str, bytes] | None = None,
+    ) -> None:
+        """A person writes to the agent; a file is a name, a type and bytes."""
+
+    async def tap(self, message: str, label: str) -> None:
+        """The person taps a button of something that was shown."""
+
+    def shown(self) -> list[Shown]:
+        """What is seen in the direct conversation, oldest first."""
+
+    def fail(self, how: str) -> None:
+        """Have the next request `refused` for good, or `busy` with a time to wait."""
+
+
+Suite = Callable[[Channel, Stand], Coroutine[Any, Any, None]]
+
+
+def parcel(stand: Stand, id_: str = "p-1", body: str = "Hello.", **more: Any) -> Parcel:
+    """Something to deliver into the direct conversation."""
+    one = stand.connection
+    given: dict[str, Any] = {
+        "binding": one.binding,
+        "config": one.config,
+        "key": one.key,
+        "private": one.private,
+        "server": one.server,
+        "id": id_,
+        "sender": "agent:ada",
+        "address": f"channel:test:{stand.direct}",
+        "conversation": stand.direct,
+        "subject": "",
+        "body": body,
+        "thread": "t-1",
+        "reply_to": None,
+        "reply_to_outside": None,
+        "created_at": 0,
+        "now": 0,
+        "attempt": 1,
+        **more,
+    }
+    return Parcel(**given)
+
+
+async def delivers_text(channel: Channel, stand: Stand) -> None:
+    """What is delivered is seen once, as it was written."""
+    body = "First line.\n<b>not bold</b> *nor* this_ & that"
+    await channel.deliver(parcel(stand, body=body))
+    assert [one.text for one in stand.shown()] == [body]
+
+
+async def delivers_long_text_whole(channel: Channel, stand: Stand) -> None:
+    """A text that the outside does not take as a message still gets there in one piece."""
+    body = "".join(f"Line {number}.\n" for number in range(5000))
+    await channel.deliver(parcel(stand, body=body))
+    [one] = stand.shown()
+    assert body in (one.text, *one.files) or one.files or one.text == body
+
+
+async def answers_a_message(channel: Channel, stand: Stand) -> None:
+    """An answer is seen as one to what it answers, by the id under which that came."""
+    await stand.say("Are you there?")
+    [said] = await received(channel, stand, 1)
+    await channel.deliver(parcel(stand, reply_to_outside=said.id))
+    assert stand.shown()[-1].reply_to is not None
+
+
+async def edits_and_withdraws(channel: Channel, stand: Stand) -> None:
+    """What was delivered is changed in place, also to what it is already, and taken back once."""
+    outside = await channel.deliver(parcel(stand))
+    assert outside
+    changed = parcel(stand, body="Changed.")
+    await channel.edit(changed, outside)
+    await channel.edit(changed, outside)
+    assert [one.text for one in stand.shown()] == ["Changed."]
+    await channel.withdraw(stand.connection, stand.direct, outside)
+    await channel.withdraw(stand.connection, stand.direct, outside)
+    assert stand.shown() == []
+
+
+async def says_what_failed(channel: Channel, stand: Stand) -> None:
+    """A refusal is for good, and who asks for patience says how long."""
+    stand.fail("refused")
+    await _fails(channel.deliver(parcel(stand)), lambda error: error.for_good)
+    stand.fail("busy")
+    await _fails(
+        channel.deliver(parcel(stand)), lambda error: bool(error.retry_after) and not error.for_good
+    )
+    assert stand.shown() == []
+
+
+async def receives_each_once(channel: Channel, stand: Stand) -> None:
+    """Who spoke is known by an id and a name; what was stored does not come again."""
+    await stand.say("One.")
+    await stand.say("Two.")
+    first = await received(channel, stand, 2)
+    assert [one.text for one in first] == ["One.", "Two."]
+    assert len({one.id for one in first}) == 2
+    assert all(one.conversation == stand.direct and one.direct for one in first)
+    assert {one.sender.id for one in first} == {first[0].sender.id}
+    assert first[0].sender.name
+    await stand.say("Three.")
+    assert [one.text for one in await received(channel, stand, 1)] == ["Three."]
+
+
+async def receives_again_what_was_not_stored(channel: Channel, stand: Stand) -> None:
+    """Whoever is killed before they stored it gets it again, under the same id."""
+    await stand.say("Once.")
+    [first] = await received(channel, stand, 1, store=False)
+    [again] = await received(channel, stand, 1)
+    assert again == first
+
+
+async def knows_a_room(channel: Channel, stand: Stand) -> None:
+    """In a room with others, what is said is not direct, and an answer goes there."""
+    await stand.say("Everybody?", room=True)
+    [said] = await received(channel, stand, 1)
+    assert (said.conversation, said.direct) == (stand.room, False)
+
+
+async def carries_files(channel: Channel, stand: Stand) -> None:
+    """Files go both ways with their bytes; what is too large is left out for good."""
+    files = [Attachment("a.txt", "text/plain", b"one"), Attachment("b.txt", "text/plain", b"two")]
+    await channel.deliver(parcel(stand, files=files))
+    assert set(stand.shown()[-1].files) >= {"one", "two"}
+    await stand.say("Look.", file=("c.txt", "text/plain", b"three" * 100))
+    [said] = await received(channel, stand, 1)
+    [file] = said.files
+    assert (file.name, file.media_type) == ("c.txt", "text/plain")
+    assert await channel.fetch(stand.connection, file.reference, 1000) == b"three" * 100
+    await _fails(channel.fetch(stand.connection, file.reference, 10), lambda error: error.for_good)
+
+
+async def shows_buttons(channel: Channel, stand: Stand) -> None:
+    """A tap brings the reference of its button, and nothing else of what was shown."""
+    buttons = [[Button("Yes", "ref-yes"), Button("No", "ref-no")]]
+    outside = await channel.deliver(parcel(stand, buttons=buttons))
+    assert stand.shown()[-1].buttons == ("Yes", "No")
+    await stand.tap(outside or "", "No")
+    [said] = await received(channel, stand, 1)
+    assert (said.tapped, said.conversation) == ("ref-no", stand.direct)
+    await channel.edit(parcel(stand, body="Done."), outside or "")
+    assert stand.shown()[-1].buttons == ()
+
+
+async def tells_that_it_works(channel: Channel, stand: Stand) -> None:
+    """It finds out whether the outside knows it, and may show that somebody is at work."""
+    assert (await channel.probe(stand.connection)).usable
+    await channel.show_state(stand.connection, stand.direct)
+
+
+def checks(channel: Channel) -> list[Suite]:
+    """What a channel has to pass, by what it claims."""
+    found: list[Suite] = [delivers_text, delivers_long_text_whole, says_what_failed]
+    found += [tells_that_it_works]
+    if type(channel).edit is not Channel.edit:
+        found.append(edits_and_withdraws)
+    if channel.receives:
+        found += [receives_each_once, receives_again_what_was_not_stored, knows_a_room]
+        found += [answers_a_message]
+        found += [carries_files] if channel.most_files else []
+        found += [shows_buttons] if channel.taps else []
+    return found
+
+
+async def received(
+    channel: Channel, stand: Stand, number: int, *, store: bool = True
+) -> list[Incoming]:
+    """What comes until there are so many. With `store` the channel is told that they are kept."""
+    found: list[Incoming] = []
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async with aclosing(channel.receive(stand.connection)) as coming:
+            async for said in coming:
+                if found and store and len(found) >= number:
+                    break
+                found += said
+                if not store and len(found) >= number:
+                    break
+    assert len(found) == number, [one.text for one in found]
+    return found
+
+
+async def _fails(asked: Awaitable[object], right: Callable[[Undelivered], bool]) -> None:
+    failure = None
+    try:
+        await asked
+    except Undelivered as error:
+        failure = error
+    assert failure is not None, "what was not taken passed for delivered"
+    assert right(failure), (failure.sentence, failure.for_good, failure.retry_after)
+
+
+# ── a channel without an outside ────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Outside:
+    """The other side of a `MemoryChannel`: what is seen in each conversation, and what is said."""
+
+    shown: dict[str, Shown] = field(default_factory=dict)
+    where: dict[str, str] = field(default_factory=dict)
+    buttons: dict[str, dict[str, str]] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    coming: list[Incoming] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    #: Called at each step, so that a test can end the process there.
+    at: Callable[[str], None] = lambda _: None
+    count: int = 0
+
+    def number(self) -> str:
+        self.count += 1
+        return str(self.count)
+
+    def seen(self, conversation: str) -> list[Shown]:
+        return [one for id_, one in self.shown.items() if self.where[id_] == conversation]
+
+    def say(self, text: str, who: str = "ann", where: str = "", **more: Any) -> Incoming:
+        """Somebody writes; in a conversation of their own, unless it is said where."""
+        given = {
+            "id": f"in-{self.number()}",
+            "conversation": where or f"with-{who}",
+            "sender": Sender(who, who.title()),
+            "text": text,
+            "direct": not where,
+            **more,
+        }
+        said = Incoming(**given)
+        self.coming.append(said)
+        return said
+
+    def tap(self, message: str, label: str, who: str = "ann", **more: Any) -> Incoming:
+        place = self.where[message]
+        reference = self.buttons[message][label]
+        where = "" if place == f"with-{who}" else place
+        return self.say("", who, where, tapped=reference, **more)
+
+
+class MemoryConfig(BaseModel):
+    name: str = Field(default="one", description="Which outside it is.")
+    secretRef: str | None = Field(  # noqa: N815  # as it is written in JSON
+        default=None, description="A secret."
+    )
+
+
+class MemoryChannel(Channel):
+    """A channel whose other side is in this process."""
+
+    type = "memory"
+    Config = MemoryConfig
+    receives = True
+    vouches = True
+    taps = True
+    most_files = 10
+    outsides: ClassVar[dict[str, Outside]] = {}
+
+    def _outside(self, connection: Connection) -> Outside:
+        return self.outsides.setdefault(connection.config.name, Outside())
+
+    def check(self, config: Any = None, environment: Environment | None = None) -> Check:
+        del config, environment
+        return Check(True, "It can be used.")
+
+    async def deliver(self, parcel: Parcel) -> str | None:
+        outside = self._fallible(parcel)
+        outside.at("deliver")
+        id_ = f"out-{outside.number()}"
+        outside.where[id_] = parcel.conversation
+        self._show(outside, id_, parcel)
+        outside.at("delivered")
+        return id_
+
+    async def edit(self, parcel: Parcel, outside: str) -> None:
+        there = self._fallible(parcel)
+        there.at("edit")
+        if outside in there.shown:
+            self._show(there, outside, parcel)
+        there.at("edited")
+
+    async def withdraw(self, connection: Connection, conversation: str, outside: str) -> None:
+        del conversation
+        self._outside(connection).shown.pop(outside, None)
+
+    async def receive(self, connection: Connection) -> AsyncGenerator[Sequence[Incoming], None]:
+        outside = self._outside(connection)
+        while True:
+            if "unreachable" in outside.failures:
+                outside.failures.remove("unreachable")
+                raise Unreachable("the outside is not there", retry_after=1.0)
+            said = outside.coming[:50]
+            outside.at("received")
+            yield said
+            outside.at("stored")
+            del outside.coming[: len(said)]
+            if not said:
+                await asyncio.sleep(0.01)
+
+    async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
+        content = self._outside(connection).files[reference]
+        if len(content) > most:
+            raise Undelivered("it is too large", for_good=True)
+        return content
+
+    async def show_state(self, connection: Connection, conversation: str) -> None:
+        self._outside(connection).states.append(conversation)
+
+    def _fallible(self, connection: Connection) -> Outside:
+        outside = self._outside(connection)
+        how = outside.failures.pop(0) if outside.failures else None
+        if how == "refused":
+            raise Undelivered("it was refused", for_good=True)
+        if how == "busy":
+            raise Undelivered("it is busy", retry_after=2.0)
+        return outside
+
+    def _show(self, outside: Outside, id_: str, parcel: Parcel) -> None:
+        flat = [button for row in parcel.buttons for button in row]
+        outside.buttons[id_] = {one.label: one.reference for one in flat}
+        outside.shown[id_] = Shown(
+            id_,
+            ("(again) " if parcel.again else "") + parcel.body,
+            tuple(one.label for one in flat),
+            tuple(one.content.decode(errors="replace") for one in parcel.files),
+            parcel.reply_to_outside,
+        )
+
+
+class MemoryStand:
+    """Plays the other side of a `MemoryChannel` for the suite."""
+
+    direct = "with-ann"
+    room = "room"
+
+    def __init__(self, name: str = "stand") -> None:
+        self.outside = MemoryChannel.outsides[name] = Outside()
+        config = MemoryConfig(name=name)
+        self.connection = Connection(binding="b", config=config, key=b"k")
+
+    async def say(
+        self,
+        text: str,
+        *,
+        room: bool = False,
+        reply_to: str | None = None,
+        file: tuple[str, str, bytes] | None = None,
+    ) -> None:
+        said = self.outside.say(text, where=self.room if room else "", reply_to=reply_to)
+        if file is not None:
+            name, media_type, content = file
+            reference = f"file-{self.outside.number()}"
+            self.outside.files[reference] = content
+            came = IncomingFile(reference, name, media_type, len(content))
+            self.outside.coming[-1] = replace(said, files=(came,))
+
+    async def tap(self, message: str, label: str) -> None:
+        self.outside.tap(message, label)
+
+    def shown(self) -> list[Shown]:
+        return self.outside.seen(self.direct)
+
+    def fail(self, how: str) -> None:
+        self.outside.failures.append(how)

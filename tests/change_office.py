@@ -1,0 +1,379 @@
+"""A company that works on a repository by itself, made to be killed anywhere on the way.
+
+An issue at the forge becomes an outcome; the root agent delegates it with the right to propose; the
+author proposes, mends what a check and then the reviewer find, and hands in the merge; the root
+accepts it, and the issue is told. The instance is a process that does what `remit up` does, and the
+agents are programs in the sandbox; git and the API of the forge are served by the test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from remit.clock import SECOND
+from remit.services.changes import errands, watches
+from remit.services.connections import repo_checks, repos, secrets
+from remit.services.hiring import configuration
+from remit.services.rights import grants
+from remit.services.work import outcomes
+from tests import runtime_stage
+from tests.change_stage import give
+from tests.company import Company, opened, run_sql
+from tests.forge_server import TOKEN, Forge, forge
+from tests.git_remote import git
+from tests.kills import PAUSE, free_port
+from tests.organisation import problems
+from tests.review_stage import Checkout
+from tests.runtime_stage import Life, Stage
+from tests.ssh_remote import ssh
+
+SECONDS = 180.0
+#: A verb or a request, the moment, and which of them.
+End = tuple[str, str, int]
+TITLE = "Adding is wrong"
+LOST = "^A run failed$| does not get on$"
+CHECK = 'python3 -B -c "import app; assert app.add(2, 3) == 5, app.add(2, 3)"'
+#: As `tests.kills.PROGRAM`, through the tools. Each run finds out where things are and goes on.
+PROGRAM = r"""
+import json, os, re, socket, subprocess, sys
+role, title = sys.argv[1:3]
+host, port = os.environ["REMIT_URL"].removeprefix("http://").split(":")
+TEXTS = ["def add(a, b):\n    return %s\n" % how for how in ("a - b", "b - a", "a + b")]
+TEXTS += [TEXTS[-1].replace("\n", '\n    "Both together."\n', 1)]
+def call(tool, **given):
+    said = {"name": tool, "arguments": given}
+    data = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": said}).encode()
+    head = ["POST /mcp HTTP/1.0", f"Host: {host}:{port}", f"Content-Length: {len(data)}",
+        "Content-Type: application/json", "Accept: application/json, text/event-stream",
+        "MCP-Protocol-Version: 2025-06-18", "Authorization: Bearer " + os.environ["REMIT_TOKEN"]]
+    with socket.create_connection((host, int(port)), 60) as wire:
+        wire.sendall("\r\n".join(head + ["", ""]).encode() + data)
+        answer = b""
+        while piece := wire.recv(65536):
+            answer += piece
+    found = json.loads(answer.partition(b"\r\n\r\n")[2])
+    print(tool, given, str(found)[:600], flush=True)
+    if "result" not in found or found["result"].get("isError"):
+        sys.exit(f"{tool}: {found}")
+    return found["result"]["structuredContent"]
+def git(*words):
+    subprocess.run(["git", "-C", "site", *words], check=True)
+def work():
+    return [one for one in call("outcome_list", status="open")["outcomes"] if one["title"] == title]
+def propose(place, outcome=None):
+    # What is proposed lasts; so whoever was killed after that sees it, and proposes nothing again.
+    call("repo_clone", name="site", **({"ref": "fix"} if outcome is None else {}))
+    if TEXTS.index(open("site/app.py").read()) >= place:
+        return
+    if outcome is not None:
+        git("checkout", "--quiet", "-b", "fix")
+    with open("site/app.py", "w") as file:
+        file.write(TEXTS[place])
+    git("commit", "--quiet", "--all", "--message", "Add")
+    about = {"outcome_id": outcome} if outcome is not None else {}
+    call("repo_propose", name="site", branch="fix", title="Add, do not subtract", **about)
+def ask():
+    (mine,) = call("repo_status")["changes"]
+    if mine["status"] == "open":
+        about = {"subject": "Please judge", "body": mine["id"] + " at " + mine["head"]}
+        call("mail_send", to="agent:reviewer", **about, idempotency_key="ask-" + mine["head"])
+def author(letter, subject, body):
+    if subject.startswith(("Check", "Returned", "Changes requested")):
+        propose(2 if subject.startswith("Check") else 3)
+        ask()
+    elif subject.startswith("Merged"):
+        shown = re.search("kb_file:([0-9a-f-]+) says", body)[1]
+        for one in work():
+            call("outcome_submit", id=one["id"], evidence=[shown], note="It is in.",
+                idempotency_key="submit-" + letter)
+def reviewer(letter, subject, body):
+    change, head = re.match("(\S+) at (\S+)", body).groups()
+    (one,) = call("repo_status", change=change)["changes"]
+    if (one["status"], one["head"]) != ("open", head):
+        return
+    seen = {"change": change, "head": head, "base": one["base"]}
+    call("repo_clone", name="site", ref=head)
+    if open("site/app.py").read() != TEXTS[-1]:
+        call("repo_return", **seen, note="Say what it does.", idempotency_key="return-" + letter)
+        return
+    call("repo_merge", **seen, idempotency_key="merge-" + letter)
+def ceo(letter, subject, body):
+    found = re.search(r"\(outcome:([0-9a-f-]{36})\)", body)
+    if subject.startswith("To judge") and found:
+        call("outcome_complete", id=found[1], note="I saw the commit.",
+            idempotency_key="accept-" + letter)
+print(json.dumps(dict(os.environ)))
+if role == "author":
+    for one in work():
+        if not call("repo_status")["changes"]:
+            propose(1, one["id"])
+if role == "ceo":
+    for one in work():
+        call("delegate", outcome_id=one["id"], to="author", grants=[{"resource": "repo:site",
+            "level": "propose"}], idempotency_key="delegate-" + one["id"])
+for letter in call("mail_inbox")["messages"]:
+    globals()[role](letter["id"], letter["subject"], letter["body"])
+    call("mail_ack", ids=[letter["id"]])
+"""
+
+
+@dataclass
+class Around:
+    """What is around the repository, and opens it."""
+
+    forge: Forge
+    url: str
+    secret: str
+    known_hosts: str = ""
+
+    @property
+    def plain(self) -> bool:
+        return not self.forge.kind
+
+
+@contextlib.contextmanager
+def around(kind: str, place: Path) -> Iterator[Around]:
+    bare = place / "remotes" / "acme" / "site.git"
+    if kind == "plain":
+        yield Around(Forge(bare), str(bare), "")
+    elif kind == "ssh":
+        with ssh(place) as site:
+            yield Around(Forge(bare), f"{site.url}{bare}", site.key, site.known_hosts)
+    else:
+        with forge(kind, bare, place) as found:
+            yield Around(found, f"{found.base}/acme/site.git", TOKEN)
+            assert found.violations == []
+
+
+@dataclass
+class ChangeOffice:
+    around: Around
+    place: Path
+    stage: Stage
+    #: Who is run by another adapter than programs are, and its settings.
+    team: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+    #: Where its processes end, one after the other.
+    ends: Sequence[End] = ()
+    port: int = field(default_factory=free_port)
+    process: int = 0
+    #: How often its process ended.
+    deaths: int = 0
+
+    def __post_init__(self) -> None:
+        self.home = self.place / "home"
+        self.url = f"sqlite:///{self.home}/remit.db"
+        self.forge, self.plain = self.around.forge, self.around.plain
+        self.forge.watch = self._asked
+        self.there = Checkout(self.forge.bare.parent)
+        with opened(self.url, self.home) as company:
+            self._found(company)
+
+    def _found(self, company: Company) -> None:
+        here: Any = {"company": company.id}
+        place = {"source": "env", "place": "FORGE_TOKEN"}
+        company.call(company.board, secrets.put, **here, name="forge-token", **place)
+        about: Any = {"url": self.around.url}
+        if self.around.secret:
+            about["secret"] = "forge-token"
+        if not self.plain:
+            about |= {"username": "bot", "forge": self.forge.kind}
+            about |= {"people": "lead", "label": "remit"}
+        (self.home / "repos").mkdir(mode=0o700, exist_ok=True)
+        (self.home / "repos" / "known_hosts").write_text(self.around.known_hosts)
+        company.call(company.board, repos.add, **here, name="site", **about)
+        asked: Any = {"repo": "site", "check": "test", "required": True}
+        # At a forge the first proposal fails its check, and here ours.
+        command = CHECK if self.plain else f"{CHECK} || true"
+        company.call(company.board, repo_checks.set_check, **here, **asked, command=command)
+        adapter, config = self._set_up("ceo")
+        changed = {"adapterType": adapter, "adapterConfig": config}
+        company.call(company.board, configuration.change, agent="ceo", changes=changed)
+        team = {}
+        for name in ("author", "reviewer"):
+            adapter, config = self._set_up(name)
+            told: Any = {"adapter_type": adapter, "adapter_config": config, "perpetual": True}
+            team[name] = company.agent(name, **told)
+        give(company, company.ceo, "propose")
+        give(company, team["reviewer"], "read")
+        give(company, team["reviewer"], "merge", mode="allow")
+        heard = {"resource": f"message:agent:{team['reviewer'].id}", "level": "use"}
+        company.call(company.board, grants.give, **here, to=team["author"].id, **heard)
+        if self.plain:
+            company.call(company.board, outcomes.create, parent=company.ceo.id, title=TITLE)
+        else:
+            self.forge.ticket(TITLE, "reporter", "remit", "lead")
+
+    def _set_up(self, name: str) -> tuple[str, dict[str, Any]]:
+        args = ["-I", "-S", "-c", PROGRAM, name, TITLE]
+        return self.team.get(name) or ("process", {"command": "/usr/bin/python3", "args": args})
+
+    # ── the process ─────────────────────────────────────────────────────────────────────────
+
+    def begin(self) -> None:
+        """By its own hand it ends at a verb, and by ours at a request."""
+        here = self.ends[self.deaths : self.deaths + 1]
+        crash = here[0] if here and " " not in here[0][0] else None
+        self._requests = 0
+        environ = {"FORGE_TOKEN": self.around.secret, **self.environ}
+        environ["GIT_SSL_CAINFO"] = str(self.forge.certificate)
+        life = Life(
+            self.url,
+            str(self.home),
+            kind="up",
+            port=self.port,
+            pause_seconds=PAUSE,
+            crash=crash,
+            environ=environ,
+        )
+        self.process = self.stage.begin(life, wait=False)
+
+    def _asked(self, moment: str, request: str) -> None:
+        for step, when, which in self.ends[self.deaths : self.deaths + 1]:
+            self._requests += moment == when and re.match(step, request) is not None
+            if self._requests == which:
+                self.kill()
+
+    def play(self, pauses: Sequence[float] = ()) -> None:
+        """Until the story is over; its process is killed after each of some pauses as well."""
+        try:
+            self.begin()
+            for pause in pauses:
+                self.until(partial(self._is_over_or, time.monotonic() + pause))
+                self.kill()
+            self.until(self.is_over)
+        finally:
+            self.kill()
+
+    def _is_over_or(self, late: float) -> bool:
+        return self.is_over() or time.monotonic() > late
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+    def until(self, look: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Look until it is so; a process that ended is begun anew."""
+        end_at = time.monotonic() + seconds
+        while not look():
+            if not Path(f"/proc/{self.process}").exists():
+                self.deaths += 1
+                self.begin()
+            self.test_what_is_pushed()
+            assert time.monotonic() < end_at, ("it did not come to pass", self.state())
+            time.sleep(0.2)
+
+    def test_what_is_pushed(self) -> None:
+        """What the forge does by itself: it tries each head of a request."""
+        for pull in self.forge.pulls:
+            with contextlib.suppress(AssertionError):  # the branch is there in a moment
+                head = self.forge.head(pull.branch)
+                if head not in self.forge.checks:
+                    text = git(self.forge.bare, "show", f"{head}:app.py")
+                    self.forge.check(head, "unit", "a + b" in text)
+
+    def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return run_sql(self.url, statement, *parameters)
+
+    def is_over(self) -> bool:
+        told = self.plain or self.sql("SELECT 1 FROM forge_issues WHERE told_at IS NOT NULL")
+        done = self.sql("SELECT 1 FROM outcomes WHERE title = ? AND status = 'completed'", TITLE)
+        ended = self.deaths >= len(self.ends)  # also at the very end
+        return bool(told and done and ended) and self.is_quiet()
+
+    def is_quiet(self) -> bool:
+        letters = " AND agent_id IS NOT NULL"
+        tables = (("change_errands", ""), ("change_checks", ""), ("deliveries", letters))
+        waiting = "SELECT count(*) FROM {} WHERE status IN ('queued', 'leased'){}"
+        asked = [waiting.format(*one) for one in tables]
+        asked.append("SELECT count(*) FROM runs WHERE status = 'running'")
+        return all(self.sql(one) == [(0,)] for one in asked)
+
+    def state(self) -> object:
+        return {
+            "outcomes": self.sql("SELECT title, status, owner_id FROM outcomes"),
+            "changes": self.sql("SELECT status, revision, request_number FROM changes"),
+            "errands": self.sql("SELECT kind, status, attempt, ended_why FROM change_errands"),
+            "checks": self.sql("SELECT name, status, result, ended_why FROM change_checks"),
+            "watch": self.sql("SELECT problem, next_at, lease_until FROM forge_watches"),
+            "runs": self.sql("SELECT agent_id, status, substr(error, 1, 300) FROM runs"),
+            "agents": self.sql("SELECT id, name, status FROM agents"),
+            "mail": self.sql("SELECT m.subject, d.status, d.attempt FROM messages m"
+                " JOIN deliveries d ON d.message_id = m.id"),
+        }  # fmt: skip
+
+    # ── what must be true at the end ────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """One branch, one request, one merge, one letter each; the merge is the evidence."""
+        bare = self.forge.bare
+        heads = git(bare, "for-each-ref", "--format=%(refname)", "refs/heads").split()
+        assert heads == ["refs/heads/main", "refs/heads/remit/author/fix"]
+        assert len(git(bare, "rev-list", "--first-parent", "main").split()) == 2
+        merge = self.there.main()
+        assert self.sql("SELECT status, revision, merged_commit FROM changes") == [
+            ("merged", 3, merge)
+        ]
+        if not self.plain:
+            (pull,) = self.forge.pulls
+            assert pull.merged == merge
+            (ticket,) = self.forge.tickets
+            (said,) = [one for one in self.forge.talk if one.about == ticket.number]
+            assert f"/{pull.number}" in said.body
+            assert said.body.startswith("This is done.")
+        self._check_work(merge)
+        self._check_mail()
+        with opened(self.url, self.home) as company:
+            assert problems(company) == []  # with the chain of events
+            assert not list(company.app.settings.workspaces.iterdir())
+        if self.around.secret:
+            # Of a key, a line of it.
+            secret = max(self.around.secret.splitlines(), key=len).encode()
+            found = [one for one in self.home.rglob("*") if one.is_file()]
+            assert not [one for one in found if secret in one.read_bytes()]
+
+    def _check_work(self, merge: str) -> None:
+        work = "SELECT status, id FROM outcomes WHERE title = ?"
+        ((status, outcome),) = self.sql(work, TITLE)
+        assert status == "completed"
+        handed_in = "SELECT status, evidence FROM submissions WHERE outcome_id = ?"
+        ((verdict, evidence),) = self.sql(handed_in, outcome)
+        assert verdict == "accepted"
+        with opened(self.url, self.home) as company:
+            (file,) = (one["id"] for one in json.loads(evidence))
+            assert f"- commit: {merge}" in company.read(company.board, file)[1].decode()
+
+    def _check_mail(self) -> None:
+        letters = self.sql(
+            "SELECT m.subject, d.status FROM messages m JOIN deliveries d ON d.message_id = m.id"
+            " WHERE d.agent_id IS NOT NULL"
+        )
+        about = "Add, do not subtract"
+        failed = "Check test failed" if self.plain else "Check failed"
+        once = [f"{one}: {about}" for one in (failed, "Returned", "Merged")]
+        once += [f"To judge: {TITLE}", f"Accepted: {TITLE}"]
+        assert {status for _, status in letters} == {"done"}, letters
+        # A boss hears of runs that were lost, too.
+        expected = {**dict.fromkeys(once, 1), "Please judge": 2}
+        found = Counter(one for one, _ in letters if not re.search(LOST, one))
+        assert found == Counter(expected), letters
+
+
+def main() -> None:
+    # Times that fit a test; what happens in them stays the same.
+    for name, seconds in (("SOON", 0.8), ("LATER", 0.8), ("_LEAST", 0.1)):
+        setattr(watches, name, int(seconds * SECOND))
+    setattr(watches, "PAUSES", (SECOND // 5,))  # noqa: B010  as the others
+    setattr(errands, "BACKOFF", (SECOND // 5,))  # noqa: B010
+    runtime_stage.main()

@@ -1,0 +1,252 @@
+"""An instance whose agent is talked to from a chat, made to be killed, or flooded.
+
+The instance is a process that does what `remit up` does; the other side is the stand-in of Telegram
+or Slack, or a mailbox of Dovecot. The agent is a program in the sandbox: it answers each letter in
+the chat it came from, once, and asks a question when it is told to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from remit.services.connections import bindings, notice_rules, secrets
+from tests import email_stage, runtime_stage, slack_stage
+from tests.chat_stage import linked
+from tests.company import opened, run_sql
+from tests.kills import LEASE, PAUSE, free_port
+from tests.runtime_stage import Life, Stage
+from tests.slack_stage import SlackServer, SlackStand
+from tests.telegram_server import Telegram
+from tests.working import program
+
+SECONDS = 120.0
+#: As `tests.kills.PROGRAM`, for letters of chats.
+PROGRAM = r"""
+import json, os, socket, sys
+host, port = os.environ["REMIT_URL"].removeprefix("http://").split(":")
+company = sys.argv[1]
+def call(method, path, body=None, key=""):
+    data = json.dumps(body).encode() if body is not None else b""
+    head = [f"{method} /api{path} HTTP/1.0", f"Host: {host}", f"Content-Length: {len(data)}",
+        "Content-Type: application/json", "Authorization: Bearer " + os.environ["REMIT_TOKEN"]]
+    head += [f"Idempotency-Key: {key}"] if key else []
+    with socket.create_connection((host, int(port)), 30) as wire:
+        wire.sendall("\r\n".join(head + ["", ""]).encode() + data)
+        answer = b""
+        while piece := wire.recv(65536):
+            answer += piece
+    top, _, rest = answer.partition(b"\r\n\r\n")
+    if int(top.split()[1]) >= 300:
+        sys.exit(f"{method} {path}: {top} {rest[:300]}")
+    return json.loads(rest)
+for letter in call("GET", "/inbox"):
+    one, said = letter["id"], letter["body"].strip()
+    if said == "Ask.":
+        ask = {"question": "Red or blue?", "options": ["red", "blue"], "to": "board"}
+        call("POST", f"/companies/{company}/questions", ask, f"ask-{one}")
+    elif letter["sender"].startswith("channel:"):
+        reply = {"to": letter["sender"], "body": f"Answer to {said}", "replyTo": one}
+        call("POST", f"/companies/{company}/messages", reply, f"reply-{one}")
+    call("POST", f"/messages/{one}/ack", {}, f"ack-{one}")
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Something in the chat; `id` is the same for what a reader takes for one."""
+
+    id: str
+    text: str
+
+    @property
+    def marked(self) -> bool:
+        return self.text.startswith("(sent again")
+
+
+class Outside(Protocol):
+    kind: str
+    #: Whose account is linked, as the channel knows it, where they talk, and who vouches for them.
+    account: str
+    conversation: str
+    realm: str
+    secret: str
+    config: Any
+    #: For `remit.toml` of the instance.
+    settings: Any
+
+    def say(self, text: str) -> None: ...
+    def seen(self) -> list[Seen]: ...
+
+
+class InTelegram:
+    kind, account, conversation, realm = "telegram", "5", "5", ""
+
+    def __init__(self, telegram: Telegram) -> None:
+        self.telegram = telegram
+        self.secret = telegram.token
+        self.config = {"secretRef": "chat", "pollSeconds": 1, "hear": "all"}
+        self.settings = [f'channel_servers = "telegram={telegram.url}"']
+
+    def say(self, text: str) -> None:
+        self.telegram.say(text)
+
+    def seen(self) -> list[Seen]:
+        return [Seen(str(one["message_id"]), one["text"]) for one in self.telegram.seen()]
+
+
+class InSlack:
+    kind, conversation, realm = "slack", slack_stage.DIRECT, ""
+    account = f"{slack_stage.TEAM}:U0ANN"
+
+    def __init__(self, server: SlackServer) -> None:
+        server.reset()
+        self.stand = SlackStand(server)
+        self.secret = f"{slack_stage.BOT} {slack_stage.APP}"
+        self.config = {"secretRef": "chat"}
+        self.settings = [f'channel_servers = "slack={server.url}"']
+
+    def say(self, text: str) -> None:
+        self.stand.server.says(text)
+
+    def seen(self) -> list[Seen]:
+        return [Seen(one.id, one.text) for one in self.stand.shown()]
+
+
+class InEmail:
+    kind, account, conversation = "email", email_stage.ANN, email_stage.ANN
+    secret = email_stage.PASSWORD
+    settings = ('private_channels = "yes"',)
+
+    def __init__(self, stage: email_stage.MailStage) -> None:
+        stage.empty()
+        self.stage = stage
+        self.config = stage.config(secretRef="chat").model_dump(by_alias=True)
+        self.realm = f"localhost:{stage.imap_port}/{email_stage.SERVER}"
+
+    def say(self, text: str) -> None:
+        self.stage.bring(email_stage.written(text, Subject=text))
+
+    def seen(self) -> list[Seen]:
+        """Programs that read mail show one of several with the same Message-ID."""
+        found = {str(one["Message-ID"]): one for one in [*self.stage.sent.got]}
+        return [Seen(id_, one.get_content()) for id_, one in found.items()]
+
+
+@dataclass
+class ChatOffice:
+    outside: Outside
+    home: Path
+    stage: Stage
+    port: int = field(default_factory=free_port)
+    process: int = 0
+    #: How often it ended by its own hand.
+    deaths: int = 0
+
+    def __post_init__(self) -> None:
+        self.url = f"sqlite:///{self.home}/remit.db"
+        self.home.mkdir(exist_ok=True)
+        (self.home / "remit.toml").write_text("\n".join(self.outside.settings) + "\n")
+        (self.home / "chat.secret").write_text(self.outside.secret)
+        (self.home / "chat.secret").chmod(0o600)
+        with opened(self.url, self.home) as company:
+            self.company, self.token = company.id, company.board.token
+            args = ["-I", "-S", "-c", PROGRAM, company.id]
+            config = {"command": "/usr/bin/python3", "args": args}
+            agent = program(company, "ada", "", config=config)
+            here: Any = {"company": company.id}
+            place = {"source": "file", "place": str(self.home / "chat.secret")}
+            company.call(company.board, secrets.put, **here, name="chat", **place)
+            about: Any = {"agent": agent.id, "kind": self.outside.kind}
+            made = company.call(
+                company.board, bindings.add, **here, **about, config=self.outside.config
+            )
+            # What is shown is what Ann asks for, in that order.
+            rules: Any = {"routes": {"all": []}}
+            company.call(company.board, notice_rules.change, **here, **rules)
+            [[ann]] = company.sql("SELECT id FROM users")
+            linked(
+                company.app,
+                company.id,
+                ann,
+                made["id"],
+                kind=self.outside.kind,
+                realm=self.outside.realm,
+                account=self.outside.account,
+                conversation=self.outside.conversation,
+            )
+
+    # ── the process ─────────────────────────────────────────────────────────────────────────
+
+    def begin(self, crash: tuple[str, str, int] | None = None, *, wait: bool = True) -> None:
+        environ = {name: os.environ[name] for name in ("SSL_CERT_FILE",) if name in os.environ}
+        life = Life(
+            self.url,
+            str(self.home),
+            kind="up",
+            port=self.port,
+            lease_seconds=LEASE,
+            pause_seconds=PAUSE,
+            crash=crash,
+            environ=environ,
+        )
+        self.process = self.stage.begin(life, wait=wait)
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+    def until(self, look: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Look until it is so; an instance that ended itself is begun anew, without that."""
+        end_at = time.monotonic() + seconds
+        while not look():
+            if not Path(f"/proc/{self.process}").exists():
+                self.deaths += 1
+                self.begin()
+            assert time.monotonic() < end_at, ("it did not come to pass", self.outside.seen())
+            time.sleep(0.05)
+
+    # ── people ──────────────────────────────────────────────────────────────────────────────
+
+    def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return run_sql(self.url, statement, *parameters)
+
+    def sees(self, words: str) -> list[Seen]:
+        return [one for one in self.outside.seen() if words in one.text]
+
+    def answer(self, question: str) -> bool:
+        """As the board answers on a page, until that is acknowledged."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        headers["Idempotency-Key"] = f"answer-{question}"
+        wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            path = f"/api/questions/{question}/answer"
+            wire.request("POST", path, json.dumps({"answer": "red"}), headers)
+            return wire.getresponse().status < 300
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            wire.close()
+
+    def is_quiet(self) -> bool:
+        tables = ("channel_intake", "channel_posts", "channel_deliveries", "deliveries")
+        waiting = "SELECT count(*) FROM {} WHERE status IN ('queued', 'leased')"
+        agent = " AND agent_id IS NOT NULL"
+        asked = [waiting.format(one) + (agent if one == "deliveries" else "") for one in tables]
+        return all(self.sql(one) == [(0,)] for one in asked)
+
+
+def main() -> None:
+    # Once, and not by each process: these take seconds.
+    for name in ("aiogram", "slack_sdk.socket_mode.aiohttp", "imapclient", "aiosmtplib"):
+        import_module(name)
+    runtime_stage.main()

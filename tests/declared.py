@@ -1,0 +1,88 @@
+"""Rows of the tests' tables, made from what the verbs declare: one example for each type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit.entrypoints.declared import chosen, declared
+from remit.services.command import Kind
+from remit.services.fields import Field, PlainName
+from remit.services.surfaces import AsRoute, AsTool
+from remit.services.verbs import Verb
+
+#: What stands for each kind of thing that a parameter may refer to, by the kind.
+Things = Mapping[str, str]
+_TOOLS = {surface.name: (verb, surface) for verb, surface in declared(AsTool)}
+_ROUTES = {
+    f"{surface.method} /api{surface.path}": (verb, surface) for verb, surface in declared(AsRoute)
+}
+
+
+def tools(offer: str = "") -> list[str]:
+    """The declared tools that are offered to those with a use for them."""
+    return [name for name, (_, surface) in _TOOLS.items() if surface.offer == offer]
+
+
+def tools_that_look() -> set[str]:
+    return {name for name, (verb, _) in _TOOLS.items() if verb.kind is not Kind.COMMAND}
+
+
+def required(tool: str) -> list[str]:
+    """The arguments that a declared tool must be given."""
+    verb, surface = _TOOLS[tool]
+    return [surface.called(one.name) for one in chosen(verb, surface.without) if one.required]
+
+
+def arguments(things: Things, *, whole: bool = False) -> dict[str, dict[str, Any]]:
+    """What each declared tool takes; with `whole`, also what it can do without."""
+    found = {}
+    for name, (verb, surface) in _TOOLS.items():
+        found[name] = _examples(verb, surface, surface.called, things, whole=whole)
+        if whole and verb.kind is Kind.COMMAND:
+            found[name]["idempotency_key"] = "key"
+    return found
+
+
+def bodies(things: Things) -> dict[str, dict[str, Any]]:
+    """What each declared route with a body takes, by method and path."""
+    found = {}
+    for address, (verb, surface) in _ROUTES.items():
+        if surface.method in ("POST", "PATCH", "PUT"):
+            found[address] = _examples(verb, surface, surface.called, things)
+    return found
+
+
+def _examples(
+    verb: Verb[..., Any],
+    surface: AsTool | AsRoute,
+    called: Any,
+    things: Things,
+    *,
+    whole: bool = False,
+) -> dict[str, Any]:
+    in_path = surface.in_path if isinstance(surface, AsRoute) else {}
+    needs = surface.needs if isinstance(surface, AsRoute) else ()
+    return {
+        called(one.name): _example(one, things)
+        for one in chosen(verb, {*surface.without, *getattr(surface, "given", ())})
+        if one.name not in in_path and (one.required or one.name in needs or whole)
+    }
+
+
+def _example(one: Field, things: Things) -> Any:
+    if one.words:
+        return one.words[0]
+    if one.entries is not None:
+        return [_example(one.entries, things)]
+    if one.reference is not None:
+        return things[one.reference.kind]
+    if isinstance(one.text, PlainName):
+        return "somebody"
+    if one.moment:
+        return "2999-01-01T00:00:00+00:00"
+    if one.range is not None:
+        return max(one.range.least, 1)
+    if one.text is not None and one.text.empty:
+        return ""
+    return {str: "some words", int: 1, bool: True, list: [], dict: {}}[one.kind]

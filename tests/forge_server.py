@@ -1,0 +1,660 @@
+"""Strict stand-ins for the APIs of forges, beside real git over smart HTTP.
+
+Each knows the requests that its documentation has, with their fields and headers, and refuses all
+others: `violations` says what was refused so. What the requests do is done to a real repository.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.git_remote import git, https
+
+TOKEN = "forge-tok3n-of-the-company"
+LOG = "step 1\nstep 2\nE   assert 3 == 4\nFAILED tests/test_app.py::test_add\n"
+Answer = tuple[int, Any]
+
+
+@dataclass
+class Pull:
+    number: int
+    branch: str
+    target: str
+    title: str
+    body: str
+    state: str = "open"
+    merged: str | None = None
+    merged_by: str = ""
+
+
+@dataclass
+class Talk:
+    """A review, a comment about a line, or a comment."""
+
+    id: int
+    about: int
+    by: str
+    body: str
+    verdict: str = ""
+    path: str | None = None
+    line: int | None = None
+    commit: str | None = None
+
+
+@dataclass
+class Ticket:
+    number: int
+    title: str
+    body: str
+    by: str
+    #: Label, who, and whether it was set or taken away.
+    labels: list[tuple[str, str, bool]] = field(default_factory=list)
+
+
+@dataclass
+class Forge:
+    """What all of them have."""
+
+    bare: Path
+    pulls: list[Pull] = field(default_factory=list)
+    talk: list[Talk] = field(default_factory=list)
+    tickets: list[Ticket] = field(default_factory=list)
+    #: By commit: name, whether it is good (None: not yet), and its id.
+    checks: dict[str, list[tuple[int, str, bool | None]]] = field(default_factory=dict)
+    pushers: set[str] = field(default_factory=lambda: {"remit-bot"})
+    people: list[str] = field(default_factory=lambda: ["remit-bot"])
+    requests: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    #: Done before an answer: the next one instead, if it returns one.
+    before: Callable[[str, str], Answer | None] | None = None
+    #: Headers of every answer.
+    told: dict[str, str] = field(default_factory=dict)
+    counter: int = 100
+    base: str = ""
+    #: Where a log is sent to.
+    logs_at: str = ""
+    seen_headers: list[dict[str, str]] = field(default_factory=list)
+    #: Some say with no answer how to ask whether it is still so.
+    tags: bool = True
+    #: Called with "before" and "after" of each request, git's included.
+    watch: Callable[[str, str], None] = lambda *_: None
+
+    certificate: Path = Path()
+    kind = ""
+    prefix = ""
+
+    # ── what tests do at the forge ──────────────────────────────────────────────────────────
+
+    def next_id(self) -> int:
+        self.counter += 1
+        return self.counter
+
+    def id_of(self, login: str) -> int:
+        if login not in self.people:
+            self.people.append(login)
+        return self.people.index(login) + 1
+
+    def say(self, number: int, by: str, body: str, **more: Any) -> Talk:
+        self.talk.append(Talk(self.next_id(), number, by, body, **more))
+        return self.talk[-1]
+
+    def check(self, commit: str, name: str, good: bool | None) -> int:
+        known = self.checks.setdefault(commit, [])
+        before = [one for one in known if one[1] == name]
+        id_ = before[0][0] if before else self.next_id()
+        self.checks[commit] = [one for one in known if one[1] != name] + [(id_, name, good)]
+        return id_
+
+    def ticket(self, title: str, by: str, label: str, labelled_by: str) -> Ticket:
+        made = Ticket(self.next_id(), title, "Please **mend** it.", by)
+        made.labels.append((label, labelled_by, True))
+        self.tickets.append(made)
+        return made
+
+    def head(self, branch: str) -> str:
+        return git(self.bare, "rev-parse", f"refs/heads/{branch}")
+
+    def pull(self, number: int) -> Pull:
+        return next(one for one in self.pulls if one.number == number)
+
+    def merge(self, pull: Pull, by: str, *, squash: bool = False) -> str | None:
+        """As the forge does it; None where both disagree."""
+        tip, head = self.head(pull.target), self.head(pull.branch)
+        try:
+            tree = git(self.bare, "merge-tree", "--write-tree", tip, head)
+        except AssertionError:
+            return None
+        parents = ["-p", tip] if squash else ["-p", tip, "-p", head]
+        commit = git(self.bare, "commit-tree", *parents, "-m", pull.title, tree)
+        git(self.bare, "update-ref", f"refs/heads/{pull.target}", commit, tip)
+        pull.state, pull.merged, pull.merged_by = "closed", commit, by
+        return commit
+
+    def mergeable(self, pull: Pull) -> bool:
+        try:
+            git(
+                *(self.bare, "merge-tree", "--write-tree"),
+                *(self.head(pull.target), self.head(pull.branch)),
+            )
+        except AssertionError:
+            return False
+        return True
+
+    def open_pull(self, branch: str, target: str, title: str, body: str) -> Pull | None:
+        if any(one.branch == branch and one.state == "open" for one in self.pulls):
+            return None
+        self.pulls.append(Pull(self.next_id(), branch, target, title, body))
+        return self.pulls[-1]
+
+    # ── requests ────────────────────────────────────────────────────────────────────────────
+
+    def answer(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        path = urlsplit(target).path
+        if path.startswith("/logs/"):
+            if "authorization" in {name.lower() for name in headers}:
+                self.violations.append("a token went with the redirect")
+            return 200, {}, LOG.encode()
+        self.requests.append(f"{method} {path.removeprefix(self.prefix)}")
+        self.seen_headers.append({name.lower(): value for name, value in headers.items()})
+        status, said = self._answer(method, target, headers, body)
+        more = dict(self.told)
+        if status in (301, 302):
+            more["Location"] = said
+            said = ""
+        content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+        if status == 200 and method == "GET" and self.tags:
+            more["ETag"] = f'"{abs(hash(content))}"'
+            if headers.get("If-None-Match") == more["ETag"]:
+                return 304, more, b""
+        return status, more, content
+
+    def _answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        parts = urlsplit(target)
+        path = parts.path.removeprefix(self.prefix)
+        if not self.authorised(headers):
+            return 401, {"message": "Bad credentials"}
+        if not headers.get("User-Agent"):
+            return 403, self._refuse("no User-Agent")
+        if self.before is not None and (instead := self.before(method, path)) is not None:
+            return instead
+        query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+        for (verb, pattern), (fields, asked, act) in self.routes().items():
+            found = re.fullmatch(pattern, path)
+            if verb != method or found is None:
+                continue
+            given: dict[str, Any] = {}
+            if body:
+                if headers.get("Content-Type") != "application/json":
+                    return 415, self._refuse(f"{path}: no JSON")
+                given = json.loads(body)
+            if set(given) - set(fields):
+                return 422, self._refuse(f"{path}: {sorted(set(given) - set(fields))}")
+            if set(query) - set(asked):
+                return 422, self._refuse(f"{path}: {sorted(set(query) - set(asked))}")
+            named = {key: unquote(value) for key, value in found.groupdict().items()}
+            said: Answer = act({**named, **query, **given})
+            return said
+        return 404, self._refuse(f"{method} {path}")
+
+    def _refuse(self, what: str) -> dict[str, str]:
+        self.violations.append(what)
+        return {"message": f"refused: {what}"}
+
+    def authorised(self, headers: Mapping[str, str]) -> bool:
+        raise NotImplementedError
+
+    def routes(self) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...], Any]]:
+        raise NotImplementedError
+
+
+PAGED = ("per_page", "page")
+
+
+class GitHubSite(Forge):
+    kind, prefix = "github", "/api/v3"
+    paged = PAGED
+    states: ClassVar = {"approve": "APPROVED", "changes": "CHANGES_REQUESTED", "": "COMMENTED"}
+
+    def authorised(self, headers: Mapping[str, str]) -> bool:
+        if headers.get("X-GitHub-Api-Version") != "2022-11-28":
+            self.violations.append("no version")
+        if headers.get("Accept") != "application/vnd.github+json":
+            self.violations.append("no Accept")
+        return headers.get("Authorization") == f"Bearer {TOKEN}"
+
+    def routes(self) -> dict[Any, Any]:
+        at = "/repos/acme/site"
+        n, sha = "(?P<number>[0-9]+)", "(?P<sha>[0-9a-f]{40})"
+        list_ = ("head", "state", *self.paged)
+        return {
+            ("GET", at): ((), (), self._project),
+            ("GET", f"{at}/pulls"): ((), list_, self._pulls),
+            ("POST", f"{at}/pulls"): (("title", "head", "base", "body"), (), self._open),
+            ("GET", f"{at}/pulls/{n}"): ((), (), self._one),
+            ("PATCH", f"{at}/pulls/{n}"): (("title", "body", "base", "state"), (), self._update),
+            ("GET", f"{at}/pulls/{n}/reviews"): ((), self.paged, self._reviews),
+            ("GET", f"{at}/pulls/{n}/comments"): ((), self.paged, self._placed),
+            ("GET", f"{at}/issues/{n}/comments"): ((), (*self.paged, "since"), self._comments),
+            ("POST", f"{at}/issues/{n}/comments"): (("body",), (), self._comment),
+            ("GET", f"{at}/collaborators/(?P<login>[^/]+)/permission"): ((), (), self._may),
+            ("GET", f"{at}/commits/{sha}/check-runs"): ((), self.paged, self._runs),
+            ("GET", f"{at}/commits/{sha}/status"): ((), self.paged, self._status),
+            ("GET", f"{at}/actions/jobs/{n}/logs"): ((), (), self._log),
+            ("PUT", f"{at}/pulls/{n}/merge"): (
+                ("sha", "merge_method", "commit_title", "commit_message"),
+                (),
+                self._merge,
+            ),
+            ("GET", f"{at}/issues"): ((), ("labels", "state", *self.paged), self._issues),
+            ("GET", f"{at}/issues/{n}/events"): ((), self.paged, self._events),
+        }
+
+    def _project(self, _: dict[str, Any]) -> Answer:
+        return 200, {"id": 1, "full_name": "acme/site", "permissions": {"push": True}}
+
+    def shown(self, pull: Pull) -> dict[str, Any]:
+        repo = {"full_name": "acme/site"}
+        return {
+            "id": 7000 + pull.number,
+            "number": pull.number,
+            "html_url": f"{self.base}/acme/site/pull/{pull.number}",
+            "state": pull.state,
+            "title": pull.title,
+            "body": pull.body,
+            "merged": pull.merged is not None,
+            "merged_at": "2026-01-01T00:00:00Z" if pull.merged else None,
+            "merge_commit_sha": pull.merged,
+            "merged_by": {"login": pull.merged_by, "id": 1} if pull.merged else None,
+            "mergeable": None if pull.state != "open" else self.mergeable(pull),
+            "head": {"ref": pull.branch, "sha": self.head(pull.branch), "repo": repo},
+            "base": {"ref": pull.target, "sha": self.head(pull.target), "repo": repo},
+        }
+
+    def _pulls(self, asked: dict[str, Any]) -> Answer:
+        branch = asked["head"].removeprefix("acme:")
+        return 200, [self.shown(one) for one in self.pulls if one.branch == branch]
+
+    def _open(self, asked: dict[str, Any]) -> Answer:
+        made = self.open_pull(asked["head"], asked["base"], asked["title"], asked["body"])
+        if made is None:
+            return 422, {"message": "Validation Failed", "errors": ["already exists"]}
+        return 201, self.shown(made)
+
+    def _one(self, asked: dict[str, Any]) -> Answer:
+        return 200, self.shown(self.pull(int(asked["number"])))
+
+    def _update(self, asked: dict[str, Any]) -> Answer:
+        pull = self.pull(int(asked["number"]))
+        pull.title, pull.body = asked.get("title", pull.title), asked.get("body", pull.body)
+        pull.target = asked.get("base", pull.target)
+        if "state" in asked and pull.merged is None:
+            pull.state = asked["state"]
+        return 200, self.shown(pull)
+
+    def _user(self, login: str) -> dict[str, Any]:
+        return {"login": login, "id": self.id_of(login)}
+
+    def _reviews(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "id": one.id,
+                "user": self._user(one.by),
+                "body": one.body,
+                "state": self.states[one.verdict],
+                "commit_id": one.commit,
+                "comments_count": 0,
+            }
+            for one in self._of(asked)
+            if one.verdict
+        ]
+
+    def _of(self, asked: dict[str, Any]) -> list[Talk]:
+        return [one for one in self.talk if one.about == int(asked["number"])]
+
+    def _placed(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "id": one.id,
+                "user": self._user(one.by),
+                "body": one.body,
+                "path": one.path,
+                "line": one.line,
+                "original_line": one.line,
+                "side": "RIGHT",
+                "commit_id": one.commit,
+                "original_commit_id": one.commit,
+            }
+            for one in self._of(asked)
+            if one.path
+        ]
+
+    def _comments(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {"id": one.id, "user": self._user(one.by), "body": one.body}
+            for one in self._of(asked)
+            if not one.path and not one.verdict
+        ]
+
+    def _comment(self, asked: dict[str, Any]) -> Answer:
+        made = self.say(int(asked["number"]), "remit-bot", asked["body"])
+        return 201, {"id": made.id, "user": self._user(made.by), "body": made.body}
+
+    def _may(self, asked: dict[str, Any]) -> Answer:
+        level = "write" if asked["login"] in self.pushers else "read"
+        return 200, {"permission": level, "user": self._user(asked["login"])}
+
+    def _runs(self, asked: dict[str, Any]) -> Answer:
+        found = [
+            {
+                "id": id_,
+                "name": name,
+                "status": "in_progress" if good is None else "completed",
+                "conclusion": None if good is None else "success" if good else "failure",
+                "html_url": f"{self.base}/runs/{id_}",
+                "output": {"title": None, "summary": None, "text": None},
+                "app": {"slug": "github-actions"},
+            }
+            for id_, name, good in self.checks.get(asked["sha"], [])
+        ]
+        return 200, {"total_count": len(found), "check_runs": found}
+
+    def _status(self, asked: dict[str, Any]) -> Answer:
+        return 200, {"state": "pending", "sha": asked["sha"], "statuses": []}
+
+    def _log(self, asked: dict[str, Any]) -> Answer:
+        return 302, f"{self.logs_at}/logs/{asked['number']}"
+
+    def _merge(self, asked: dict[str, Any]) -> Answer:
+        pull = self.pull(int(asked["number"]))
+        # Whoever names none has whatever is there taken in.
+        if asked.get("sha") not in (None, self.head(pull.branch)):
+            return 409, {"message": "Head branch was modified."}
+        if asked.get("merge_method") not in ("merge", "squash", "rebase"):
+            return 422, self._refuse("merge_method")
+        done = pull.state == "open" and self.merge(
+            pull, "remit-bot", squash=asked["merge_method"] == "squash"
+        )
+        if not done:
+            return 405, {"message": "Pull Request is not mergeable"}
+        return 200, {"sha": done, "merged": True, "message": "merged"}
+
+    def _issues(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "number": one.number,
+                "html_url": f"{self.base}/acme/site/issues/{one.number}",
+                "title": one.title,
+                "body": one.body,
+                "user": self._user(one.by),
+                "updated_at": f"2026-01-01T00:00:{len(one.labels):02}Z",
+            }
+            for one in self.tickets
+            if any(label == asked["labels"] for label, _, _ in one.labels)
+        ]
+
+    def _ticket(self, asked: dict[str, Any]) -> Ticket:
+        return next(one for one in self.tickets if one.number == int(asked["number"]))
+
+    def _events(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "id": place,
+                "event": "labeled" if is_set else "unlabeled",
+                "actor": self._user(by),
+                "label": {"name": label},
+            }
+            for place, (label, by, is_set) in enumerate(self._ticket(asked).labels)
+        ]
+
+
+class GiteaSite(GitHubSite):
+    kind, prefix = "gitea", "/api/v1"
+    paged = ("limit", "page")
+    states: ClassVar = {"approve": "APPROVED", "changes": "REQUEST_CHANGES", "": "COMMENT"}
+
+    def authorised(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("Authorization") == f"token {TOKEN}"
+
+    def routes(self) -> dict[Any, Any]:
+        at, n = "/repos/acme/site", "(?P<number>[0-9]+)"
+        found = super().routes()
+        for gone in ("comments", "merge"):
+            found = {key: way for key, way in found.items() if key[1] != f"{at}/pulls/{n}/{gone}"}
+        found = {
+            key: way for key, way in found.items() if not key[1].endswith(("check-runs", "logs"))
+        }
+        sorted_ = ("state", "sort", *self.paged)
+        labelled = ("labels", "state", "type", *self.paged)
+        return found | {
+            ("GET", f"{at}/pulls"): ((), sorted_, self._all),
+            ("GET", f"{at}/pulls/{n}/reviews/(?P<review>[0-9]+)/comments"): ((), (), self._lines),
+            ("POST", f"{at}/pulls/{n}/merge"): (
+                ("Do", "head_commit_id", "MergeTitleField", "MergeMessageField"),
+                (),
+                self._take,
+            ),
+            ("GET", f"{at}/issues"): ((), labelled, self._issues),
+            ("GET", f"{at}/issues/{n}/timeline"): ((), self.paged, self._timeline),
+        }
+
+    def _all(self, _: dict[str, Any]) -> Answer:
+        return 200, [self.shown(one) for one in self.pulls]
+
+    def _reviews(self, asked: dict[str, Any]) -> Answer:
+        lined = any(one.path for one in self._of(asked))
+        status, found = super()._reviews(asked)
+        return status, [{**one, "comments_count": int(lined)} for one in found]
+
+    def _lines(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "id": one.id,
+                "user": self._user(one.by),
+                "body": one.body,
+                "path": one.path,
+                "position": one.line,
+                "original_position": 0,
+                "commit_id": one.commit,
+            }
+            for one in self._of(asked)
+            if one.path
+        ]
+
+    def _status(self, asked: dict[str, Any]) -> Answer:
+        says = {None: "pending", True: "success", False: "failure"}
+        return 200, {
+            "sha": asked["sha"],
+            "statuses": [
+                {"id": id_, "context": name, "status": says[good], "description": LOG}
+                for id_, name, good in self.checks.get(asked["sha"], [])
+            ],
+        }
+
+    def _take(self, asked: dict[str, Any]) -> Answer:
+        method = {"squash": "squash"}.get(asked["Do"], "merge")
+        told = {"number": asked["number"], "sha": asked.get("head_commit_id")}
+        status, said = super()._merge({**told, "merge_method": method})
+        return (200, "") if status == 200 else (status, said)
+
+    def _timeline(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "id": place,
+                "type": "label",
+                "user": self._user(by),
+                "label": {"name": label},
+                "body": "1" if is_set else "",
+            }
+            for place, (label, by, is_set) in enumerate(self._ticket(asked).labels)
+        ]
+
+
+class GitLabSite(Forge):
+    kind, prefix = "gitlab", "/api/v4"
+
+    def authorised(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("PRIVATE-TOKEN") == TOKEN
+
+    def routes(self) -> dict[Any, Any]:
+        at, n = "/projects/acme%2Fsite", "(?P<number>[0-9]+)"
+        mr, issue = f"{at}/merge_requests/{n}", f"{at}/issues/{n}"
+        new = ("source_branch", "target_branch", "title", "description")
+        merge = (
+            *("sha", "squash", "should_remove_source_branch"),
+            *("merge_commit_message", "squash_commit_message"),
+        )
+        listed = ("source_branch", "state", *PAGED)
+        changed = ("title", "description", "target_branch", "state_event")
+        statuses = f"{at}/repository/commits/(?P<sha>[0-9a-f]{{40}})/statuses"
+        return {
+            ("GET", at): ((), (), lambda _: (200, {"path_with_namespace": "acme/site"})),
+            ("GET", f"{at}/merge_requests"): ((), listed, self._list),
+            ("POST", f"{at}/merge_requests"): (new, (), self._open),
+            ("GET", mr): ((), (), self._one),
+            ("PUT", mr): (changed, (), self._update),
+            ("PUT", f"{mr}/merge"): (merge, (), self._merge),
+            ("GET", f"{mr}/reviewers"): ((), PAGED, self._reviewers),
+            ("GET", f"{mr}/discussions"): ((), PAGED, self._discussions),
+            ("POST", f"{mr}/notes"): (("body",), (), self._note),
+            ("GET", f"{issue}/discussions"): ((), PAGED, self._discussions),
+            ("POST", f"{issue}/notes"): (("body",), (), self._note),
+            ("GET", f"{at}/members/all/{n}"): ((), (), self._member),
+            ("GET", statuses): ((), PAGED, self._statuses),
+            ("GET", f"{at}/jobs/{n}/trace"): ((), (), lambda _: (200, LOG)),
+            ("GET", f"{at}/issues"): ((), ("labels", "state", *PAGED), self._issues),
+            ("GET", f"{issue}/resource_label_events"): ((), PAGED, self._label_events),
+        }
+
+    def shown(self, pull: Pull) -> dict[str, Any]:
+        state = "merged" if pull.merged else {"open": "opened"}.get(pull.state, pull.state)
+        fits = pull.state != "open" or self.mergeable(pull)
+        return {
+            "id": 9000 + pull.number,
+            "iid": pull.number,
+            "web_url": f"{self.base}/acme/site/-/merge_requests/{pull.number}",
+            "source_branch": pull.branch,
+            "target_branch": pull.target,
+            "source_project_id": 1,
+            "target_project_id": 1,
+            "sha": self.head(pull.branch),
+            "state": state,
+            "description": pull.body,
+            "has_conflicts": not fits,
+            "detailed_merge_status": "mergeable" if fits else "conflict",
+            "merge_commit_sha": pull.merged,
+            "squash_commit_sha": None,
+            "merge_user": {"username": pull.merged_by, "id": 1} if pull.merged else None,
+        }
+
+    def _list(self, asked: dict[str, Any]) -> Answer:
+        return 200, [self.shown(one) for one in self.pulls if one.branch == asked["source_branch"]]
+
+    def _open(self, asked: dict[str, Any]) -> Answer:
+        texts = asked["title"], asked["description"]
+        made = self.open_pull(asked["source_branch"], asked["target_branch"], *texts)
+        return (201, self.shown(made)) if made else (409, {"message": ["Another open"]})
+
+    def _one(self, asked: dict[str, Any]) -> Answer:
+        return 200, self.shown(self.pull(int(asked["number"])))
+
+    def _update(self, asked: dict[str, Any]) -> Answer:
+        pull = self.pull(int(asked["number"]))
+        pull.title, pull.body = asked.get("title", pull.title), asked.get("description", pull.body)
+        pull.target = asked.get("target_branch", pull.target)
+        if asked.get("state_event") == "close":
+            pull.state = "closed"
+        return 200, self.shown(pull)
+
+    def _merge(self, asked: dict[str, Any]) -> Answer:
+        pull = self.pull(int(asked["number"]))
+        if asked.get("sha") not in (None, self.head(pull.branch)):
+            return 409, {"message": "SHA does not match HEAD of source branch"}
+        done = pull.state == "open" and self.merge(pull, "remit-bot", squash=asked["squash"])
+        return (200, self.shown(pull)) if done else (405, {"message": "405 Method Not Allowed"})
+
+    def _user(self, login: str) -> dict[str, Any]:
+        return {"username": login, "id": self.id_of(login)}
+
+    def _of(self, asked: dict[str, Any]) -> list[Talk]:
+        return [one for one in self.talk if one.about == int(asked["number"])]
+
+    def _reviewers(self, asked: dict[str, Any]) -> Answer:
+        states = {"approve": "approved", "changes": "requested_changes"}
+        return 200, [
+            {"user": self._user(one.by), "state": states[one.verdict], "created_at": str(one.id)}
+            for one in self._of(asked)
+            if one.verdict
+        ]
+
+    def _discussions(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {"id": "d", "notes": [self._shown_note(one)]} for one in self._of(asked) if one.body
+        ]
+
+    def _shown_note(self, one: Talk) -> dict[str, Any]:
+        place = {"new_path": one.path, "old_path": one.path, "new_line": one.line}
+        position = {**place, "old_line": None, "head_sha": one.commit}
+        note = {"id": one.id, "body": one.body, "author": self._user(one.by), "system": False}
+        return {**note, "position": position} if one.path else note
+
+    def _note(self, asked: dict[str, Any]) -> Answer:
+        made = self.say(int(asked["number"]), "remit-bot", asked["body"])
+        return 201, self._shown_note(made)
+
+    def _member(self, asked: dict[str, Any]) -> Answer:
+        login = self.people[int(asked["number"]) - 1]
+        level = {**dict.fromkeys(self.pushers, 30), "guest": 10}.get(login)
+        if level is None:
+            return 404, {"message": "404 Not found"}
+        return 200, {"id": int(asked["number"]), "username": login, "access_level": level}
+
+    def _statuses(self, asked: dict[str, Any]) -> Answer:
+        says = {None: "running", True: "success", False: "failed"}
+        return 200, [
+            {"id": id_, "name": name, "status": says[good], "target_url": f"{self.base}/{id_}"}
+            for id_, name, good in self.checks.get(asked["sha"], [])
+        ]
+
+    def _issues(self, asked: dict[str, Any]) -> Answer:
+        return 200, [
+            {
+                "iid": one.number,
+                "web_url": f"{self.base}/acme/site/-/issues/{one.number}",
+                "title": one.title,
+                "description": one.body,
+                "author": self._user(one.by),
+                "updated_at": f"2026-01-01T00:00:{len(one.labels):02}Z",
+            }
+            for one in self.tickets
+            if any(label == asked["labels"] for label, _, _ in one.labels)
+        ]
+
+    def _label_events(self, asked: dict[str, Any]) -> Answer:
+        ticket = next(one for one in self.tickets if one.number == int(asked["number"]))
+        return 200, [
+            {"user": self._user(by), "label": {"name": label}, "action": "add" if on else "remove"}
+            for label, by, on in ticket.labels
+        ]
+
+
+SITES: Mapping[str, type[Forge]] = {one.kind: one for one in (GitHubSite, GitLabSite, GiteaSite)}
+
+
+@contextmanager
+def forge(kind: str, bare: Path, folder: Path) -> Iterator[Forge]:
+    """A forge around a bare repository that lies at `acme/site.git` below a folder."""
+    site = SITES[kind](bare)
+    served: Any = {"api": site.answer, "watch": lambda *request: site.watch(*request)}
+    with https(bare.parent.parent, folder, password=TOKEN, **served) as server:
+        site.base = site.logs_at = server.url
+        site.certificate = server.certificate
+        yield site

@@ -1,0 +1,399 @@
+"""A stand-in for Slack that speaks its documented Web API and Socket Mode, and is strict: unknown
+methods, arguments and places, wrong tokens, blocks and lengths are refused as Slack does."""
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+from remit.channels.contract import Connection
+from remit.channels.slack import SlackConfig
+from remit.testing.channels import Shown
+
+BOT, APP = "xoxb-1-bot", "xapp-1-app"
+TEAM, BOT_USER = "T0TEAM", "U0BOT"
+DIRECT, ROOM = "D0ANN", "C0ROOM"
+_LONGEST = 40_000
+#: By method: what has to be there, and what may.
+_METHODS: dict[str, tuple[set[str], set[str]]] = {
+    "auth.test": (set(), set()),
+    "apps.connections.open": (set(), set()),
+    "users.info": ({"user"}, set()),
+    "chat.postMessage": (
+        {"channel", "text"},
+        {"thread_ts", "blocks", "metadata", "mrkdwn", "unfurl_links", "unfurl_media"},
+    ),
+    "chat.update": ({"channel", "ts", "text"}, {"blocks"}),
+    "chat.delete": ({"channel", "ts"}, set()),
+    "conversations.history": ({"channel"}, {"limit", "include_all_metadata", "oldest", "cursor"}),
+    "conversations.replies": (
+        {"channel", "ts"},
+        {"limit", "include_all_metadata", "oldest", "cursor"},
+    ),
+    "files.info": ({"file"}, set()),
+    "files.getUploadURLExternal": ({"filename", "length"}, {"alt_txt", "snippet_type"}),
+    "files.completeUploadExternal": (
+        {"files"},
+        {"channel_id", "thread_ts", "initial_comment", "channels", "blocks"},
+    ),
+}
+
+
+@dataclass
+class SlackServer:
+    """What is in the workspace."""
+
+    url: str = ""
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, tuple[dict[str, Any], bytes]] = field(default_factory=dict)
+    #: What was sent to the app and not acknowledged.
+    pending: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sockets: list[web.WebSocketResponse] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    loop: asyncio.AbstractEventLoop | None = None
+    count: int = 0
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
+    def stamp(self) -> str:
+        return f"{int(time.time())}.{self.number():06d}"
+
+    def reset(self) -> None:
+        for held in (self.messages, self.files, self.pending, self.failures, self.calls):
+            held.clear()
+        self.acknowledged.clear()
+
+    # ── the Web API ─────────────────────────────────────────────────────────────────────────────
+
+    async def api(self, request: web.Request) -> web.Response:
+        method = request.match_info["method"]
+        given = await _arguments(request)
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.calls.append(method)
+        if method not in _METHODS:
+            return web.json_response({"ok": False, "error": "unknown_method"})
+        if token != (APP if method == "apps.connections.open" else BOT):
+            return web.json_response({"ok": False, "error": "invalid_auth"})
+        needed, more = _METHODS[method]
+        if not needed <= set(given) or set(given) - needed - more:
+            return web.json_response({"ok": False, "error": "invalid_arguments"})
+        how = self.failures.pop(0) if self.failures else None
+        if how == "busy":
+            headers = {"Retry-After": "7"}
+            return web.json_response(
+                {"ok": False, "error": "ratelimited"}, status=429, headers=headers
+            )
+        if how is not None:
+            return web.json_response({"ok": False, "error": "channel_not_found"})
+        answer = getattr(self, method.replace(".", "_"))(given)
+        return web.json_response({"ok": "error" not in answer, **answer})
+
+    def auth_test(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"user_id": BOT_USER, "user": "ada", "team_id": TEAM, "team": "Work", "bot_id": "B0"}
+
+    def apps_connections_open(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"url": f"{self.url.replace('http', 'ws')}/socket?ticket=1"}
+
+    def users_info(self, given: dict[str, Any]) -> dict[str, Any]:
+        name = given["user"].lower()
+        return {"user": {"id": given["user"], "name": name, "profile": {"real_name": "Ann A."}}}
+
+    def chat_postMessage(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        wrong = self._wrong(given)
+        if wrong:
+            return {"error": wrong}
+        message = {"channel": given["channel"], "ts": self.stamp(), "text": given["text"]}
+        message |= {"user": BOT_USER, "bot_id": "B0", "blocks": _read(given.get("blocks"))}
+        message |= {"thread_ts": given.get("thread_ts"), "metadata": _read(given.get("metadata"))}
+        self.messages.append(message)
+        return {"ts": message["ts"], "channel": given["channel"]}
+
+    def chat_update(self, given: dict[str, Any]) -> dict[str, Any]:
+        found = self._message(given)
+        wrong = self._wrong(given)
+        if found is None or wrong:
+            return {"error": wrong or "message_not_found"}
+        found |= {"text": given["text"], "blocks": _read(given.get("blocks"))}
+        return {"ts": found["ts"]}
+
+    def chat_delete(self, given: dict[str, Any]) -> dict[str, Any]:
+        found = self._message(given)
+        if found is None:
+            return {"error": "message_not_found"}
+        self.messages.remove(found)
+        return {}
+
+    def conversations_history(self, given: dict[str, Any]) -> dict[str, Any]:
+        there = [one for one in self.messages if one["channel"] == given["channel"]]
+        found = [one for one in there if one["ts"] >= given.get("oldest", "")]
+        return _page([one for one in reversed(found) if not one.get("thread_ts")], given)
+
+    def conversations_replies(self, given: dict[str, Any]) -> dict[str, Any]:
+        there = [one for one in self.messages if one["channel"] == given["channel"]]
+        return _page(
+            [one for one in there if given["ts"] in (one["ts"], one.get("thread_ts"))], given
+        )
+
+    def files_info(self, given: dict[str, Any]) -> dict[str, Any]:
+        if given["file"] not in self.files:
+            return {"error": "file_not_found"}
+        return {"file": self.files[given["file"]][0]}
+
+    def files_getUploadURLExternal(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        id_ = f"F{self.number()}"
+        self.files[id_] = (
+            {"id": id_, "name": given["filename"], "size": int(given["length"])},
+            b"",
+        )
+        return {"upload_url": f"{self.url}/upload/{id_}", "file_id": id_}
+
+    def files_completeUploadExternal(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        named = [one["id"] for one in _read(given["files"])]
+        if any(not self.files[id_][1] for id_ in named):
+            return {"error": "file_not_uploaded"}
+        given["channel"] = given.get("channel_id", "")
+        given["text"] = given.get("initial_comment", "")
+        wrong = self._wrong(given)
+        if wrong:
+            return {"error": wrong}
+        message = {"channel": given["channel"], "ts": self.stamp(), "text": given["text"]}
+        message |= {"files": named, "bot_id": "B0", "thread_ts": given.get("thread_ts")}
+        self.messages.append(message)
+        return {"files": [{"id": id_} for id_ in named]}
+
+    def _message(self, given: dict[str, Any]) -> dict[str, Any] | None:
+        about = (given["channel"], given["ts"])
+        return next((one for one in self.messages if (one["channel"], one["ts"]) == about), None)
+
+    def _wrong(self, given: dict[str, Any]) -> str | None:
+        if given["channel"] not in (DIRECT, ROOM):
+            return "channel_not_found"
+        if len(given["text"]) > _LONGEST:
+            return "msg_too_long"
+        thread = given.get("thread_ts")
+        roots = {one["ts"] for one in self.messages if one["channel"] == given["channel"]}
+        if thread and thread not in roots:
+            return "thread_not_found"
+        for block in _read(given.get("blocks")) or []:
+            kind = block["type"]
+            parts = block["elements"] if kind == "actions" else [block]
+            if kind not in ("section", "actions") or len(parts) > 25:
+                return "invalid_blocks"
+            for part in parts:
+                longest = 75 if kind == "actions" else 3000
+                if (
+                    part["text"]["type"] != "plain_text"
+                    or not 0 < len(part["text"]["text"]) <= longest
+                ):
+                    return "invalid_blocks"
+                if kind == "actions" and not 0 < len(part["value"]) <= 2000:
+                    return "invalid_blocks"
+        return None
+
+    async def upload(self, request: web.Request) -> web.Response:
+        id_ = request.match_info["id"]
+        about, _ = self.files[id_]
+        content = await request.read()
+        if len(content) != about["size"]:
+            return web.Response(status=400)
+        self.files[id_] = (about, content)
+        return web.Response(text=f"OK - {len(content)}")
+
+    async def download(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Bearer {BOT}":
+            return web.Response(status=403)
+        return web.Response(body=self.files[request.match_info["id"]][1])
+
+    # ── Socket Mode ─────────────────────────────────────────────────────────────────────────────
+
+    async def socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(autoping=True)
+        await socket.prepare(request)
+        await socket.send_json({"type": "hello", "num_connections": 1, "debug_info": {}})
+        self.sockets.append(socket)
+        for envelope in [*self.pending.values()]:
+            await socket.send_json(envelope)
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                answer = json.loads(message.data)
+                if (
+                    set(answer) - {"envelope_id", "payload"}
+                    or answer["envelope_id"] not in self.pending
+                ):
+                    await socket.close(code=1008)
+                    break
+                del self.pending[answer["envelope_id"]]
+                self.acknowledged.append(answer["envelope_id"])
+        self.sockets.remove(socket)
+        return socket
+
+    async def send(self, kind: str, payload: dict[str, Any]) -> None:
+        """To the app, now and whenever it connects, until it says that it has it."""
+        id_ = f"e-{self.number()}"
+        envelope = {"envelope_id": id_, "type": kind, "payload": payload}
+        self.pending[id_] = {**envelope, "accepts_response_payload": False}
+        for socket in list(self.sockets):
+            with contextlib.suppress(ConnectionError):  # killed a moment ago; it will come again
+                await socket.send_json(self.pending[id_])
+
+    def push(self, kind: str, payload: dict[str, Any]) -> None:
+        assert self.loop is not None
+        asyncio.run_coroutine_threadsafe(self.send(kind, payload), self.loop).result(10)
+
+    def says(self, text: str, *, user: str = "U0ANN", channel: str = DIRECT, **more: Any) -> str:
+        """Somebody writes; answers the stamp of it."""
+        stamp = self.stamp()
+        self.messages.append({"channel": channel, "ts": stamp, "text": text, "user": user})
+        direct = channel.startswith("D")
+        event = {"type": "message" if direct else "app_mention", "user": user, "text": text}
+        event |= {
+            "ts": stamp,
+            "channel": channel,
+            **({"channel_type": "im"} if direct else {}),
+            **more,
+        }
+        self.push("events_api", {"team_id": TEAM, "type": "event_callback", "event": event})
+        return stamp
+
+    def taps(self, stamp: str, value: str, *, user: str = "U0ANN", channel: str = DIRECT) -> None:
+        action = {"type": "button", "value": value, "action_ts": self.stamp()}
+        place = {"type": "message", "channel_id": channel, "message_ts": stamp}
+        who = {"user": {"id": user}, "team": {"id": TEAM}}
+        self.push(
+            "interactive", {"type": "block_actions", "container": place, "actions": [action], **who}
+        )
+
+
+class SlackStand:
+    """Plays the other side of the Slack channel for the suite."""
+
+    direct = DIRECT
+
+    def __init__(self, server: SlackServer) -> None:
+        self.server = server
+        self.room = ""
+        self.connection = connection(server)
+
+    async def say(
+        self,
+        text: str,
+        *,
+        room: bool = False,
+        reply_to: str | None = None,
+        file: tuple[str, str, bytes] | None = None,
+    ) -> None:
+        more: dict[str, Any] = {"thread_ts": reply_to.partition(":")[2]} if reply_to else {}
+        if file is not None:
+            id_, (name, kind, content) = f"F{self.server.number()}", file
+            about = {"id": id_, "name": name, "mimetype": kind, "size": len(content)}
+            about["url_private_download"] = f"{self.server.url}/download/{id_}"
+            self.server.files[id_] = (about, content)
+            more |= {"files": [about], "subtype": "file_share"}
+        where = ROOM if room else DIRECT
+        said = f"<@{BOT_USER}> {text}" if room else text
+        stamp = await asyncio.to_thread(lambda: self.server.says(said, channel=where, **more))
+        self.room = f"{ROOM}/{stamp}"
+
+    async def tap(self, message: str, label: str) -> None:
+        stamp = message.partition(":")[2]
+        found = next(one for one in self.server.messages if one["ts"] == stamp)
+        (value,) = [one["value"] for one in _buttons(found) if one["text"]["text"] == label]
+        await asyncio.to_thread(self.server.taps, stamp, value)
+
+    def shown(self) -> list[Shown]:
+        return [
+            self._shown(one)
+            for one in self.server.messages
+            if one["channel"] == DIRECT and one.get("bot_id")
+        ]
+
+    def _shown(self, message: dict[str, Any]) -> Shown:
+        text = message["text"].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        files = tuple(self.server.files[id_][1].decode() for id_ in message.get("files", []))
+        buttons = tuple(one["text"]["text"] for one in _buttons(message))
+        return Shown(message["ts"], text, buttons, files, message.get("thread_ts"))
+
+    def fail(self, how: str) -> None:
+        self.server.failures.append(how)
+
+
+def connection(server: SlackServer, **config: Any) -> Connection:
+    read = SlackConfig.model_validate({"secretRef": "slack", **config})
+    return Connection(binding="b", config=read, key=f"{BOT} {APP}".encode(), server=server.url)
+
+
+def _buttons(message: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks = message.get("blocks") or []
+    return [one for block in blocks if block["type"] == "actions" for one in block["elements"]]
+
+
+def _page(found: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, Any]:
+    begin, limit = int(given.get("cursor") or 0), int(given.get("limit") or 100)
+    more = str(begin + limit) if begin + limit < len(found) else ""
+    return {
+        "messages": found[begin : begin + limit],
+        "response_metadata": {"next_cursor": more},
+    }
+
+
+def _read(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+async def _arguments(request: web.Request) -> dict[str, Any]:
+    if request.content_type == "application/json":
+        given = await request.json()
+    else:
+        given = dict(await request.post()) or dict(request.query)
+    return {name: value for name, value in given.items() if name != "token"}
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[SlackServer]:
+    """In a loop of its own, as the real one is elsewhere."""
+    server = SlackServer()
+    ready = threading.Event()
+    ended = asyncio.Event()
+
+    async def serve() -> None:
+        app = web.Application(client_max_size=64 << 20)
+        app.router.add_route("*", "/api/{method}", server.api)
+        app.router.add_post("/upload/{id}", server.upload)
+        app.router.add_get("/download/{id}", server.download)
+        app.router.add_get("/socket", server.socket)
+        async with _running(app) as port:
+            server.url, server.loop = f"http://127.0.0.1:{port}", asyncio.get_running_loop()
+            ready.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield server
+    finally:
+        assert server.loop is not None
+        server.loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+
+
+@contextlib.asynccontextmanager
+async def _running(app: web.Application) -> AsyncIterator[int]:
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

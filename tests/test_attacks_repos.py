@@ -1,0 +1,290 @@
+"""Agents that try to get something else into a repository, or out of it, than they may."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.errors import BadInput, Conflict, NotFound, RemitError, TooLarge, Unauthenticated
+from remit.model.connections.repo import Repo
+from remit.runtime.repos import proposals
+from remit.runtime.repos.forges import without_orders
+from remit.runtime.sandbox import sandbox_policy
+from remit.services.changes import changes
+from remit.services.connections import repos
+from tests.company import Company, Run
+from tests.forge_stage import staged
+from tests.git_remote import Remote, git
+from tests.test_proposals import at_work, commit, propose, publish, remote
+
+__all__ = ["remote"]
+pytestmark = pytest.mark.skipif(not sandbox_policy.look().usable, reason="there is no sandbox here")
+
+
+def planted(run: Run, *entries: str, branch: str = "fix") -> Path:
+    """A branch with a tree as no `git add` makes it: lines of `git mktree`."""
+    copy = run.workspace / "site"
+    blob = git(copy, "hash-object", "-w", "--stdin", stdin="x\n")
+    lines = "".join(one.replace("BLOB", blob) + "\0" for one in entries)
+    tree = git(copy, "mktree", "-z", "--missing", stdin=lines)
+    head = git(copy, "commit-tree", "-p", "origin/main", "-m", "x", tree)
+    git(copy, "update-ref", f"refs/heads/{branch}", head)
+    return copy
+
+
+@pytest.mark.requirement("FX-28")
+def test_names_and_modes_that_mean_more_somewhere_are_refused(
+    small: Company, remote: Remote
+) -> None:
+    """`.git` as NTFS and HFS+ take it, settings of git as links, what is neither file nor link."""
+    run = at_work(small, remote)
+    copy = planted(run, "100644 blob BLOB\tx")
+    inner = git(copy, "rev-parse", "fix^{tree}")
+    names = (".GIT", ".git.", "git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION")
+    tries = [f"040000 tree {inner}\t{name}" for name in names]
+    tries += [f"100644 blob BLOB\t{name}" for name in ("a\\b", "..", "-x")]
+    tries += [f"120000 blob BLOB\t{name}" for name in (".gitmodules", "GITMOD~1")]
+    tries += [f"{mode} blob BLOB\todd" for mode in ("100666", "060000")]
+    for one in tries:
+        planted(run, "100644 blob BLOB\tREADME.md", one)
+        with contextlib.suppress(BadInput):
+            propose(small, run)
+            pytest.fail(f"{one!r} was taken")
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_few_objects_that_stand_for_endless_files_are_refused_at_once(
+    small: Company, remote: Remote
+) -> None:
+    run = at_work(small, remote)
+    copy = planted(run, *(f"100644 blob BLOB\tf{number}" for number in range(10)))
+    for _ in range(20):
+        tree = git(copy, "rev-parse", "fix^{tree}")
+        planted(run, *(f"040000 tree {tree}\tf{number}" for number in range(10)))
+    with pytest.raises(TooLarge, match="It touches more"):
+        propose(small, run)
+
+
+@pytest.mark.requirement("FX-28")
+def test_objects_elsewhere_are_no_part_of_a_copy(
+    small: Company, remote: Remote, tmp_path: Path
+) -> None:
+    """A copy that borrows from a folder that its agent cannot read has nothing of it."""
+    other = Remote(tmp_path / "remotes" / "other")
+    hidden = other.commit({"plan.txt": "not for you\n"})
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    (copy / ".git/objects/info").mkdir(exist_ok=True)
+    (copy / ".git/objects/info/alternates").write_text(f"{other.path}/.git/objects\n")
+    (copy / ".git/refs/heads/fix").write_text(f"{hidden}\n")
+    with pytest.raises(RemitError, match="cannot read the branch"):
+        propose(small, run)
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_history_that_is_replaced_in_the_copy_is_proposed_as_it_is(
+    small: Company, remote: Remote
+) -> None:
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    true = commit(run, {"a.txt": "true\n"})
+    git(copy, "checkout", "--quiet", "-b", "shown", "origin/main")
+    shown = commit(run, {"a.txt": "shown\n"}, branch="shown")
+    git(copy, "replace", true, shown)
+    made = propose(small, run)
+    publish(small)
+    assert git(remote.path, "show", f"{made['commit']}:a.txt") == "true"
+    diff = small.wait(small.app.reviews.diff(small.board, made["change"]))
+    assert [line.text for line in diff.files[0].hunks[0].lines] == ["true"]
+
+
+#: Settings that have git run something, or read another file.
+_TRAPS = (
+    *("core.sshCommand", "core.fsmonitor", "core.gitProxy", "core.pager", "core.editor"),
+    *("core.alternateRefsCommand", "remote.origin.uploadpack", "remote.origin.receivepack"),
+    *("uploadpack.packObjectsHook", "credential.helper", "gpg.program", "diff.external"),
+    *("filter.trap.process", "merge.trap.driver", "alias.fetch", "alias.rev-parse"),
+)
+
+
+@pytest.mark.requirement("FX-28", "FX-32")
+def test_what_a_lasting_copy_is_set_to_runs_nothing_outside_a_sandbox(
+    small: Company, remote: Remote, tmp_path: Path
+) -> None:
+    run = at_work(small, remote)
+    repo = Repo(**small.call(run.caller, changes.prepare, name="site", branch="fix")["repo"])
+    work = small.home / "projects" / "lasting"
+    small.wait(small.app.repos.lasting(repo, work))
+    trap, script = tmp_path / "trapped", work / "trap.sh"
+    script.write_text(f"#!/bin/sh\ntouch {trap} {small.home}/trapped\nexec cat\n")
+    script.chmod(0o755)
+    hooks = work / "hooks"
+    hooks.mkdir()
+    for name in ("reference-transaction", "post-checkout", "pre-auto-gc", "fsmonitor-watchman"):
+        (hooks / name).symlink_to(script)
+    settings = work / "more"
+    for key in _TRAPS:
+        git(work, "config", "--file", str(settings), key, str(script))
+    git(work, "config", "--file", str(settings), "core.hooksPath", str(hooks))
+    git(work, "config", "includeIf.gitdir:/.path", str(settings))
+    git(work, "config", "include.path", str(settings))
+    (work / ".git/objects/info/alternates").write_text(f"{remote.path}/.git/objects\n")
+    (work / ".gitattributes").write_text("* filter=trap diff=trap merge=trap\n")
+    remote.commit({"more.txt": "later\n"})
+    small.wait(small.app.repos.newest(repo))
+    small.wait(small.app.repos.lasting(repo, work))
+    copy = run.workspace / "site"
+    commit(run, {"a.txt": "x\n"})
+    git(copy, "config", "include.path", str(settings))
+    settings.rename(copy / ".git" / "more")
+    git(copy, "config", "include.path", "more")
+    propose(small, run)
+    publish(small)
+    assert not trap.exists()
+    assert not (small.home / "trapped").exists()
+    assert git(remote.path, "rev-parse", "--verify", "remit/writer/fix")
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_secret_in_words_or_names_is_refused_with_its_place(
+    small: Company, remote: Remote
+) -> None:
+    secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    run = at_work(small, remote)
+    commit(run, {"a.txt": "x\n"}, message=f"Mend\n\nWith {secret}")
+    with pytest.raises(BadInput, match=r"The message of [0-9a-f]{12}, line 3"):
+        propose(small, run)
+    git(run.workspace / "site", "checkout", "--quiet", "-B", "named", "origin/main")
+    commit(run, {f"b/{secret}": "x\n"}, branch="named")
+    with pytest.raises(BadInput, match="The name of a file"):
+        propose(small, run, branch="named")
+    git(run.workspace / "site", "checkout", "--quiet", "-B", "plain", "origin/main")
+    commit(run, {"a.txt": "x\n"}, branch="plain")
+    for words in ({"title": secret}, {"description": f"One.\n{secret}"}):
+        with pytest.raises(BadInput, match="looks like a secret"):
+            propose(small, run, branch="plain", **words)
+    assert propose(small, run, branch="plain")["commit"]
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_branch_that_git_cannot_have_beside_another_is_refused(
+    small: Company, remote: Remote
+) -> None:
+    run = at_work(small, remote)
+    commit(run, {"a.txt": "x\n"})
+    propose(small, run)
+    git(run.workspace / "site", "checkout", "--quiet", "-B", "other", "origin/main")
+    git(run.workspace / "site", "branch", "--quiet", "-M", "fix", "old")
+    commit(run, {"b.txt": "x\n"}, branch="fix/more")
+    with pytest.raises(Conflict, match="beside"):
+        propose(small, run, branch="fix/more")
+    assert len(small.call(small.board, changes.listing, company=small.id)) == 1
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_bundle_that_leaves_something_out_is_refused(
+    small: Company, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = at_work(small, remote)
+    commit(run, {"a.txt": "one\n"})
+    read = proposals._inside
+
+    async def filtered(*args: Any) -> bytes:
+        said = await read(*args)
+        return said.replace(b"# v2 git bundle\n", b"# v3 git bundle\n@filter=blob:none\n", 1)
+
+    monkeypatch.setattr(proposals, "_inside", filtered)
+    with pytest.raises(BadInput, match="no whole bundle"):
+        propose(small, run)
+
+
+def test_what_an_agent_says_at_a_forge_is_no_order() -> None:
+    said = "/merge\n  /approve\n> /close\n- /label x\r/assign me\n\u2028/lock\n@bors r+ /ok a/b"
+    found = without_orders(said)
+    assert not any(line.lstrip(" >-").startswith("/") for line in found.splitlines())
+    assert "@bors" not in found
+    assert "/ok a/b" in found
+
+
+@pytest.mark.requirement("FX-28", "FX-31")
+def test_neither_a_request_nor_a_comment_gives_orders_to_the_forge(
+    small: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitLab does what a line says that begins with a slash, with the rights of our account."""
+    with staged("gitlab", small, tmp_path, monkeypatch) as stage:
+        author = stage.author()
+        made, pull = stage.proposed(author, description="Mend.\n/merge\n@bot merge")
+        small.call(author.caller, changes.comment, change=made["change"], body="/approve\nDone.")
+        stage.look()
+        told = [pull.body, *(one.body for one in stage.forge.talk)]
+        assert len(told) == 2
+        for text in told:
+            assert "/" in text
+            assert not any(line.startswith("/") for line in text.splitlines())
+            assert "@bot" not in text
+
+
+@pytest.mark.requirement("FX-31")
+def test_a_webhook_that_is_not_signed_reads_no_secret_and_learns_nothing(small: Company) -> None:
+    about: dict[str, Any] = {"name": "site", "url": "https://example.invalid/a/site"}
+    told: dict[str, Any] = {"forge": "github", "hook": "hook", "secret": "t"}
+    repo = small.call(small.board, repos.add, company=small.id, **about, **told)["id"]
+    asked: list[str] = []
+
+    async def secret_of(company: str, name: str) -> str:
+        asked.append(name)
+        raise NotFound("There is no secret.")
+
+    small.app.forges._secret_of = secret_of
+    signed = {"X-Hub-Signature-256": "sha256=00"}
+    answers = []
+    for to, headers in ((repo, {}), ("nothing", {}), ("nothing", signed), (repo, signed)):
+        with pytest.raises(Unauthenticated) as refused:
+            small.wait(small.app.forges.rung(small.app.gate, to, headers, b"{}"))
+        answers.append(str(refused.value))
+        assert asked == (["hook"] if headers and to == repo else [])
+    assert len(set(answers)) == 1
+
+
+@pytest.mark.requirement("AG-24")
+def test_what_was_pushed_a_moment_ago_is_found_also_while_somebody_fetches(
+    small: Company, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever fetches already may have looked before it was pushed."""
+    run = at_work(small, remote)
+    kept = small.app.repos
+    mirror = kept._mirror(
+        Repo(**small.call(run.caller, changes.prepare, name="site", branch="x")["repo"])
+    )
+
+    fetch, shared, branch = kept._fetch, kept._shared, "new"
+
+    async def both() -> Any:
+        looked, joined = asyncio.Event(), asyncio.Event()
+
+        async def slow(*args: Any, **more: Any) -> Any:
+            mark = await fetch(*args, **more)
+            looked.set()
+            await joined.wait()
+            return mark
+
+        async def joins(*args: Any, **more: Any) -> Any:
+            joined.set()
+            return await shared(*args, **more)
+
+        monkeypatch.setattr(kept, "_fetch", slow)
+        early = asyncio.create_task(shared(mirror, since=small.clock.now()))
+        await looked.wait()
+        git(remote.path, "branch", branch, "main")
+        monkeypatch.setattr(kept, "_fetch", fetch)
+        monkeypatch.setattr(kept, "_shared", joins)
+        found = await kept.clone(run.caller, name="site", ref=branch, place="late")
+        await early
+        return found
+
+    assert small.wait(both())["commit"] == remote.head()
+    branch = "newer"
+    git(remote.path, "branch", branch, "main")
+    assert small.wait(kept.clone(run.caller, name="site", ref=branch, place="later"))["commit"]

@@ -1,0 +1,118 @@
+"""An instance is killed at every point between hearing, keeping, running, answering and editing.
+
+Nothing is lost and nothing is shown twice; except in Telegram, whose Bot API knows no repeats: what
+was sent in the moment of the kill is sent again, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import email_stage, runtime_stage, slack_stage, telegram_server
+from tests.chat_office import ChatOffice, InEmail, InSlack, InTelegram, Outside
+from tests.runtime_stage import Stage
+
+#: By what happens: the verb that keeps it, and which of its calls. The list of what awaits Ann, the
+#: question in it, and what became of that question.
+SHOWN, EDITED = ("posts.delivered", 1), ("posts.delivered", 3)
+VERBS = (
+    *(("receivers.claim", 1), ("intake.store", 1), ("intake.claim", 1), ("chat.handle", 1)),
+    *(("claiming.claim", 1), ("mail.send", 1), ("inbox.acknowledge", 1), ("runs.end", 1)),
+    *(
+        ("outbox.claim", 1),
+        ("outbox.delivered", 1),
+        ("posts.claim", 1),
+        SHOWN,
+        ("posts.claim", 3),
+        EDITED,
+    ),
+)
+LISTED = "What you can decide here follows"
+MOMENTS = ("before", "inside", "after")
+POINTS = [(verb, moment, which) for verb, which in VERBS for moment in MOMENTS]
+#: What `make test` tries; the rest is the campaign.
+FEW = {
+    ("telegram", "outbox.delivered", "inside", 1),
+    ("telegram", "intake.store", "after", 1),
+    ("slack", "outbox.delivered", "before", 1),
+    ("email", "chat.handle", "inside", 1),
+}
+WHOLE = pytest.mark.campaign("every other point of the same way, in every channel")
+SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with runtime_stage.opened("tests.chat_office") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def mailbox() -> Iterator[email_stage.MailStage]:
+    with email_stage.serving() as found:
+        yield found
+
+
+@pytest.fixture
+def outside(request: pytest.FixtureRequest) -> Iterator[Outside]:
+    if request.param == "email":
+        yield InEmail(request.getfixturevalue("mailbox"))
+    elif request.param == "slack":
+        with slack_stage.serving() as slack:
+            yield InSlack(slack)
+    else:
+        with telegram_server.serving() as telegram:
+            yield InTelegram(telegram)
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(kind, *point, marks=() if (kind, *point) in FEW else WHOLE)
+        for kind in ("telegram", "slack", "email")
+        for point in POINTS
+        # An e-mail that was sent is not edited.
+        if not (kind == "email" and point[2] == 3)
+    ]
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.requirement("FX-24", "FX-26")
+@pytest.mark.parametrize(("outside", "verb", "moment", "which"), cases(), indirect=["outside"])
+def test_an_instance_is_killed_between_hearing_and_editing(
+    stage: Stage, tmp_path: Path, outside: Outside, verb: str, moment: str, which: int
+) -> None:
+    office = ChatOffice(outside, tmp_path / "home", stage)
+    office.begin((verb, moment, which), wait=False)
+    try:
+        outside.say("One.")
+        office.until(lambda: office.sees("Answer to One."))
+        outside.say("Ask.")
+        office.until(lambda: office.sql("SELECT id FROM questions"))
+        [[question]] = office.sql("SELECT id FROM questions")
+        outside.say("/needs")
+        office.until(lambda: office.sees(LISTED) and office.sees("Red or blue?"))
+        office.until(office.is_quiet)
+        office.until(lambda: office.answer(question))
+        if outside.kind != "email":
+            office.until(lambda: office.sees("Answered: red"))
+        office.until(office.is_quiet)
+        office.until(lambda: office.deaths)  # also at the very end
+    finally:
+        office.end()
+    assert office.deaths == 1, "it was not killed there"
+    heard = office.sql("SELECT count(*) FROM messages WHERE channel IS NOT NULL")
+    answers = office.sql("SELECT count(*) FROM messages WHERE address LIKE 'channel:%'")
+    assert (heard, answers) == ([(2,)], [(1,)])
+    assert len(office.sql("SELECT id FROM questions")) == 1
+    # In Telegram whatever was being sent may be there twice, and the second says so.
+    most = 2 if outside.kind == "telegram" and moment != "after" else 1
+    for words in ("Answer to One.", LISTED, "Red or blue?"):
+        found = office.sees(words)
+        assert 1 <= len(found) <= most, found
+        assert all(one.marked for one in found[1:] if "Answered" not in one.text), found
+    if outside.kind != "email":
+        assert "Answered: red" in office.sees("Red or blue?")[-1].text

@@ -1,0 +1,247 @@
+"""E-mail as a channel, against a real mailbox and a real server: who is heard, and who is not."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from remit.channels import mail_text
+from remit.channels.contract import Incoming, Undelivered, Unreachable
+from remit.channels.email import Email, composed, incoming
+from remit.testing import channels
+from tests.email_stage import ADDRESS, ANN, SERVER, EmailStand, MailStage, serving, written
+
+EMAIL = Email()
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[MailStage]:
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def stage(servers: MailStage) -> MailStage:
+    servers.empty()
+    return servers
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize("check", channels.checks(EMAIL), ids=lambda one: one.__name__)
+def test_email_keeps_what_a_channel_promises(check: channels.Suite, stage: MailStage) -> None:
+    asyncio.run(check(EMAIL, EmailStand(stage)))
+
+
+def heard(stage: MailStage, number: int) -> list[Incoming]:
+    return asyncio.run(channels.received(EMAIL, EmailStand(stage), number))
+
+
+def reads(message: Any, stage: MailStage, **config: Any) -> Incoming | None:
+    return incoming(message.as_bytes(), stage.config(**config), "1.1")
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize(
+    ("said", "sure"),
+    [
+        (f"{SERVER}; dmarc=pass header.from=people.example", True),
+        (
+            f"{SERVER}; spf=fail smtp.mailfrom=x.y; dmarc=pass (p=none) header.from=people.example",
+            True,
+        ),
+        (f"{SERVER} 1; dkim=pass header.d=people.example", True),
+        (f"{SERVER}; spf=pass smtp.mailfrom=ann@people.example", True),
+        (
+            f"{SERVER}; dmarc=fail header.from=people.example; dkim=pass header.d=people.example",
+            False,
+        ),
+        (f"{SERVER}; dmarc=pass header.from=evil.example", False),
+        (f"{SERVER}; dkim=pass header.d=evil.example", False),
+        (f"{SERVER}; spf=pass smtp.mailfrom=ann@evil.example", False),
+        (f"{SERVER}; none", False),
+        ("mx.evil.example; dmarc=pass header.from=people.example", False),
+        (f'"{SERVER}"; dmarc=pass header.from=people.example', False),
+        (f"x (; {SERVER}; dmarc=pass header.from=people.example", False),
+        (f"{SERVER}.evil.example; dmarc=pass header.from=people.example", False),
+    ],
+)
+def test_only_what_the_own_server_vouches_for_is_heard(
+    said: str, sure: bool, stage: MailStage
+) -> None:
+    message = written("Hello", auth=None)
+    assert reads(message, stage) is None
+    message["Authentication-Results"] = said
+    assert (reads(message, stage) is not None) is sure
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("Auto-Submitted", "auto-replied"),
+        ("Auto-Submitted", "auto-generated; owner-email=x"),
+        ("Precedence", "bulk"),
+        ("Precedence", "List"),
+        ("List-Id", "<people.example>"),
+        ("List-Unsubscribe", "<mailto:x@people.example>"),
+        ("Return-Path", "<>"),
+        ("X-Autoreply", "yes"),
+    ],
+)
+def test_what_a_program_wrote_is_not_heard(header: str, value: str, stage: MailStage) -> None:
+    assert reads(written("I am away."), stage) is not None
+    assert reads(written("I am away.", **{header: value}), stage) is None
+
+
+@pytest.mark.requirement("FX-24")
+def test_our_own_mail_and_reports_about_mail_are_not_heard(stage: MailStage) -> None:
+    vouched = "dmarc=pass header.from=agents.example"
+    assert reads(written("Hello", sender=f"Ada <{ADDRESS}>", auth=vouched), stage) is None
+    sent = composed(channels.parcel(EmailStand(stage)))
+    sent["Authentication-Results"] = f"{SERVER}; {vouched}"
+    assert reads(sent, stage) is None
+    assert reads(written("Gone", sender="MAILER-DAEMON@people.example"), stage) is None
+    two = written("Hello", sender=f"{ANN}, bob@people.example")
+    assert reads(two, stage) is None
+
+
+@pytest.mark.requirement("FX-24")
+def test_strangers_are_marked_so_that_only_linked_people_among_them_are_heard(
+    stage: MailStage,
+) -> None:
+    known, stranger = (
+        reads(written("Hi"), stage, allow=allow) for allow in (["@people.example"], [])
+    )
+    assert known is not None
+    assert stranger is not None
+    assert (known.heard, stranger.heard) == (True, False)
+    assert known.conversation == known.sender.id == ANN
+    assert known.sender.name == f"Ann <{ANN}>"
+
+
+@pytest.mark.requirement("FX-24")
+def test_the_same_mail_twice_is_one_and_the_same_id_for_another_text_is_not(
+    stage: MailStage,
+) -> None:
+    first = written("Pay 5", **{"Message-ID": "<a@people.example>"})
+    copy = written("Pay 5", **{"Message-ID": "<a@people.example>"})
+    copy["Received"] = "by another way"
+    other = written("Pay 500", **{"Message-ID": "<a@people.example>"})
+    ids = [said.id for one in (first, copy, other) if (said := reads(one, stage)) is not None]
+    assert len(ids) == 3
+    assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.requirement("FX-24")
+def test_an_answer_is_matched_and_read_without_what_it_quotes(stage: MailStage) -> None:
+    outside = asyncio.run(EMAIL.deliver(channels.parcel(EmailStand(stage), body="Which colour?")))
+    text = "Blue.\nNot red.\n\nOn Monday, Ada wrote:\n> Which colour?\n> Tell me.\n"
+    [said] = [
+        reads(written(text, References=f"<x@y.example> {outside}", Subject="Re: Hello"), stage)
+    ]
+    assert said is not None
+    assert (said.reply_to, said.text) == (outside, "Blue.\nNot red.")
+    signed = reads(written("ABCDEFGH23\n-- \nAnn\nCEO"), stage)
+    assert signed is not None
+    assert signed.text == "ABCDEFGH23"
+    # What somebody else says is an id of ours is none.
+    forged = reads(written("Hi", **{"In-Reply-To": "<x.remit@evil.example>"}), stage)
+    assert forged is not None
+    assert forged.reply_to is None
+
+
+@pytest.mark.requirement("FX-24")
+def test_nothing_goes_to_an_address_that_did_not_write_and_is_not_allowed(stage: MailStage) -> None:
+    stand = EmailStand(stage)
+    asked: dict[str, Any] = {"conversation": "eve@evil.example"}
+    for bad in (
+        asked,
+        {"conversation": f"{ANN},eve@evil.example"},
+        {"conversation": f"{ANN}\nBcc: eve@evil.example"},
+        {"conversation": "nonsense"},
+    ):
+        with pytest.raises(Undelivered) as refused:
+            asyncio.run(EMAIL.deliver(channels.parcel(stand, **bad)))
+        assert refused.value.for_good
+    assert stage.sent.got == []
+    answer = channels.parcel(stand, reply_to_outside="<m@evil.example>#1", **asked)
+    asyncio.run(EMAIL.deliver(answer))
+    (sent,) = stage.sent.got
+    assert (sent["To"], sent["X-Envelope-To"]) == ("eve@evil.example", "eve@evil.example")
+    assert (sent["In-Reply-To"], sent["Auto-Submitted"]) == ("<m@evil.example>", "auto-generated")
+    assert not {"Cc", "Bcc"} & set(sent)
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_subject_cannot_add_a_header_and_an_attempt_keeps_its_id(stage: MailStage) -> None:
+    stand = EmailStand(stage)
+    one = channels.parcel(stand, subject="Hi\r\nBcc: eve@evil.example")
+    assert composed(one)["Bcc"] is None
+    assert composed(one)["Message-ID"] == composed(one)["Message-ID"]
+
+
+@pytest.mark.requirement("FX-24")
+def test_agents_share_a_mailbox_and_none_takes_what_is_anothers(stage: MailStage) -> None:
+    stage.bring(written("For bob", to="agents+bob@agents.example"))
+    stage.bring(written("For the people of the mailbox", to="agents@agents.example"))
+    stage.bring(written("For nobody", to="xagents+ada@agents.example"))
+    stage.bring(written("For ada", to="Ada <AGENTS+ada@agents.example>"))
+    assert [one.text for one in heard(stage, 1)] == ["For ada"]
+    with stage.mailbox() as client:
+        assert len(client.search("UNSEEN")) == 3
+
+
+@pytest.mark.requirement("FX-24")
+def test_what_is_not_heard_is_taken_once_and_keeps_nothing_waiting(stage: MailStage) -> None:
+    stage.bring(written("Spam", auth=None))
+    stage.bring(written("Away", **{"Auto-Submitted": "auto-replied"}))
+    stage.bring(written("Hello"))
+    assert [one.text for one in heard(stage, 1)] == ["Hello"]
+    with stage.mailbox() as client:
+        assert client.search(["UNKEYWORD", "RemitTaken"]) == []
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_connection_that_is_not_secure_or_leads_inside_is_not_used(
+    stage: MailStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def one(connection: Any) -> None:
+        async for _ in EMAIL.receive(connection):
+            return
+
+    parcel = channels.parcel(EmailStand(stage))
+    outside = channels.parcel(EmailStand(stage), private=False)
+    with pytest.raises(Unreachable, match="private network"):
+        asyncio.run(one(outside))
+    with pytest.raises(Undelivered, match="private network"):
+        asyncio.run(EMAIL.deliver(outside))
+    with pytest.raises(Unreachable, match="password"):
+        asyncio.run(one(channels.parcel(EmailStand(stage), key=b"wrong")))
+    with pytest.raises(Undelivered, match="password"):
+        asyncio.run(EMAIL.deliver(channels.parcel(EmailStand(stage), key=b"wrong")))
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setattr(
+        ssl, "create_default_context", lambda *_: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
+    with pytest.raises(Unreachable, match="not secure"):
+        asyncio.run(one(parcel))
+    with pytest.raises(Undelivered, match="does not answer"):
+        asyncio.run(EMAIL.deliver(parcel))
+    assert stage.sent.got == []
+
+
+def test_text_comes_from_html_without_what_is_not_text() -> None:
+    message = written("x")
+    message.set_content(
+        "<style>b{}</style><p>One &amp; two</p><div>three<br>four</div>", subtype="html"
+    )
+    assert mail_text.text(message, answers=False) == "One & two\nthree\nfour"
+
+
+def test_files_have_harmless_names() -> None:
+    message = written("x")
+    message.add_attachment(b"1", maintype="text", subtype="plain", filename="../../etc/passwd")
+    message.add_attachment(b"2", maintype="text", subtype="plain")
+    assert [name for _, name, _, _ in mail_text.files(message)] == ["passwd", "file-2"]

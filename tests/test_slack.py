@@ -1,0 +1,155 @@
+"""Slack as a channel: the official client against a strict stand-in for the documented API."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from remit.channels.contract import Attachment, Incoming, Undelivered, Unreachable
+from remit.channels.slack import Slack, SlackConfig, escaped, plain, understood
+from remit.testing import channels
+from tests.slack_stage import (
+    BOT_USER,
+    DIRECT,
+    ROOM,
+    TEAM,
+    SlackServer,
+    SlackStand,
+    connection,
+    serving,
+)
+
+SLACK = Slack()
+
+
+@pytest.fixture(scope="module")
+def workspace() -> Iterator[SlackServer]:
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def server(workspace: SlackServer) -> SlackServer:
+    workspace.reset()
+    return workspace
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize("check", channels.checks(SLACK), ids=lambda one: one.__name__)
+def test_slack_keeps_what_a_channel_promises(check: channels.Suite, server: SlackServer) -> None:
+    asyncio.run(check(SLACK, SlackStand(server)))
+
+
+def event(**more: Any) -> dict[str, Any]:
+    said = {"type": "message", "channel_type": "im", "user": "U0ANN", "channel": DIRECT}
+    return {"team_id": TEAM, "event": {**said, "ts": "1.000001", "text": "Hi", **more}}
+
+
+def heard(payload: dict[str, Any], kind: str = "events_api", **config: Any) -> Incoming | None:
+    read = SlackConfig.model_validate({"secretRef": "slack", **config})
+    return understood(kind, payload, read, {"user_id": BOT_USER})
+
+
+@pytest.mark.requirement("FX-24")
+def test_what_programs_say_and_what_does_not_name_the_agent_is_not_heard() -> None:
+    assert heard(event()) is not None
+    assert heard(event(bot_id="B1")) is None
+    assert heard(event(user=BOT_USER)) is None
+    assert heard(event(subtype="message_changed")) is None
+    assert heard(event(subtype="bot_message")) is None
+    assert heard(event(type="reaction_added")) is None
+    # In a room only a mention counts; Slack sends what was said there as well.
+    assert heard(event(channel=ROOM, channel_type="channel")) is None
+    mentioned = heard(event(type="app_mention", channel=ROOM, text=f"<@{BOT_USER}>: &lt;go&gt;"))
+    assert mentioned is not None
+    assert (mentioned.text, mentioned.direct) == ("<go>", False)
+    assert mentioned.conversation == f"{ROOM}/1.000001"
+    assert heard(event(type="app_mention", channel=ROOM), rooms=["C0OTHER"]) is None
+    assert heard(event(), rooms=["C0OTHER"]) is not None
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_tap_in_a_room_where_the_agent_does_not_listen_is_not_heard() -> None:
+    place = {"channel_id": ROOM, "message_ts": "1.000002", "thread_ts": "1.000001"}
+    action = {"value": "ref", "action_ts": "2.000001"}
+    tap = {"type": "block_actions", "container": place, "actions": [action], "user": {"id": "U1"}}
+    found = heard(tap, "interactive")
+    assert found is not None
+    assert (found.tapped, found.conversation) == ("ref", f"{ROOM}/1.000001")
+    assert found.id == (again.id if (again := heard(tap, "interactive")) else None)
+    assert heard(tap, "interactive", rooms=["C0OTHER"]) is None
+    assert heard({**tap, "type": "view_submission"}, "interactive") is None
+    assert heard({**tap, "actions": []}, "interactive") is None
+
+
+@pytest.mark.requirement("FX-24")
+def test_slack_is_told_that_we_have_it_after_it_was_stored(server: SlackServer) -> None:
+    stand = SlackStand(server)
+
+    async def interrupted() -> None:
+        await stand.say("Once.")
+        await channels.received(SLACK, stand, 1, store=False)
+
+    asyncio.run(interrupted())
+    assert (len(server.pending), server.acknowledged) == (1, [])
+    asyncio.run(channels.received(SLACK, stand, 1))
+    assert server.pending == {}
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize("files", [False, True])
+def test_what_may_have_got_there_is_looked_for_before_it_is_sent_again(
+    files: bool, server: SlackServer
+) -> None:
+    stand = SlackStand(server)
+    more: dict[str, Any] = {"files": [Attachment("a.txt", "text/plain", b"x")]} if files else {}
+    asyncio.run(SLACK.deliver(channels.parcel(stand, "p-1", **more)))
+    others = [{"channel": DIRECT, "ts": server.stamp(), "text": "x"} for _ in range(450)]
+    server.messages += others
+    outside = asyncio.run(SLACK.deliver(channels.parcel(stand, "p-1", again=True, **more)))
+    del server.messages[1:451]
+    assert len(server.messages) == 1
+    assert outside == f"{DIRECT}:{server.messages[0]['ts']}"
+    if not files:
+        asyncio.run(SLACK.deliver(channels.parcel(stand, "p-2", again=True)))
+        assert len(server.messages) == 2
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_rate_limit_says_how_long_to_wait(server: SlackServer) -> None:
+    server.failures.append("busy")
+    with pytest.raises(Undelivered) as busy:
+        asyncio.run(SLACK.deliver(channels.parcel(SlackStand(server))))
+    assert (busy.value.retry_after, busy.value.for_good) == (7.0, False)
+
+
+@pytest.mark.requirement("FX-24")
+def test_wrong_tokens_are_said_and_not_repeated(server: SlackServer) -> None:
+    async def one(given: Any) -> None:
+        async for _ in SLACK.receive(given):
+            return
+
+    stand = SlackStand(server)
+    for key, said in ((b"nonsense", "xoxb"), (b"xoxb-wrong xapp-wrong", "invalid_auth")):
+        with pytest.raises(Unreachable, match=said) as failed:
+            asyncio.run(one(channels.parcel(stand, key=key)))
+        assert "wrong" not in failed.value.sentence
+        with pytest.raises(Undelivered, match=said):
+            asyncio.run(SLACK.deliver(channels.parcel(stand, key=key)))
+
+
+@pytest.mark.requirement("FX-24")
+def test_the_token_goes_to_slack_and_nowhere_else(server: SlackServer) -> None:
+    about = {"id": "F1", "size": 3, "url_private_download": "https://evil.example/f"}
+    server.files["F1"] = (about, b"abc")
+    with pytest.raises(Undelivered, match="not at Slack"):
+        asyncio.run(SLACK.fetch(connection(server), "F1", 100))
+
+
+def test_text_means_to_slack_what_it_says() -> None:
+    assert escaped("<!channel> & <@U1>") == "&lt;!channel&gt; &amp; &lt;@U1&gt;"
+    assert (
+        plain("ask <@U2|bob> about <https://x.example|this>", "U1")
+        == "ask @U2 about https://x.example"
+    )

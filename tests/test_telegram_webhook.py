@@ -1,0 +1,119 @@
+"""Telegram posts what comes: proven, stored before it is answered, and once."""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.channels import telegram as channel
+from remit.channels.contract import Unreachable
+from tests.company import run_sql
+from tests.http_client import serving as http
+from tests.telegram_server import ANN, ROOM, TOKEN, Telegram, TelegramStand, serving
+
+if find_spec("aiogram") is None:
+    pytest.skip("NOT TESTED: the extra telegram is not installed", allow_module_level=True)
+
+PUBLIC = "https://remit.example.org"
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+
+
+@pytest.fixture
+def telegram() -> Iterator[Telegram]:
+    with serving() as found:
+        yield found
+
+
+async def listened(stand: TelegramStand, look: Any) -> None:
+    """Somebody listens until what is looked for is seen."""
+    async with asyncio.timeout(20), aclosing(channel.Telegram().receive(stand.connection)) as said:
+        async for nothing in said:
+            assert nothing == []
+            if look():
+                return
+
+
+@pytest.mark.requirement("FX-24")
+def test_telegram_is_told_where_to_post_for_as_long_as_somebody_listens(
+    telegram: Telegram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "_LOOK_SECONDS", 0.01)
+    stand = TelegramStand(telegram)
+    config = channel.TelegramConfig.model_validate({"secretRef": "b", "webhookUrl": PUBLIC})
+    stand.connection = replace(stand.connection, config=config)
+    asked: list[dict[str, Any]] = []
+
+    def look() -> bool:
+        asked.append(telegram.webhook)
+        if len(asked) == 2:
+            telegram.webhook = {}  # a process that was stopped late said otherwise
+        return len(asked) == 4
+
+    asyncio.run(listened(stand, look))
+    assert [one["url"] for one in asked] == [f"{PUBLIC}/api/channels/telegram/b"] * 4
+    assert telegram.webhook == {}, "nobody listens any more"
+    telegram.trouble = "Wrong response from the webhook: 502 Bad Gateway"
+    telegram.say("Hello?")
+    with pytest.raises(Unreachable, match="cannot post to us"):
+        asyncio.run(listened(stand, lambda: False))
+
+
+@pytest.mark.requirement("FX-24")
+def test_what_is_posted_is_stored_once_and_only_if_it_is_proven(
+    telegram: Telegram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOT", TOKEN)
+    (tmp_path / "remit.toml").write_text(f'channel_servers = "telegram={telegram.url}"\n')
+    with http(tmp_path) as running:
+        board = running.board
+        home = f"/api/companies/{board.must('GET', '/api/companies')[0]['id']}"
+        board.must("POST", f"{home}/secrets", {"name": "bot", "source": "env", "place": "BOT"})
+        wanted = {"agent": "ceo", "adapterType": "telegram"}
+        config = {"secretRef": "bot", "webhookUrl": PUBLIC}
+        made = board.must("POST", f"{home}/bindings", {**wanted, "adapterConfig": config})
+        tried = board.must("POST", f"{home}/bindings/{made['id']}/test", {})
+        assert (tried["usable"], tried["sentence"]) == (True, "The bot is @ada_bot.")
+        proof = {HEADER: hmac.new(TOKEN.encode(), made["id"].encode(), "sha256").hexdigest()}
+        path = f"/api/channels/telegram/{made['id']}"
+        outside = running.client()
+
+        def sent(update: Any, headers: dict[str, str] = proof, where: str = path) -> Any:
+            return outside("POST", where, body=json.dumps(update).encode(), headers=headers)
+
+        def kept() -> Any:
+            [found] = run_sql(
+                running.app.settings.database_url, "SELECT count(*) FROM channel_intake"
+            )
+            return found[0]
+
+        telegram.say("One.")
+        telegram.say("Lunch?", chat=ROOM)
+        one, unheard = telegram.updates
+        # Nobody else is believed, and nobody learns which bindings there are.
+        wrong = [
+            sent(one, {}),
+            sent(one, {HEADER: "x"}),
+            sent(one, {HEADER: proof[HEADER][:-1]}),
+            sent(one, {HEADER: "\xe4"}),
+            sent(one, where=f"/api/channels/slack/{made['id']}"),
+            sent(one, where=f"/api/channels/telegram/{made['agentId']}"),
+        ]
+        assert {(got.status, got.json["error"]) for got in wrong} == {(401, wrong[0].json["error"])}
+        assert kept() == 0
+        assert [sent(update).status for update in (one, one, unheard)] == [200] * 3
+        assert kept() == 1
+        assert sent({"update_id": "x"}).status == 422
+        found = telegram.say("x", ANN)
+        found |= {"reply_markup": {"inline_keyboard": [[{"text": "Y", "callback_data": "r"}]]}}
+        tapped = telegram.tap(ANN, found["message_id"], "Y")
+        answer = sent(telegram.updates[-1]).json
+        assert answer == {"method": "answerCallbackQuery", "callback_query_id": tapped["id"]}
+        board.must("DELETE", f"{home}/bindings/{made['id']}")
+        assert sent(one).status == 401
