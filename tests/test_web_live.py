@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.browsing import Office, Visitor
 from tests.http_client import Answer, Child, Client
 
 TABS = 9
@@ -63,6 +65,31 @@ def test_whoever_was_signed_out_while_the_instance_was_down_is_told_so(
         second.wait_until_ready()
         expect(page.locator("[data-live-state]")).to_have_text("signed out", timeout=30_000)
         context.close()
+
+
+@pytest.mark.requirement("AG-93")
+def test_what_happens_between_the_drawing_of_a_page_and_its_stream_is_seen(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    visitor = visit()
+
+    def change_first(route: Route) -> None:
+        """The page is here, and its scripts are not: nobody listens yet."""
+        office.agent("Meanwhile")
+        route.continue_()
+
+    visitor.page.route("**/page.js*", change_first, times=1)
+    page = visitor.goto("/org")
+    expect(page.get_by_role("link", name="Meanwhile", exact=True)).to_be_visible()
+    # A page that is current is not fetched again when it begins to listen.
+    looks: list[str] = []
+    other = visitor.tab()
+    other.on("request", lambda sent: looks.append(sent.url))
+    other.goto("/org")
+    visitor.live(other)
+    office.agent("Afterwards")
+    expect(other.get_by_role("link", name="Afterwards", exact=True)).to_be_visible()
+    assert len([url for url in looks if url.endswith("/org")]) == 2
 
 
 def again_asked(client: Client) -> Answer:

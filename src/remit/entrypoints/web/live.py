@@ -1,8 +1,9 @@
 """Tells open pages that something changed, so that they look again.
 
-One stream per browser for all companies of a person. It carries no contents, only that a company's
-record grew: what a page may show is decided when it is asked for, as ever; and somebody who was
-away looks once and has missed nothing.
+One stream per browser for all companies of a person. It carries no contents, only how far the
+record has come: what a page may show is decided when it is asked for, as ever. A page knows how far
+the record was when it was drawn, so that nothing is missed between its drawing and the stream, nor
+by somebody who was away.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ def routes(app: App, announcer: Announcer) -> list[Route]:
     return [Route("/live", live, methods=["GET"])]
 
 
+def position(positions: dict[str, int]) -> int:
+    """One number for all companies of a person; it changes when the record of one grows."""
+    return sum(positions.values())
+
+
 async def _follow(
     app: App, announcer: Announcer, who: Caller, deciding: dict[str, bool]
 ) -> AsyncIterator[bytes]:
@@ -53,9 +59,8 @@ async def _follow(
         grown = [stack.enter_context(announcer.subscribe(one)) for one in deciding]
         for one, may_decide in deciding.items():
             stack.enter_context(announcer.attend(one, may_decide))
-        # Whoever comes back may have missed something, so everybody looks once.
-        yield message("hello", {})
         seen = await app.gate(who, companies.positions)
+        yield message("hello", {"position": position(seen)})
         quiet = 0.0
         while not announcer.closing:
             waited = announcer.poll or KEEP_ALIVE_SECONDS
@@ -67,11 +72,10 @@ async def _follow(
             except RemitError:
                 yield message("end", {})  # signed out
                 return
-            changed = sorted(one for one, seq in now.items() if seen.get(one) != seq)
-            seen = now
+            changed, seen = now != seen, now
             quiet = 0.0 if changed else quiet + waited
             if changed:
-                yield message("changed", {"companies": changed})
+                yield message("changed", {"position": position(now)})
             elif quiet >= KEEP_ALIVE_SECONDS:
                 yield b": still here\n\n"
                 quiet = 0.0

@@ -31,6 +31,7 @@ from remit.app import App
 from remit.entrypoints.http.wire.caller import check_same_origin, session
 from remit.entrypoints.http.wire.error_answers import unexpected
 from remit.entrypoints.web.forms import Form, read_form
+from remit.entrypoints.web.live import position
 from remit.entrypoints.web.text import words
 from remit.entrypoints.web.text.actions import ACTIONS
 from remit.errors import NotFound, RemitError, Unauthenticated
@@ -84,6 +85,8 @@ class Visit:
     form: Form = field(default_factory=Form)
     #: What is stopped in the company that is looked at; with the rest of the frame of a page.
     halted: list[dict[str, Any]] | None = None
+    #: How far the record was when the page was loaded; the stream tells when it is further.
+    position: int = 0
     _awaits: list[dict[str, Any]] | None = None
     _ask: Ask | None = None
 
@@ -128,6 +131,7 @@ class Visit:
                 self.awaits()
                 here = self.company
                 self.halted = ask(halts.listing, company=here["id"]) if here else []
+                self.position = position(ask(companies.positions))
             return found
 
         try:

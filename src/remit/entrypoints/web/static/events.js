@@ -1,20 +1,21 @@
 // Shared by all tabs of a browser: one connection to the instance, however many are open.
 const ports = new Set();
-let last = "down";
+let last = { state: "down" };
 let source;
 
 function tell(message) {
+  last = message;
   for (const port of ports) port.postMessage(message);
 }
 
 function connect() {
   source = new EventSource("/live");
-  source.addEventListener("hello", () => { last = "up"; tell({ state: last, companies: null }); });
-  source.addEventListener("changed", (event) => tell({ state: "up", ...JSON.parse(event.data) }));
-  source.addEventListener("end", () => { source.close(); last = "out"; tell({ state: last }); });
+  const up = (event) => tell({ state: "up", ...JSON.parse(event.data) });
+  source.addEventListener("hello", up);
+  source.addEventListener("changed", up);
+  source.addEventListener("end", () => { source.close(); tell({ state: "out" }); });
   source.onerror = () => {
-    last = "down";
-    tell({ state: last });
+    tell({ state: "down" });
     // A browser gives up after an answer that is no stream; the instance may only be restarting.
     if (source.readyState === EventSource.CLOSED) setTimeout(retry, 2000);
   };
@@ -24,15 +25,14 @@ async function retry() {
   // Whoever was signed out meanwhile is told so, and not let wait for ever.
   const answer = await fetch("/api/me", { cache: "no-store" }).catch(() => null);
   if (answer?.status !== 401) { connect(); return; }
-  last = "out";
-  tell({ state: last });
+  tell({ state: "out" });
 }
 
 function join(port) {
   ports.add(port);
   port.onmessage = (event) => { if (event.data === "bye") ports.delete(port); };
-  port.postMessage({ state: last });
-  if (!source || last === "out") connect();
+  port.postMessage(last);
+  if (!source || last.state === "out") connect();
 }
 
 if (typeof SharedWorkerGlobalScope !== "undefined") {

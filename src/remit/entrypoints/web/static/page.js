@@ -68,6 +68,7 @@ export function patch(fresh, { force = false, live = false } = {}) {
     if (focus) document.getElementById(focus)?.focus();
   }
   document.title = fresh.title || document.title;
+  body.dataset.position = fresh.body.dataset.position ?? body.dataset.position;
   body.dispatchEvent(new CustomEvent("patched", { detail: fresh }));
 }
 
@@ -111,13 +112,21 @@ function says(text, on = false) {
 // ── hearing of changes ──────────────────────────────────────────────────────────────────────────
 
 let known = false;
+let lost = false;
 function heard({ data }) {
-  if (data.state === "up") says("live", true);
-  else says(data.state === "out" ? "signed out" : "reconnecting…");
-  // The page that was just loaded is current; one that comes back may not be.
-  if (data.state === "up" && data.companies) body.dispatchEvent(new CustomEvent("heard"));
-  if (data.state === "up" && (data.companies || (data.companies === null && known))) soon();
-  if (data.state === "up") known = true;
+  if (data.state !== "up") {
+    lost = known;
+    says(data.state === "out" ? "signed out" : "reconnecting…");
+    return;
+  }
+  says("live", true);
+  // Something happened since this page was drawn, be it before the stream was there.
+  const grown = String(data.position) !== body.dataset.position;
+  if (grown) body.dispatchEvent(new CustomEvent("heard"));
+  // The record does not tell of an instance that came back.
+  if (grown || lost) soon();
+  known = true;
+  lost = false;
 }
 
 async function listen() {
