@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from remit.adapters import faults, guarded_http, program_answer
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import Config, Seconds, SecretName, Text
+from remit.adapters.settings import Config, Seconds, SecretName, Text, optional
 from remit.model.execution.transcript import Entry, EntryKind
 
 _PATIENCE_SECONDS = 5
@@ -69,20 +69,17 @@ class HttpConfig(Config):
         max_length=50,
         description="Headers to send along. Not for secrets; use secretRef.",
     )
-    secret_ref: SecretName | None = Field(
-        default=None,
-        description="Name of a secret of the company, which its board registers with `remit secret "
-        "set`. It is sent as `Authorization: Bearer`. null: nothing is sent.",
+    secret_ref: SecretName | None = optional(
+        "Name of a secret of the company, which its board registers with `remit secret "
+        "set`. It is sent as `Authorization: Bearer`. null: nothing is sent."
     )
     mode: Literal["wait", "callback"] = Field(
         default="wait",
         description='"wait": the answer to the POST ends the run. "callback": the remote agent '
         "accepts with 202 and ends the run by calling Remit with the token.",
     )
-    cancel_url: Address | None = Field(
-        default=None,
-        description="Where it is announced that a run was cancelled. null: only the run's token "
-        "ends.",
+    cancel_url: Address | None = optional(
+        "Where it is announced that a run was cancelled. null: only the run's token ends."
     )
     timeout_seconds: Seconds = Field(
         default=3600, description="A run that takes longer is given up, and its token ends."

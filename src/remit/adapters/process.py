@@ -11,7 +11,7 @@ from remit.adapters import program_answer
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import Program, RunSettings, Seconds, Text
+from remit.adapters.settings import Program, RunSettings, Seconds, Text, optional
 from remit.adapters.setup.detect import find_program
 from remit.model.execution.fault import Fault
 from remit.model.execution.transcript import Entry, EntryKind
@@ -28,10 +28,9 @@ class ProcessConfig(RunSettings):
         description="Its arguments, one entry each, passed as they are. Not for secrets: other "
         "users of the machine see them.",
     )
-    silence_seconds: Seconds | None = Field(
-        default=None,
-        description="A run of which nothing was heard for so long is stopped: no output of the "
-        "program, no call of a tool of Remit. null: only timeoutSeconds stops it.",
+    silence_seconds: Seconds | None = optional(
+        "A run of which nothing was heard for so long is stopped: no output of the "
+        "program, no call of a tool of Remit. null: only timeoutSeconds stops it."
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remit.adapters.pace import Pace
 from remit.adapters.settings import Prices
 from remit.errors import Unsupported
 from remit.model.execution.transcript import Entry, line_of
+
+#: A conversation, as an adapter knows it.
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,17 @@ class RunContext(ABC):
             "REMIT_BOSS": str(boss),
             "REMIT_WORKSPACE": str(self.workspace),
         }
+
+
+async def carry_on(
+    context: RunContext, session: S | None, attempt: Callable[[S | None], Awaitable[RunResult]]
+) -> RunResult:
+    """A run that resumes a session, and begins a new one when the program has lost it."""
+    result = await attempt(session)
+    if session is not None and result.reason == "session_lost":
+        context.log("The conversation is gone; a new one is begun.")
+        result = await attempt(None)
+    return result
 
 
 async def start_program(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -34,6 +34,8 @@ Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
 ToolName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 #: How long a run may take, at most a day.
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
+#: Of a run, unless somebody says otherwise.
+TIMEOUT: Any = Field(default=3600, description="A run that takes longer is stopped.")
 Effort = Literal["none", "low", "medium", "high", "xhigh"]
 
 
@@ -49,31 +51,31 @@ class Config(BaseModel):
     )
 
 
+def optional(description: str, **limits: Any) -> Any:
+    """A setting that may be null, which is its default; the description says what null means."""
+    return Field(default=None, description=description, **limits)
+
+
 class SessionPolicy(Config):
     """When a conversation with the model is carried on, and when a new one begins."""
 
-    max_age: Duration | None = Field(
-        default=None,
-        description="Begin anew when the session is older than this, such as 12h or 7d (s, m, h or "
-        "d). null: however old.",
+    max_age: Duration | None = optional(
+        "Begin anew when the session is older than this, such as 12h or 7d (s, m, h or "
+        "d). null: however old."
     )
-    idle_time: Duration | None = Field(
-        default=None,
-        description="Begin anew when nothing was said for this long, such as 2h. null: however "
-        "long.",
+    idle_time: Duration | None = optional(
+        "Begin anew when nothing was said for this long, such as 2h. null: however long."
     )
-    max_context_tokens: int | None = Field(
-        default=None,
+    max_context_tokens: int | None = optional(
+        "Begin anew when the conversation has grown beyond this many tokens. null: "
+        "never for its size.",
         ge=1_000,
         le=10_000_000,
-        description="Begin anew when the conversation has grown beyond this many tokens. null: "
-        "never for its size.",
     )
     daily_reset_at: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = (
-        Field(
-            default=None,
-            description="Begin anew with the first run after this time of day, HH:MM in UTC. "
-            "null: never for the time.",
+        optional(
+            "Begin anew with the first run after this time of day, HH:MM in UTC. "
+            "null: never for the time."
         )
     )
 
@@ -81,26 +83,22 @@ class SessionPolicy(Config):
 class ModelSettings(Config):
     """For adapters that talk to a model."""
 
-    model: Line | None = Field(
-        default=None,
-        description="The model, as its provider spells it. null: the provider's default.",
+    model: Line | None = optional(
+        "The model, as its provider spells it. null: the provider's default."
     )
-    reasoning_effort: Effort | None = Field(
-        default=None, description="How much the model thinks before it answers. null: its default."
+    reasoning_effort: Effort | None = optional(
+        "How much the model thinks before it answers. null: its default."
     )
-    session_policy: SessionPolicy | None = Field(
-        default=None,
-        description="When a conversation is carried on and when a new one begins. null: every run "
-        "begins a new one.",
+    session_policy: SessionPolicy | None = optional(
+        "When a conversation is carried on and when a new one begins. null: every run "
+        "begins a new one."
     )
-    secret_ref: SecretName | None = Field(
-        default=None,
-        description="Name of a secret of the company, which its board registers with `remit secret "
-        "set`. It is used as the key for the model. null: what the worker's own environment has.",
+    secret_ref: SecretName | None = optional(
+        "Name of a secret of the company, which its board registers with `remit secret "
+        "set`. It is used as the key for the model. null: what the worker's own environment has."
     )
-    base_url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s@]+$")] | None = Field(
-        default=None,
-        description="Address of the model's API, without credentials. null: the provider's own.",
+    base_url: Annotated[str, Field(max_length=2000, pattern=r"^https?://[^\s@]+$")] | None = (
+        optional("Address of the model's API, without credentials. null: the provider's own.")
     )
     max_retries: int = Field(
         default=2, ge=0, le=10, description="How often a failed call to the model is tried again."
@@ -115,19 +113,17 @@ class Prices(Config):
 
     input: Dollars = Field(description="For what the model reads.")
     output: Dollars = Field(description="For what it writes.")
-    cached: Dollars | None = Field(
-        default=None,
-        description="For what it reads from the provider's cache. null: the same as input.",
+    cached: Dollars | None = optional(
+        "For what it reads from the provider's cache. null: the same as input."
     )
 
 
 class PricedSettings(ModelSettings):
     """For adapters that count tokens but do not always know what they cost."""
 
-    prices: Prices | None = Field(
-        default=None,
-        description="What a million tokens cost, in dollars. null: what the adapter knows by "
-        "itself; where that is nothing, only limits and budgets of tokens hold its runs.",
+    prices: Prices | None = optional(
+        "What a million tokens cost, in dollars. null: what the adapter knows by "
+        "itself; where that is nothing, only limits and budgets of tokens hold its runs."
     )
 
 
@@ -141,27 +137,23 @@ class RunSettings(Config):
         "inherited from the worker. Whoever reads the configuration sees harmless ones such as "
         "LANG and not the others. Names that begin with REMIT_ are refused.",
     )
-    cwd: Annotated[Program, Field(max_length=1024)] | None = Field(
-        default=None,
-        description="Folder in which the program starts, relative to the workspace of the run. An "
-        'absolute path needs sandbox "full". null: the workspace.',
+    cwd: Annotated[Program, Field(max_length=1024)] | None = optional(
+        "Folder in which the program starts, relative to the workspace of the run. An "
+        'absolute path needs sandbox "full". null: the workspace.'
     )
-    timeout_seconds: Seconds = Field(
-        default=3600, description="A run that takes longer is stopped."
-    )
+    timeout_seconds: Seconds = TIMEOUT
     silence_seconds: Seconds | None = Field(
         default=1800,
         description="A run of which nothing was heard for so long is stopped: no output of its "
         "program, no turn of its model, no call of a tool of Remit. null: only timeoutSeconds "
         "stops it.",
     )
-    memory_mb: int | None = Field(
-        default=None,
-        ge=32,
-        le=1 << 20,
-        description="How many MiB of memory all processes of a run may take together; one that "
+    memory_mb: int | None = optional(
+        "How many MiB of memory all processes of a run may take together; one that "
         "wants more is ended. Needs a worker with cgroups; a run is refused where that is not "
         "so. null: what the machine has.",
+        ge=32,
+        le=1 << 20,
     )
     sandbox: Literal["workspace", "full"] = Field(
         default="workspace",

@@ -9,7 +9,7 @@ from remit.adapters.claude.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName
+from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName, optional
 from remit.adapters.setup import probe
 from remit.adapters.setup.detect import CommandLineAgent
 from remit.adapters.setup.lending import Lent
@@ -57,25 +57,22 @@ class ClaudeConfig(ModelSettings, RunSettings):
     disallowed_tools: list[ToolName] = Field(
         default_factory=list, max_length=100, description="Tools that Claude must not use."
     )
-    permission_mode: Literal["dontAsk", "acceptEdits", "bypassPermissions"] | None = Field(
-        default=None,
-        description='"dontAsk": what allowedTools does not name is denied. "acceptEdits": it also '
+    permission_mode: Literal["dontAsk", "acceptEdits", "bypassPermissions"] | None = optional(
+        '"dontAsk": what allowedTools does not name is denied. "acceptEdits": it also '
         'writes files in its workspace. "bypassPermissions": it uses every tool; only the sandbox '
-        'holds it. null: "bypassPermissions" in the sandbox, "dontAsk" with sandbox "full".',
+        'holds it. null: "bypassPermissions" in the sandbox, "dontAsk" with sandbox "full".'
     )
-    max_turns: int | None = Field(
-        default=None,
+    max_turns: int | None = optional(
+        "A run ends after so many turns of the model, if the company's limit "
+        "turnsPerRun is not lower. null: only that limit.",
         ge=1,
         le=1000,
-        description="A run ends after so many turns of the model, if the company's limit "
-        "turnsPerRun is not lower. null: only that limit.",
     )
-    max_budget_usd: float | None = Field(
-        default=None,
+    max_budget_usd: float | None = optional(
+        "A run ends when it has cost this much; the last turn may go beyond. null: no "
+        "limit of its own.",
         gt=0,
         le=10_000,
-        description="A run ends when it has cost this much; the last turn may go beyond. null: no "
-        "limit of its own.",
     )
 
 

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remit.adapters import faults
-from remit.adapters.running import RunContext, RunResult, Usage, start_program
+from remit.adapters.running import RunContext, RunResult, Usage, carry_on, start_program
 from remit.adapters.setup import lending, skills
 from remit.adapters.setup.detect import path_with
 from remit.errors import Unsupported
@@ -399,11 +400,7 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
     with lending.shown(
         context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
     ) as context.beside:
-        result = await _once(context, program, login, context.session)
-        if result.reason == "session_lost":
-            context.log("The conversation is gone; a new one is begun.")
-            result = await _once(context, program, login, None)
-    return result
+        return await carry_on(context, context.session, partial(_once, context, program, login))
 
 
 async def _once(

@@ -9,7 +9,7 @@ from remit.adapters.codex.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import PricedSettings, Program, RunSettings
+from remit.adapters.settings import PricedSettings, Program, RunSettings, optional
 from remit.adapters.setup import probe
 from remit.adapters.setup.detect import CommandLineAgent
 from remit.adapters.setup.lending import Lent, missing_file, network, pick
@@ -48,10 +48,9 @@ class CodexConfig(PricedSettings, RunSettings):
     command: Program = Field(
         default="codex", description="The program: a name on the PATH, or a path."
     )
-    provider: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")] | None = Field(
-        default=None,
-        description="Codex' name for who serves the model; with baseUrl a provider of this name is "
-        "set up that speaks the Responses API. null: OpenAI.",
+    provider: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")] | None = optional(
+        "Codex' name for who serves the model; with baseUrl a provider of this name is "
+        "set up that speaks the Responses API. null: OpenAI."
     )
     codex_sandbox: Literal["read-only", "workspace-write", "danger-full-access"] = Field(
         default="workspace-write",

@@ -10,12 +10,13 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remit import threads
 from remit.adapters import faults
-from remit.adapters.running import Child, RunContext, RunResult, Usage, start_program
+from remit.adapters.running import Child, RunContext, RunResult, Usage, carry_on, start_program
 from remit.adapters.settings import Prices
 from remit.adapters.setup import lending, skills
 from remit.adapters.setup.detect import path_with
@@ -274,11 +275,7 @@ async def run(context: RunContext, program: str | None, login: Path | None) -> R
     with lending.shown(
         context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
     ) as context.beside:
-        result = await _once(context, program, login, session)
-        if session is not None and result.reason == "session_lost":
-            context.log("The conversation is gone; a new one is begun.")
-            result = await _once(context, program, login, None)
-    return result
+        return await carry_on(context, session, partial(_once, context, program, login))
 
 
 async def _once(

@@ -15,7 +15,7 @@ from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.guarded_http import literal
 from remit.adapters.llm import local_models
 from remit.adapters.running import RunContext, RunResult
-from remit.adapters.settings import PricedSettings, Seconds
+from remit.adapters.settings import TIMEOUT, PricedSettings, Seconds, optional
 from remit.adapters.setup import probe
 from remit.adapters.setup.detect import credential
 from remit.adapters.setup.lending import Lent, pick, spare_loopback
@@ -58,29 +58,21 @@ _MODELS: dict[Provider, str] = {"anthropic": "claude-sonnet-4-5", "openai": "gpt
 
 
 class LlmConfig(PricedSettings):
-    provider: Provider | None = Field(
-        default=None,
-        description='Who serves the model. "ollama": the one on the worker\'s machine, unless '
+    provider: Provider | None = optional(
+        'Who serves the model. "ollama": the one on the worker\'s machine, unless '
         'baseUrl says where. "compatible": any server that speaks the OpenAI chat API, at baseUrl. '
         "null: the first provider whose key the worker has.",
     )
-    tools: Literal["few", "all"] | None = Field(
-        default=None,
-        description='Which of Remit\'s tools the model is told of. "few": the ten that most work '
+    tools: Literal["few", "all"] | None = optional(
+        'Which of Remit\'s tools the model is told of. "few": the ten that most work '
         'is done with, for small models. "all": every one it has a use for. null: few for a model '
         "on one's own machine or network, all otherwise.",
     )
-    temperature: float | None = Field(
-        default=None,
-        ge=0,
-        le=2,
-        description="How freely the model chooses words. null: its default.",
+    temperature: float | None = optional(
+        "How freely the model chooses words. null: its default.", ge=0, le=2
     )
-    max_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        le=1_000_000,
-        description="Longest answer of one turn. null: the model's limit.",
+    max_tokens: int | None = optional(
+        "Longest answer of one turn. null: the model's limit.", ge=1, le=1_000_000
     )
     max_turns: int = Field(
         default=50,
@@ -89,9 +81,7 @@ class LlmConfig(PricedSettings):
         description="A run ends after so many turns of the model, if the company's limit "
         "turnsPerRun is not lower.",
     )
-    timeout_seconds: Seconds = Field(
-        default=3600, description="A run that takes longer is stopped."
-    )
+    timeout_seconds: Seconds = TIMEOUT
     silence_seconds: Seconds | None = Field(
         default=1800,
         description="A run of which nothing was heard for so long is stopped: no turn of its "
