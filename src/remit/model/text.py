@@ -59,6 +59,13 @@ def clean_name(text: object, field: str = "name") -> str:
     return text
 
 
+def matching(text: object, pattern: re.Pattern[str], rule: str, next_step: str) -> str:
+    """Text that a pattern matches as a whole; `rule` is the pattern in words."""
+    if not isinstance(text, str) or not pattern.fullmatch(text):
+        raise BadInput(rule, next_step)
+    return text
+
+
 def one_of(kind: type[Choice], value: object, field: str) -> Choice:
     """A member of an enum by its value."""
     try:

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from remit.errors import BadInput
 from remit.ids import ChangeId, FileId, RepoId
 from remit.model.leased import Queued
 from remit.model.messaging.mail import DeliveryStatus
 from remit.model.organisation import path_pattern
+from remit.model.text import matching
 
 LONGEST_COMMAND = 1000
 LONGEST_LOG = 16_000
@@ -86,13 +86,10 @@ class ChangeCheck(Queued):
 
 
 def repo_check(name: object, command: str, protected: Iterable[object], **more: Any) -> RepoCheck:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadInput(
-            "check must be letters, digits, dots, dashes and underscores, at most 64.",
-            "Call it after what it looks at, such as test.",
-        )
+    rule = "check must be letters, digits, dots, dashes and underscores, at most 64."
+    known = matching(name, _NAME, rule, "Call it after what it looks at, such as test.")
     patterns = path_pattern.patterns(protected, "files")
-    return RepoCheck(name, command, protected=patterns, **more)
+    return RepoCheck(known, command, protected=patterns, **more)
 
 
 def stored(checks: Iterable[RepoCheck]) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from remit.clock import Micros
 from remit.errors import BadInput
-from remit.ids import CompanyId, McpServerId
+from remit.ids import McpServerId
 from remit.model.connections.secret import is_line, parse_command, parse_template
 from remit.model.organisation.grant import Resource, ResourceKind
+from remit.model.registered import Registered
 
 #: Between the name of a server and that of its tool; in no name of a server, so it is found again.
 SEPARATOR = "__"
@@ -55,14 +55,8 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class McpServer(Definition):
+class McpServer(Definition, Registered):
     id: McpServerId
-    company_id: CompanyId
-    name: str
-    version: int
-    created_at: Micros
-    updated_at: Micros
-    removed_at: Micros | None = None
 
     @property
     def resource(self) -> Resource:

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from remit.clock import Micros
 from remit.errors import BadInput
-from remit.ids import CompanyId, RepoId
-from remit.model.text import clean_line
+from remit.ids import RepoId
+from remit.model.registered import Registered
+from remit.model.text import clean_line, matching
 
 LONGEST_URL = 2000
 LONGEST_REF = 200
@@ -25,17 +25,10 @@ _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepoSpec:
-    """A repository as somebody describes it."""
+class ForgeSettings:
+    """The forge of a repository: how it is asked, and who is heard from it."""
 
-    name: str
-    url: str
-    #: The branch, tag or commit to clone when none is asked for; None means the remote's own.
-    ref: str | None = None
-    username: str | None = None
-    #: The name of the secret that opens it.
-    secret: str | None = None
-    #: What kind of forge is around it, and where that is asked; None for branches alone.
+    #: What kind of forge it is, and where that is asked; None for branches alone.
     forge: str | None = None
     api: str | None = None
     #: The names of the secrets that open the API, if `secret` does not, and that sign webhooks.
@@ -48,13 +41,21 @@ class RepoSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repo(RepoSpec):
+class RepoSpec(ForgeSettings):
+    """A repository as somebody describes it."""
+
+    name: str
+    url: str
+    #: The branch, tag or commit to clone when none is asked for; None means the remote's own.
+    ref: str | None = None
+    username: str | None = None
+    #: The name of the secret that opens it.
+    secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repo(RepoSpec, Registered):
     id: RepoId
-    company_id: CompanyId
-    version: int
-    created_at: Micros
-    updated_at: Micros
-    removed_at: Micros | None = None
     #: JSON: what is run on each proposal; see `check.read`.
     checks: str | None = None
 
@@ -64,12 +65,12 @@ class Repo(RepoSpec):
 
 
 def repo_name(text: object) -> str:
-    if not isinstance(text, str) or not _NAME.fullmatch(text):
-        raise BadInput(
-            "name must be letters, digits, dots, dashes and underscores, at most 64.",
-            "Choose a name such as 'website'.",
-        )
-    return text
+    return matching(
+        text,
+        _NAME,
+        "name must be letters, digits, dots, dashes and underscores, at most 64.",
+        "Choose a name such as 'website'.",
+    )
 
 
 def repo_url(text: object) -> str:

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remit.clock import Micros
 from remit.errors import BadInput
-from remit.ids import CompanyId, SecretId
+from remit.ids import SecretId
+from remit.model.registered import Registered
+from remit.model.text import matching
 
 #: What every instance can look into; plugins add others.
 ENVIRONMENT, FILE, COMMAND = "env", "file", "command"
@@ -26,32 +27,25 @@ _REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Registered):
     id: SecretId
-    company_id: CompanyId
-    name: str
     source: str
     #: A variable, a file, a command as JSON, or what a plugin understands.
     place: str
-    version: int
-    created_at: Micros
-    updated_at: Micros
-    removed_at: Micros | None
 
 
 def secret_name(text: object) -> str:
-    if not isinstance(text, str) or not _NAME.fullmatch(text):
-        raise BadInput(
-            "The name of a secret must be small letters, digits, '.', '_' and '-', at most 64.",
-            "Choose a name such as 'github-token'.",
-        )
-    return text
+    return matching(
+        text,
+        _NAME,
+        "The name of a secret must be small letters, digits, '.', '_' and '-', at most 64.",
+        "Choose a name such as 'github-token'.",
+    )
 
 
 def source_name(text: object) -> str:
-    if not isinstance(text, str) or not _SOURCE.fullmatch(text):
-        raise BadInput("source is not a name.", f"Use one of {', '.join(BUILT_IN)}.")
-    return text
+    known = f"Use one of {', '.join(BUILT_IN)}."
+    return matching(text, _SOURCE, "source is not a name.", known)
 
 
 def parse_place(source: str, place: object) -> str:

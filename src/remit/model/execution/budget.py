@@ -3,7 +3,7 @@
 Money is counted in millionths of a dollar, tokens as the model reads and writes them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Protocol
 
@@ -24,6 +24,22 @@ class Limited(Protocol):
     def budget_monthly_cents(self) -> int | None: ...
     @property
     def budget_monthly_tokens(self) -> int | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metered:
+    """Tokens and cost that something has taken from a model so far."""
+
+    __slots__ = ()  # whoever inherits makes them, also beside another base
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    #: In millionths of a dollar.
+    cost_micros: int = 0
+
+
+METERS = tuple(one.name for one in fields(Metered))
 
 
 class Taken(Protocol):

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, JobId, MessageId
+from remit.model.execution.budget import Metered
 from remit.model.leased import Leased
 
 #: A job whose workers vanished this often is given up: it may be what makes them vanish.
@@ -26,7 +27,7 @@ UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
-class Job(Leased):
+class Job(Leased, Metered):
     id: JobId
     company_id: CompanyId
     #: Who asked for it, and with what.
@@ -45,7 +46,3 @@ class Job(Leased):
     ended_at: Micros | None = None
     error: str | None = None
     answer_id: MessageId | None = None
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    cost_micros: int = 0

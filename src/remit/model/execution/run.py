@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.ids import AgentId, CompanyId, RunId, UserId
+from remit.model.execution.budget import Metered
 
 RunStatus = StrEnum("RunStatus", "RUNNING COMPLETED FAILED CANCELLED LOST")
 
@@ -14,7 +15,7 @@ ENDED_WELL = frozenset({RunStatus.COMPLETED, RunStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Metered):
     id: RunId
     company_id: CompanyId
     agent_id: AgentId
@@ -41,10 +42,6 @@ class Run:
     message_ids: str = "[]"
     final_response: str | None = None
     context_length: int | None = None
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    cost_micros: int = 0
     exit_reason: str | None = None
     error: str | None = None
     log_bytes: int = 0

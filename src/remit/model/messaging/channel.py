@@ -8,6 +8,7 @@ from remit.errors import BadInput
 from remit.ids import AgentId, BindingId, CompanyId, MessageId
 from remit.model.leased import Tried
 from remit.model.messaging.mail import DeliveryStatus
+from remit.model.text import matching
 
 #: Of a message in either direction; an agent is shown all of it.
 LARGEST_TEXT = 64 * 1024
@@ -70,12 +71,8 @@ class Receipt:
 
 
 def channel_kind(text: object) -> str:
-    if not isinstance(text, str) or not _KIND.fullmatch(text):
-        raise BadInput(
-            "A kind of channel is small letters, digits and '-', at most 32.",
-            "See `remit bind channels`.",
-        )
-    return text
+    rule = "A kind of channel is small letters, digits and '-', at most 32."
+    return matching(text, _KIND, rule, "See `remit bind channels`.")
 
 
 def channel_address(kind: str, conversation: object) -> str:

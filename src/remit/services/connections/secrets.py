@@ -56,14 +56,13 @@ def put(
     if found is None:
         made = Secret(
             SecretId(ctx.ids.new()),
-            CompanyId(ctx.company or ""),
-            called,
             from_,
             at,
-            1,
-            ctx.now,
-            ctx.now,
-            None,
+            company_id=CompanyId(ctx.company or ""),
+            name=called,
+            version=1,
+            created_at=ctx.now,
+            updated_at=ctx.now,
         )
         ctx.tx.run(statements.INSERT_SECRET, **row(made))
     else:

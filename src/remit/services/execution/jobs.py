@@ -11,6 +11,7 @@ from remit.adapters.running import Usage
 from remit.authority import Action
 from remit.errors import Conflict, NotFound
 from remit.ids import END_OF_IDS, JobId, MessageId
+from remit.model.execution.budget import METERS
 from remit.model.execution.job import FAILED, LONGEST_ANSWER, UNFINISHED, Job, JobStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, ActorKind
@@ -29,7 +30,6 @@ from remit.store.messaging import mail as mail_statements
 LONGEST_ERROR = 1000
 #: Nothing that a program reports about itself counts for more than this.
 _MOST_COUNTED = 1 << 53
-_COUNTED = ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
 _CUT = "\n[… cut here …]"
 _SUBJECT = "Background job"
 _GONE = "its sender is gone"
@@ -179,7 +179,7 @@ def finish(
 
 def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
     """Charge the usage of a job to its sender; the only place that does so."""
-    taken = {name: min(max(int(usage.get(name, 0)), 0), _MOST_COUNTED) for name in _COUNTED}
+    taken = {name: min(max(int(usage.get(name, 0)), 0), _MOST_COUNTED) for name in METERS}
     if any(taken.values()):
         more = {f"more_{name}": count for name, count in taken.items()}
         ctx.tx.run(statements.CHARGE, job=job.id, **more)

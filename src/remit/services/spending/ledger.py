@@ -14,6 +14,7 @@ from remit.clock import Micros, day_of, month_of, next_month
 from remit.errors import Conflict
 from remit.ids import AgentId
 from remit.model.execution.budget import (
+    METERS,
     Account,
     Kind,
     Reservation,
@@ -31,7 +32,6 @@ from remit.store.execution import budgets as statements
 from remit.store.execution import runs as run_statements
 
 EXCEEDED = "budget_exceeded"
-COUNTED = ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
 #: How much of each account is left.
 Picture = dict[tuple[AgentId, Kind], int]
 
@@ -136,7 +136,7 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
     is then."""
     ctx.lock_company()
     now = ctx.tx.existing(run_statements.RUN, run=run.id)
-    known = {name: max(getattr(now, name), total.get(name) or 0) for name in COUNTED}
+    known = {name: max(getattr(now, name), total.get(name) or 0) for name in METERS}
     later = _priced(ctx, replace(now, **known))
     if later == now:
         return now
@@ -144,7 +144,7 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
         run_statements.COUNT_USAGE,
         run=run.id,
         new_cost_estimated=later.cost_estimated,
-        **{f"new_{name}": getattr(later, name) for name in COUNTED},
+        **{f"new_{name}": getattr(later, name) for name in METERS},
     )
     charge(ctx, run.agent_id, _More(now, later))
     return later

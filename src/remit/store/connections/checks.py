@@ -4,7 +4,8 @@ from sqlalchemy import bindparam as bind
 from sqlalchemy import exists, insert
 
 from remit.model.connections.check import ChangeCheck
-from remit.store.engine.statement import change, new
+from remit.model.connections.repo import Repo
+from remit.store.engine.statement import Rows, change, new
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
 from remit.store.tables import change_checks, changes, repos
@@ -28,12 +29,9 @@ RESULT = CHECKS.update(
     CHECKS.by_key, change_checks.c.epoch == bind("epoch"), **new("result", "log", "evidence_id")
 )
 #: What is run on proposals to a repository.
-SET_CHECKS = change(
-    repos.update()
-    .where(
-        repos.c.id == bind("repo"),
-        repos.c.version == bind("seen_version"),
-        repos.c.removed_at.is_(None),
-    )
-    .values(checks=bind("new_checks"), version=repos.c.version + 1, updated_at=bind("now"))
+SET_CHECKS = Rows(repos, Repo).next_version(
+    repos.c.id == bind("repo"),
+    repos.c.version == bind("seen_version"),
+    repos.c.removed_at.is_(None),
+    of=["checks"],
 )

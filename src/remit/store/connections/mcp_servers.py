@@ -5,7 +5,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.connections.mcp_server import McpServer
 from remit.model.organisation.grant import Grant
-from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.engine.statement import Rows, Statement, change, scalar
 from remit.store.tables import grants, mcp_servers, runs
 
 _MCP_SERVERS = Rows(mcp_servers, McpServer)
@@ -30,12 +30,10 @@ SERVERS_FOR = _MCP_SERVERS.find(
     order=[mcp_servers.c.name],
 )
 #: New settings of a server, as its next version.
-REPLACE_SERVER = _MCP_SERVERS.update(
+REPLACE_SERVER = _MCP_SERVERS.next_version(
     mcp_servers.c.id == bind("server"),
     _there,
-    **new("transport", "command", "url", "plain", "secret", "inject"),
-    version=mcp_servers.c.version + 1,
-    updated_at=bind("now"),
+    of=("transport", "command", "url", "plain", "secret", "inject"),
 )
 #: Marks a server as removed.
 REMOVE_SERVER = _MCP_SERVERS.mark_removed(id="server")

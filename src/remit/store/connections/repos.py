@@ -1,10 +1,12 @@
 """Statements about repositories."""
 
+from dataclasses import fields
+
 from sqlalchemy import bindparam as bind
 from sqlalchemy import insert
 
-from remit.model.connections.repo import Repo
-from remit.store.engine.statement import Rows, change, new
+from remit.model.connections.repo import Repo, RepoSpec
+from remit.store.engine.statement import Rows, change
 from remit.store.tables import repos
 
 _REPOS = Rows(repos, Repo)
@@ -21,13 +23,10 @@ REPOS = _REPOS.after(_there, company_id="company")
 #: Those with a forge around them, of all companies.
 FORGED = _REPOS.find(_there, repos.c.forge.is_not(None), limit=bind("limit"))
 #: New settings of a repository, if it still is at the version that was seen.
-CHANGE_REPO = _REPOS.update(
+CHANGE_REPO = _REPOS.next_version(
     repos.c.id == bind("repo"),
     repos.c.version == bind("seen_version"),
-    **new("url", "ref", "username", "secret"),
-    **new("forge", "api", "api_secret", "hook", "people", "label"),
-    version=repos.c.version + 1,
-    updated_at=bind("now"),
+    of=[one.name for one in fields(RepoSpec) if one.name != "name"],
 )
 #: Marks a repository as removed.
 REMOVE_REPO = _REPOS.mark_removed(id="repo")

@@ -4,7 +4,7 @@ from sqlalchemy import bindparam as bind
 from sqlalchemy import insert
 
 from remit.model.connections.secret import Secret
-from remit.store.engine.statement import Rows, change, new
+from remit.store.engine.statement import Rows, change
 from remit.store.tables import secrets
 
 _SECRETS = Rows(secrets, Secret)
@@ -19,12 +19,6 @@ SECRETS = _SECRETS.after(_there, company_id="company")
 #: Of all companies, for the process that looks them up when it starts.
 EVERY_SECRET = _SECRETS.find(_there, limit=bind("limit"))
 #: Another place where the value is found, as the next version.
-MOVE_SECRET = _SECRETS.update(
-    secrets.c.id == bind("secret"),
-    _there,
-    **new("source", "place"),
-    version=secrets.c.version + 1,
-    updated_at=bind("now"),
-)
+MOVE_SECRET = _SECRETS.next_version(secrets.c.id == bind("secret"), _there, of=("source", "place"))
 #: Marks a secret as removed.
 REMOVE_SECRET = _SECRETS.mark_removed(id="secret")

@@ -148,11 +148,31 @@ class Rows(Generic[T]):
 
     def count(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
         """How many rows meet some conditions."""
-        return Statement(select(func.count()).where(*self.same(**same), *where), scalar)
+        return count(self.table, *self.same(**same), *where)
 
     def update(self, *where: ColumnElement[bool], **values: Any) -> Statement[None]:
         """A change of the rows that meet some conditions."""
         return change(update(self.table).where(*where).values(values))
+
+    def listed(self, under_way: ColumnElement[bool], *, newest_first: bool = False) -> Statement[T]:
+        """A page of a company's rows: of one agent or of all, and those under way or all."""
+        page = self.before if newest_first else self.after
+        return page(
+            if_asked(self.table.c.agent_id, "agent"),
+            unless("ended_too", under_way),
+            company_id="company",
+        )
+
+    def next_version(self, *where: ColumnElement[bool], of: Sequence[str]) -> Statement[None]:
+        """New values of some columns, each as the parameter `new_…`, as a row's next version."""
+        return self.update(
+            *where, **new(*of), version=self.table.c.version + 1, updated_at=bindparam("now")
+        )
+
+    def revoke(self, *where: ColumnElement[bool]) -> Statement[None]:
+        """The end of the rows that meet some conditions and were not revoked before."""
+        good = self.table.c.revoked_at.is_(None)
+        return self.update(*where, good, revoked_at=bindparam("now"))
 
     def mark_removed(self, **same: str) -> Statement[None]:
         """The rows in which columns are the same as parameters are there no more, but are kept."""
@@ -168,6 +188,11 @@ class Rows(Generic[T]):
         """A new row, whose other columns get their values from the database."""
         given = (column.name for column in self.table.c if column.name not in generated)
         return change(insert(self.table).values({name: bindparam(name) for name in given}))
+
+
+def count(table: FromClause, *where: ColumnElement[bool]) -> Statement[Any]:
+    """How many rows of a table meet some conditions."""
+    return Statement(select(func.count()).select_from(table).where(*where), scalar)
 
 
 def unless(switch: str, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -6,8 +6,9 @@ import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
 
 from remit.ids import AgentId, CompanyId, JobId
+from remit.model.execution.budget import METERS
 from remit.model.execution.job import Job
-from remit.store.engine.statement import Statement, change, if_asked, into, unless
+from remit.store.engine.statement import Statement, change, into
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
@@ -34,9 +35,7 @@ JOB_ANYWHERE = QUEUE.row
 #: The job that a message asked for.
 JOB_OF_MESSAGE = QUEUE.one(message_id="message")
 #: Jobs of a company, newest first; of one agent, and only unfinished ones, if asked.
-JOBS = QUEUE.before(
-    if_asked(jobs.c.agent_id, "agent"), unless("ended_too", _unfinished), company_id="company"
-)
+JOBS = QUEUE.listed(_unfinished, newest_first=True)
 #: Jobs whose id begins with some digits.
 JOBS_BY_PREFIX = QUEUE.between(company_id="company", limit=1000, order=None)
 #: What an agent has in line and under way.
@@ -129,9 +128,4 @@ TAKE_UP_AGAIN = QUEUE.change(
 #: The message that answered the sender.
 ANSWERED = QUEUE.change(answer_id=bind("answer"))
 #: Add what it took from a model, over all attempts.
-CHARGE = QUEUE.change(
-    **{
-        name: jobs.c[name] + bind(f"more_{name}")
-        for name in ("tokens_in", "tokens_out", "tokens_cached", "cost_micros")
-    }
-)
+CHARGE = QUEUE.change(**{name: jobs.c[name] + bind(f"more_{name}") for name in METERS})

@@ -9,6 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId
+from remit.model.execution.budget import METERS
 from remit.model.execution.fault import CONSEQUENCES
 from remit.model.execution.run import Run
 from remit.store.engine.statement import (
@@ -46,9 +47,7 @@ LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent")
 #: All that are not over.
 LIVE_RUNS = _RUNS.find(_running, order=())
 #: Runs of a company, newest first; of one agent, and only live ones, if asked.
-RUNS = _RUNS.before(
-    if_asked(runs.c.agent_id, "agent"), unless("ended_too", _running), company_id="company"
-)
+RUNS = _RUNS.listed(_running, newest_first=True)
 _sought = (
     runs.c.company_id == bind("company"),
     runs.c.id >= bind("since"),
@@ -151,9 +150,7 @@ GOOD_RUN_SINCE = Statement(
     scalar,
 )
 #: What it has taken from a model, so far or in all.
-COUNT_USAGE = _RUNS.update(
-    _one, **new("tokens_in", "tokens_out", "tokens_cached", "cost_micros", "cost_estimated")
-)
+COUNT_USAGE = _RUNS.update(_one, **new(*METERS, "cost_estimated"))
 
 
 def _price(newest: sa.Select[Any]) -> Statement[tuple[int, int]]:

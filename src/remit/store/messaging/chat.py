@@ -56,16 +56,12 @@ ACCOUNT = _ACCOUNTS.one(_linked, id="id")
 #: The linked accounts of a user.
 ACCOUNTS_OF_USER = _ACCOUNTS.find(_linked, user_id="user")
 #: The end of one.
-REVOKE_ACCOUNT = _ACCOUNTS.update(
-    linked_accounts.c.id == bind("id_"), _unrevoked, revoked_at=bind("now")
-)
+REVOKE_ACCOUNT = _ACCOUNTS.revoke(linked_accounts.c.id == bind("id_"))
 #: The end of the one that an account outside has, also if it was not good any more.
-REVOKE_ACCOUNT_OF = _ACCOUNTS.update(
+REVOKE_ACCOUNT_OF = _ACCOUNTS.revoke(
     linked_accounts.c.kind == bind("of_kind"),
     linked_accounts.c.realm == bind("of_realm"),
     linked_accounts.c.account == bind("of_account"),
-    _unrevoked,
-    revoked_at=bind("now"),
 )
 #: It was used.
 USE_ACCOUNT = _ACCOUNTS.update(

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.messaging.schedule import Schedule
-from remit.store.engine.statement import Rows, Statement, change, if_asked, new, scalar, unless
+from remit.store.engine.statement import Rows, Statement, change, new, scalar, unless
 from remit.store.organisation.agents import BELOW_AGENT, VACANT
 from remit.store.organisation.halts import stopped
 from remit.store.tables import (
@@ -240,11 +240,7 @@ INSERT_SCHEDULE = change(sa.insert(schedules))
 #: One schedule by id, of any company.
 SCHEDULE_ANYWHERE = _SCHEDULES.one(id="schedule")
 #: A page of schedules: of one agent or of all, ended ones too or not.
-SCHEDULES = _SCHEDULES.after(
-    if_asked(schedules.c.agent_id, "agent"),
-    unless("ended_too", schedules.c.next_at.is_not(None)),
-    company_id="company",
-)
+SCHEDULES = _SCHEDULES.listed(schedules.c.next_at.is_not(None))
 _active = schedules.c.status == sa.literal_column("'active'")
 #: What a stopped agent would have sent waits; it is sent once when the agent goes on.
 _goes_on = sa.not_(stopped(schedules))
@@ -293,11 +289,7 @@ INSERT_QUESTION = change(sa.insert(questions))
 #: One question by id, of any company.
 QUESTION_ANYWHERE = _QUESTIONS.one(id="question")
 #: A page of questions: of one agent or of all, ended ones too or not.
-QUESTIONS = _QUESTIONS.after(
-    if_asked(questions.c.agent_id, "agent"),
-    unless("ended_too", questions.c.ended_at.is_(None)),
-    company_id="company",
-)
+QUESTIONS = _QUESTIONS.listed(questions.c.ended_at.is_(None))
 #: The company's questions whose ids lie between two.
 QUESTIONS_BY_PREFIX = _QUESTIONS.between(company_id="company", limit=MOST_MATCHES, order=None)
 _open = questions.c.status == sa.literal_column("'open'")

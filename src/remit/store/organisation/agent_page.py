@@ -5,8 +5,9 @@ from typing import Any
 from sqlalchemy import bindparam as bind
 from sqlalchemy import case, func, literal, or_, select
 
+from remit.model.execution.budget import METERS
 from remit.model.organisation.agent import Agent
-from remit.store.engine.statement import Statement, columns, into, scalar
+from remit.store.engine.statement import Statement, columns, count, into
 from remit.store.tables import agents, deliveries, runs
 
 
@@ -26,10 +27,7 @@ SOME_REPORTS = Statement(
     _briefly,
 )
 #: How many reports an agent has.
-COUNT_REPORTS = Statement(
-    select(func.count()).select_from(agents).where(agents.c.boss_id == bind("agent"), _living),
-    scalar,
-)
+COUNT_REPORTS = count(agents, agents.c.boss_id == bind("agent"), _living)
 #: Whom somebody new could report to, in the order of their names.
 ROSTER = Statement(
     select(*_brief)
@@ -43,31 +41,22 @@ ROSTER = Statement(
     _briefly,
 )
 #: How many deliveries wait for an agent or are with its run.
-UNREAD_COUNT = Statement(
-    select(func.count())
-    .select_from(deliveries)
-    .where(
-        deliveries.c.agent_id == bind("agent"),
-        deliveries.c.status.in_([literal("queued"), literal("leased")]),
-    ),
-    scalar,
+UNREAD_COUNT = count(
+    deliveries,
+    deliveries.c.agent_id == bind("agent"),
+    deliveries.c.status.in_([literal("queued"), literal("leased")]),
 )
 
 
 def _sums(*sums: Any) -> dict[str, int]:
-    names = ("runs", "tokens_in", "tokens_out", "tokens_cached", "cost_micros")
-    return {name: int(one or 0) for name, one in zip(names, sums, strict=True)}
+    return {name: int(one or 0) for name, one in zip(("runs", *METERS), sums, strict=True)}
 
 
 #: Number, tokens and cost of all runs of an agent.
 RUN_TOTALS = Statement(
-    select(
-        func.count(),
-        func.sum(runs.c.tokens_in),
-        func.sum(runs.c.tokens_out),
-        func.sum(runs.c.tokens_cached),
-        func.sum(runs.c.cost_micros),
-    ).where(runs.c.agent_id == bind("agent")),
+    select(func.count(), *(func.sum(runs.c[name]) for name in METERS)).where(
+        runs.c.agent_id == bind("agent")
+    ),
     _sums,
 )
 

@@ -206,32 +206,24 @@ INVITATIONS = _TOKENS.find(
     order=[tokens.c.id],
 )
 #: Ends the invitations of a person.
-REVOKE_INVITATIONS = _TOKENS.update(
-    _invitation, _unrevoked, tokens.c.user_id == bind("user"), revoked_at=bind("now")
-)
+REVOKE_INVITATIONS = _TOKENS.revoke(_invitation, tokens.c.user_id == bind("user"))
 #: Revokes one token by id.
-REVOKE_TOKEN = _TOKENS.update(tokens.c.id == bind("token"), _unrevoked, revoked_at=bind("now"))
+REVOKE_TOKEN = _TOKENS.revoke(tokens.c.id == bind("token"))
 #: Ends what its person opened with a token: sessions, and links that could open one.
-REVOKE_OPENED_WITH = _TOKENS.update(
+REVOKE_OPENED_WITH = _TOKENS.revoke(
     tokens.c.made_with == bind("token"),
     tokens.c.user_id == bind("user"),
     tokens.c.kind.in_([literal("session"), literal("login")]),
-    _unrevoked,
-    revoked_at=bind("now"),
 )
 #: Revokes one token by its digest.
-REVOKE_BY_DIGEST = _TOKENS.update(
-    tokens.c.digest == bind("digest"), _unrevoked, revoked_at=bind("now")
-)
+REVOKE_BY_DIGEST = _TOKENS.revoke(tokens.c.digest == bind("digest"))
 #: Revokes all tokens of an agent, a person or a run.
-REVOKE_TOKENS_OF = _TOKENS.update(
+REVOKE_TOKENS_OF = _TOKENS.revoke(
     or_(
         tokens.c.agent_id == bind("agent"),
         tokens.c.user_id == bind("user"),
         tokens.c.run_id == bind("run"),
-    ),
-    _unrevoked,
-    revoked_at=bind("now"),
+    )
 )
 
 # Sessions

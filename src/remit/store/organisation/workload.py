@@ -1,25 +1,21 @@
 """Statements about how much an agent has on its hands."""
 
-from sqlalchemy import and_, func, literal_column, not_, or_, select
+from sqlalchemy import and_, literal_column, not_, or_, select
 from sqlalchemy import bindparam as bind
 
-from remit.store.engine.statement import Statement, scalar
+from remit.store.engine.statement import Statement, count, scalar
 from remit.store.tables import files, grants, outcomes, runs
 
 #: What it could work on and has not touched for a while.
-IDLE_OUTCOMES = Statement(
-    select(func.count()).where(
-        outcomes.c.owner_id == bind("agent"),
-        and_(
-            outcomes.c.status == literal_column("'open'"),
-            outcomes.c.open_prereqs == literal_column("0"),
-            not_(outcomes.c.perpetual),
-            or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
-        ),
-        outcomes.c.kind == literal_column("'work'"),
-        outcomes.c.updated_at <= bind("before"),
-    ),
-    scalar,
+IDLE_OUTCOMES = count(
+    outcomes,
+    outcomes.c.owner_id == bind("agent"),
+    outcomes.c.status == literal_column("'open'"),
+    outcomes.c.open_prereqs == literal_column("0"),
+    not_(outcomes.c.perpetual),
+    or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
+    outcomes.c.kind == literal_column("'work'"),
+    outcomes.c.updated_at <= bind("before"),
 )
 #: How long the conversation of its newest run had become.
 LAST_CONTEXT = Statement(

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam as bind
 from remit.clock import Micros
 from remit.ids import AgentId, RunId
 from remit.model.organisation.agent import AgentStatus
-from remit.store.engine.statement import Statement, counted, into, scalar, unless
+from remit.store.engine.statement import Statement, count, counted, into, scalar, unless
 from remit.store.execution.runs import BADLY
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import (
@@ -50,38 +50,25 @@ OUTCOMES_BY_STATUS = _by_status(outcomes.c.company_id == bind("company"), outcom
 #: How many outcomes of an agent have each status.
 OUTCOMES_OF_BY_STATUS = _by_status(outcomes.c.owner_id == bind("owner"), outcomes.c.status)
 #: How many approvals wait: all, or those an agent asked for or is to decide.
-PENDING_APPROVALS = Statement(
-    select(func.count())
-    .select_from(approvals)
-    .where(
-        approvals.c.company_id == bind("company"),
-        approvals.c.status.in_([literal("pending"), literal("revision_requested")]),
-        approvals.c.status == literal("pending"),
-        unless(
-            "all_of_them",
-            approvals.c.requested_by_agent_id == bind("agent"),
-            approvals.c.routed_to_agent_id == bind("agent"),
-        ),
+PENDING_APPROVALS = count(
+    approvals,
+    approvals.c.company_id == bind("company"),
+    approvals.c.status.in_([literal("pending"), literal("revision_requested")]),
+    approvals.c.status == literal("pending"),
+    unless(
+        "all_of_them",
+        approvals.c.requested_by_agent_id == bind("agent"),
+        approvals.c.routed_to_agent_id == bind("agent"),
     ),
-    scalar,
 )
 #: How many runs of a company are running.
-RUNNING = Statement(
-    select(func.count())
-    .select_from(runs)
-    .where(runs.c.company_id == bind("company"), runs.c.status == literal("running")),
-    scalar,
-)
+RUNNING = count(runs, runs.c.company_id == bind("company"), runs.c.status == literal("running"))
 #: How many deliveries wait for a person or an agent.
-UNREAD = Statement(
-    select(func.count())
-    .select_from(deliveries)
-    .where(
-        deliveries.c.company_id == bind("company"),
-        deliveries.c.status == literal("queued"),
-        or_(deliveries.c.user_id == bind("who"), deliveries.c.agent_id == bind("who")),
-    ),
-    scalar,
+UNREAD = count(
+    deliveries,
+    deliveries.c.company_id == bind("company"),
+    deliveries.c.status == literal("queued"),
+    or_(deliveries.c.user_id == bind("who"), deliveries.c.agent_id == bind("who")),
 )
 
 

@@ -81,12 +81,28 @@ def leased_queue(held: str, *ends: str) -> list[sa.CheckConstraint]:
     ]
 
 
-def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
-    """An index of the rows that meet a condition."""
-    condition = sa.text(where)
+def partial_index(
+    name: str, *columns: str, where: str, sqlite: str | None = None, unique: bool = False
+) -> sa.Index:
+    """An index of the rows that meet a condition; `sqlite` is how SQLite has to write it."""
     return sa.Index(
-        name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition
+        name,
+        *columns,
+        unique=unique,
+        sqlite_where=sa.text(sqlite or where),
+        postgresql_where=sa.text(where),
     )
+
+
+def polled(*looked_at: str) -> list[sa.Column[Any]]:
+    """What is looked after again and again by whoever holds the lease; see `Polled`."""
+    return [
+        *required(Time, "next_at"),
+        *required(sa.Integer, "failures"),
+        *optional(sa.Text, "problem", "worker"),
+        *optional(Time, *looked_at, "lease_until"),
+        *required(sa.BigInteger, "epoch"),
+    ]
 
 
 def by_short_id(table: str) -> sa.Index:

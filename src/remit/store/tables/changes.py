@@ -104,11 +104,7 @@ forge_watches = schema.table(
     "forge_watches",
     *schema.keys(Id, "repo_id"),
     schema.company_id(),
-    *schema.required(Time, "next_at"),
-    *schema.required(Integer, "failures"),
-    *schema.optional(Text, "problem", "worker"),
-    *schema.optional(Time, "looked_at", "lease_until"),
-    *schema.required(BigInteger, "epoch"),
+    *schema.polled("looked_at"),
     *schema.required(Text, "cursor"),
     *schema.within_company("repos", "repo_id"),
 )

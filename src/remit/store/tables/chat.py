@@ -68,11 +68,7 @@ channel_receivers = schema.table(
     "channel_receivers",
     *schema.keys(Id, "binding_id"),
     schema.company_id(),
-    *schema.required(Time, "next_at"),
-    *schema.required(Integer, "failures"),
-    *schema.optional(Text, "problem", "worker"),
-    *schema.optional(Time, "heard_at", "lease_until"),
-    *schema.required(BigInteger, "epoch"),
+    *schema.polled("heard_at"),
     *schema.within_company("agent_bindings", "binding_id"),
 )
 

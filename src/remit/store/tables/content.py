@@ -1,6 +1,6 @@
 """Files, their versions, who read them, and who may."""
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text, false, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text, false
 
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber, Time
@@ -24,20 +24,20 @@ files = schema.table(
     schema.check("version", "version >= 1"),
     schema.one_of("kind", "file", "outcome", "state", "log"),
     schema.partial_index("ix_files_company_id", "company_id", "id", where="kind = 'file'"),
-    Index(
+    schema.partial_index(
         "ix_files_listed",
         "company_id",
         "id",
-        sqlite_where=text("unlisted = 0 AND kind = 'file'"),
-        postgresql_where=text("unlisted = false AND kind = 'file'"),
+        where="unlisted = false AND kind = 'file'",
+        sqlite="unlisted = 0 AND kind = 'file'",
     ),
     # What was written down, without all that was mailed.
-    Index(
+    schema.partial_index(
         "ix_files_written",
         "company_id",
         "id",
-        sqlite_where=text("letter = 0 AND kind = 'file'"),
-        postgresql_where=text("letter = false AND kind = 'file'"),
+        where="letter = false AND kind = 'file'",
+        sqlite="letter = 0 AND kind = 'file'",
     ),
     schema.by_short_id("files"),
 )

@@ -2,6 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Text
 
+from remit.model.execution.budget import METERS
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, Time
 
@@ -31,7 +32,7 @@ jobs = schema.table(
     *schema.optional(Text, "error"),
     # The message that answered the sender.
     *schema.optional(Id, "answer_id"),
-    *schema.counters("tokens_in", "tokens_out", "tokens_cached", "cost_micros"),
+    *schema.counters(*METERS),
     *schema.within_company("agents", "agent_id"),
     *schema.within_company("messages", "message_id", "answer_id"),
     *schema.leased_queue("running", "completed", "failed", "cancelled"),

@@ -1,6 +1,6 @@
 """Agents, the tree they form over time, and what they are to bring about."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Text
 
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber, Time
@@ -48,7 +48,7 @@ outcomes = schema.table(
     Index("ix_outcomes_status", "company_id", "status"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     schema.partial_index("ix_outcomes_origin_id", "origin_id", "id", where="origin_id IS NOT NULL"),
-    Index(
+    schema.partial_index(
         # All of it is in the condition too; with fewer columns SQLite prefers the index above.
         # The most pressing come last in it.
         "ix_outcomes_actionable",
@@ -57,8 +57,8 @@ outcomes = schema.table(
         "open_prereqs",
         "urgent",
         "important",
-        sqlite_where=text("status = 'open' AND open_prereqs = 0 AND perpetual = 0"),
-        postgresql_where=text("status = 'open' AND open_prereqs = 0 AND NOT perpetual"),
+        where="status = 'open' AND open_prereqs = 0 AND NOT perpetual",
+        sqlite="status = 'open' AND open_prereqs = 0 AND perpetual = 0",
     ),
     # Who is to be started for something new; few, however much is open. With the first two, which
     # are in every question, SQLite prefers it to the index of what can be worked on.
@@ -75,11 +75,8 @@ outcomes = schema.table(
     ),
     Index("ix_outcomes_delegator_id", "delegator_id"),
     # What was handed to an agent, among the many that it may own.
-    Index(
-        "ix_outcomes_handed_over",
-        "owner_id",
-        sqlite_where=text("delegated = 1"),
-        postgresql_where=text("delegated = true"),
+    schema.partial_index(
+        "ix_outcomes_handed_over", "owner_id", where="delegated = true", sqlite="delegated = 1"
     ),
     schema.by_short_id("outcomes"),
 )

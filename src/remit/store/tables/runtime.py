@@ -2,6 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text, false
 
+from remit.model.execution.budget import METERS
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, Time
 
@@ -22,7 +23,7 @@ runs = schema.table(
     Column("message_ids", Text, nullable=False, server_default="[]"),
     *schema.optional(Text, "final_response"),
     *schema.optional(BigInteger, "context_length"),
-    *schema.counters("tokens_in", "tokens_out", "tokens_cached", "cost_micros"),
+    *schema.counters(*METERS),
     # Whether that was worked out from what earlier runs cost, because nobody said.
     Column("cost_estimated", Boolean, nullable=False, server_default=false()),
     *schema.optional(Text, "exit_reason", "error"),
