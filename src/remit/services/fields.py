@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Union, Unpack, get_args, get_origin, get_type_hints
 
 from remit.errors import BadInput
 from remit.model.messaging.mail import LONGEST_SUBJECT
@@ -220,6 +220,32 @@ class Field:
             if isinstance(mark, type) and issubclass(mark, Enum):
                 return tuple(str(getattr(one, "word", one.value)) for one in mark)
         return ()
+
+
+def spread_shared(body: Callable[..., Any]) -> None:
+    """Make each key of `**shared: Unpack[Keys]` a parameter of its own; one that may be left out is
+    None then. Verbs that take the same parameters declare them once, as a TypedDict."""
+    own = inspect.signature(body)
+    rest = next((one for one in own.parameters.values() if one.kind is one.VAR_KEYWORD), None)
+    shares = rest is not None and (
+        rest.annotation.startswith("Unpack[")
+        if isinstance(rest.annotation, str)
+        else get_origin(rest.annotation) is Unpack
+    )
+    if rest is None or not shares:
+        return
+    [keys] = get_args(get_type_hints(body, include_extras=True)[rest.name])
+    shared = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if name in keys.__required_keys__ else None,
+        )
+        for name in keys.__annotations__
+    ]
+    kept = [one for one in own.parameters.values() if one is not rest]
+    body.__signature__ = own.replace(parameters=[*kept, *shared])  # type: ignore[attr-defined]
+    body.__annotations__ |= get_type_hints(keys, include_extras=True)
 
 
 def fields_of(body: Callable[..., Any]) -> dict[str, Field]:

@@ -22,6 +22,7 @@ from remit.store.queues import LeasedQueue, StatusQueue
 
 #: A row by its key, and the epoch in which somebody holds it.
 Held = tuple[str, int]
+#: Rows that are looked at in one transaction.
 MOST_AT_ONCE = 100
 #: Longer than any attempt at a delivery takes; then somebody else tries.
 DELIVERY_LEASE = 90 * SECOND
@@ -30,6 +31,30 @@ BACKOFF = (10 * SECOND, 2 * MINUTE)
 #: How a delivery is marked of which nobody knows whether it got through.
 MAY_HAVE_IT = "the outside may have it"
 _LONGEST_WHY = 300
+
+
+class OfCompany(Protocol):
+    @property
+    def company_id(self) -> str: ...
+
+
+C = TypeVar("C", bound=OfCompany)
+
+
+def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
+    """The query `name`: companies that have something due, each once; for Remit itself."""
+
+    def companies(ctx: Context) -> list[str]:
+        rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
+        return list(dict.fromkeys(one.company_id for one in rows))
+
+    return query(name, FOR_REMIT)(companies)
+
+
+def due_here(ctx: Context, due: Statement[C]) -> list[C]:
+    """What is due in the company of the call."""
+    rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
+    return [one for one in rows if one.company_id == ctx.company]
 
 
 class Row(Protocol):
@@ -243,9 +268,11 @@ class Deliveries(Queue[D]):
         *declared: Declared,
         usual: tuple[Micros, ...] = BACKOFF,
         most: int = MOST_ATTEMPTS,
+        once: Callable[[Context, D], bool] = lambda _ctx, _item: False,
         gave_up: Callable[[Context, D, str], None] | None = None,
     ) -> Verb[..., Answer]:
-        """`failed` as a verb, `name.failed`; `gave_up` is called when nobody tries again."""
+        """`failed` as a verb, `name.failed`: tried again later, unless it is to be tried `once`;
+        `gave_up` is called when nobody tries again."""
 
         def failed(
             ctx: Context,
@@ -258,6 +285,8 @@ class Deliveries(Queue[D]):
             retry_after: Micros | None = None,
         ) -> shapes.EndedShape:
             found = self.entered(ctx, item)
+            # Whoever asks for patience has not taken it.
+            for_good = for_good or (retry_after is None and once(ctx, found))
             asked = (item, epoch, why, for_good, backoff, retry_after, most)
             answer = self.failed(ctx, *asked)
             if gave_up is not None and answer["status"] == DeliveryStatus.DEAD.value:

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from remit.errors import Conflict
 from remit.services.context import Context, Kind, system_only
-from remit.services.fields import Field, Stored, fields_of
+from remit.services.fields import Field, Stored, fields_of, spread_shared
 from remit.services.surfaces import AsRoute, Surface
 
 P = ParamSpec("P")
@@ -209,6 +209,7 @@ def _declare(
     for_remit = FOR_REMIT in declared
     # What is wrong is said as over HTTP, where there is a route.
     called = next((one.called for one in surfaces if isinstance(one, AsRoute)), str)
+    spread_shared(body)
     body = _ours(body) if for_remit else body
     cleaned = _cleaning(body, called) if surfaces else body
     verb = Verb(name, kind, cleaned, changes, surfaces, described, for_remit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -65,11 +65,8 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
     def list_(session: Session, /, limit: int, **given: Any) -> None:
         address, values = _asked(session, entry, given)
         columns, row, empty = group.tables[entry["name"]]
-
-        def draw(rows: list[View]) -> None:
-            output.table(columns, [row(session, one) for one in rows], empty=empty)
-
-        session.show(session.listed(address, limit, **values["query"]), draw)
+        rows = session.listed(address, limit, **values["query"])
+        session.show_table(rows, columns, partial(row, session), empty=empty)
 
     parameters = [_parameter(one) for one in entry["parameters"]]
     if entry["is_list"]:

@@ -188,6 +188,17 @@ class Session:
         else:
             draw(answer)
 
+    def show_table(
+        self,
+        answer: Sequence[dict[str, Any]],
+        columns: Sequence[str],
+        row: Callable[[dict[str, Any]], Sequence[object]],
+        *,
+        empty: str,
+    ) -> None:
+        """Print a list: as JSON if asked, otherwise a row for each entry."""
+        self.show(answer, lambda rows: output.table(columns, [*map(row, rows)], empty=empty))
+
 
 def pick(
     found: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"

@@ -243,14 +243,7 @@ def _go_on(ctx: Context, plan: Plan) -> None:
         request = json.loads(message.request or "{}")
         if request and not request.keys() & {"grant", "refused"}:
             asking = plan.agents[AgentId(request["agent"])]
-            waits.begin(
-                ctx,
-                WaitKind.CAPABILITY,
-                message.id,
-                asking.id,
-                to_agent=asking.boss_id,
-                to_user=asking.boss_user_id,
-            )
+            waits.begin_for_capability(ctx, message.id, asking)
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:

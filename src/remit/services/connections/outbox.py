@@ -21,7 +21,7 @@ from remit.services.command import Context, command, logged, query
 from remit.services.context import system_only
 from remit.services.messaging import letters
 from remit.services.organisation import halts
-from remit.services.queues import BACKOFF, DELIVERY_LEASE, MAY_HAVE_IT, MOST_AT_ONCE, Deliveries
+from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, MOST_AT_ONCE, Deliveries
 from remit.services.verbs import Added
 from remit.store.engine.statement import row
 from remit.store.messaging import channels as statements
@@ -152,22 +152,11 @@ def delivered(
     return _QUEUE.delivered(ctx, message, epoch)
 
 
-@command("outbox.failed", Added("retry_after", None))
-def failed(
-    ctx: Context,
-    *,
-    message: str,
-    epoch: int,
-    why: str,
-    for_good: bool = False,
-    backoff: tuple[Micros, ...] = BACKOFF,
-    retry_after: Micros | None = None,
-) -> shapes.EndedShape:
-    """It did not get through: it is tried again later, or is dead if that happened too often."""
-    # Whoever asks for patience has not taken it.
-    for_good = for_good or (retry_after is None and _sent(ctx, message).at_most_once)
-    asked = (for_good, backoff, retry_after)
-    return _QUEUE.failed(ctx, message, epoch, why, *asked)
+failed = _QUEUE.fails(
+    "outbox",
+    Added("retry_after", None),
+    once=lambda ctx, delivery: _sent(ctx, delivery.message_id).at_most_once,
+)
 
 
 @command("outbox.take_over")

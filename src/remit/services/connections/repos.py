@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
@@ -23,6 +23,7 @@ from remit.model.connections.repo import (
     LONGEST_REF,
     LONGEST_URL,
     LONGEST_USER,
+    ForgeSettings,
     Repo,
     RepoSpec,
     is_https,
@@ -49,8 +50,7 @@ from remit.store.engine.statement import row
 from remit.store.organisation import grants as grant_statements
 
 MOST_REPOS = 1000
-#: What is said about what is around it.
-FORGE_FIELDS = ("forge", "api", "api_secret", "hook", "people", "label")
+FORGE_FIELDS = tuple(one.name for one in fields(ForgeSettings))
 _NAME = Exact(64)
 
 
@@ -133,15 +133,36 @@ CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
 
 _Secret = Annotated[str, _NAME]
 Forge = Annotated[str, ForgeKind, Help("What is around it, to open requests there.")]
-Api = Annotated[str, Exact(LONGEST_URL), Help("Where the forge is asked; default: at its host.")]
-ApiSecret = Annotated[_Secret, Help("The name of the secret that opens the API, if another does.")]
-Hook = Annotated[_Secret, Help("The name of the secret that signs webhooks.")]
-People = Annotated[
-    str, Text(4000, one_line=True), Help("Who is heard besides those who may push, with commas.")
-]
-Label = Annotated[
-    str, Text(LONGEST_LABEL, one_line=True), Help("Set by one of them, it makes an issue work.")
-]
+
+
+class AroundForge(TypedDict, total=False):
+    """How a forge is asked, and who is heard from it."""
+
+    api: (
+        Annotated[str, Exact(LONGEST_URL), Help("Where the forge is asked; default: at its host.")]
+        | None
+    )
+    api_secret: (
+        Annotated[_Secret, Help("The name of the secret that opens the API, if another does.")]
+        | None
+    )
+    hook: Annotated[_Secret, Help("The name of the secret that signs webhooks.")] | None
+    people: (
+        Annotated[
+            str,
+            Text(4000, one_line=True),
+            Help("Who is heard besides those who may push, with commas."),
+        ]
+        | None
+    )
+    label: (
+        Annotated[
+            str,
+            Text(LONGEST_LABEL, one_line=True),
+            Help("Set by one of them, it makes an issue work."),
+        ]
+        | None
+    )
 
 
 @command(
@@ -162,26 +183,11 @@ def add(
     | None = None,
     secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
     forge: Forge | None = None,
-    api: Api | None = None,
-    api_secret: ApiSecret | None = None,
-    hook: Hook | None = None,
-    people: People | None = None,
-    label: Label | None = None,
+    **around: Unpack[AroundForge],
 ) -> shapes.RepoShape:
     """Make a repository known; this instance then fetches it."""
-    new = wanted(
-        name=name,
-        url=url,
-        ref=ref,
-        username=username,
-        secret=secret,
-        forge=forge,
-        api=api,
-        api_secret=api_secret,
-        hook=hook,
-        people=people,
-        label=label,
-    )
+    opened: dict[str, object] = {"username": username, "secret": secret}
+    new = wanted(name=name, url=url, ref=ref, **opened, forge=forge, **around)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{new.name}")
     if of_name(ctx, new.name) is not None:
@@ -200,19 +206,14 @@ def set_forge(
     company: CompanyRef | None,
     name: Annotated[str, _NAME],
     forge: Forge,
-    api: Api | None = None,
-    api_secret: ApiSecret | None = None,
-    hook: Hook | None = None,
-    people: People | None = None,
-    label: Label | None = None,
+    **around: Unpack[AroundForge],
 ) -> shapes.RepoShape:
     """Say anew what is around a repository; `none` for branches alone."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
-    found = named(ctx, name)
-    given = {"forge": forge, "api": api, "api_secret": api_secret, "hook": hook}
-    kept = {key: getattr(found, key) for key in ("name", "url", "ref", "username", "secret")}
-    change(ctx, found, wanted(**kept, **given, people=people, label=label))
+    repo = named(ctx, name)
+    kept = {key: getattr(repo, key) for key in ("name", "url", "ref", "username", "secret")}
+    change(ctx, repo, wanted(**kept, forge=forge, **around))
     return view(named(ctx, name))
 
 

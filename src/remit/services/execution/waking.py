@@ -40,10 +40,10 @@ def moved(ctx: Context, outcome: Outcome) -> None:
     ctx.tx.run(due.MOVED, outcome=outcome.id)
 
 
-def news_place(ctx: Context, owner: str) -> int:
-    """The position in the record of the news that somebody owns something now; 0 if they took
-    it."""
-    return 0 if is_own(ctx, owner) else ctx.place_in_record + 1
+def new_owner(ctx: Context, owner: str) -> dict[str, object]:
+    """Parameters that give an outcome to a new owner, with the position in the record of that news:
+    0 if the owner took it itself."""
+    return {"new_owner": owner, "news": 0 if is_own(ctx, owner) else ctx.place_in_record + 1}
 
 
 def is_own(ctx: Context, owner: str) -> bool:

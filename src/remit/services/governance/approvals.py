@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
 from remit.clock import Micros, from_iso
@@ -50,6 +50,13 @@ _BUDGETS = frozenset({"budgetMonthlyCents", "budgetMonthlyTokens"})
 DecisionNote = Annotated[str, Text(LONGEST_NOTE, empty=True), Help("Why; whoever asked reads it.")]
 SeenRevision = Annotated[int, Range(1, 2**30), Help("The revision that was seen.")]
 _NOTE = {"note": "decisionNote"}
+
+
+class Deciding(TypedDict, total=False):
+    """Parameters of each decision about an approval."""
+
+    note: DecisionNote | None
+    expected_revision: SeenRevision | None
 
 
 @dataclass(frozen=True)
@@ -192,14 +199,10 @@ def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
 
 @command("approvals.approve", AsRoute("POST /approvals/{id}/approve", "approve", spelled=_NOTE))
 def approve(
-    ctx: Context,
-    *,
-    approval: ApprovalRef,
-    note: DecisionNote | None = None,
-    expected_revision: SeenRevision | None = None,
+    ctx: Context, *, approval: ApprovalRef, **decision: Unpack[Deciding]
 ) -> shapes.ApprovalShape:
     """Say yes to what was asked, as it was seen. It takes effect with the decision."""
-    new, said = _decide(ctx, approval, ApprovalStatus.APPROVED, note, expected_revision)
+    new, said = _decide(ctx, approval, ApprovalStatus.APPROVED, **decision)
     CONSEQUENCES[new.type].approved(ctx, new)
     approval_engine.tell_requester(ctx, new, "Approved", said)
     return _view(ctx, _again(ctx, new.id))
@@ -207,14 +210,10 @@ def approve(
 
 @command("approvals.reject", AsRoute("POST /approvals/{id}/reject", "reject", spelled=_NOTE))
 def reject(
-    ctx: Context,
-    *,
-    approval: ApprovalRef,
-    note: DecisionNote | None = None,
-    expected_revision: SeenRevision | None = None,
+    ctx: Context, *, approval: ApprovalRef, **decision: Unpack[Deciding]
 ) -> shapes.ApprovalShape:
     """Say no to what was asked; an agent that was to be hired is terminated."""
-    new, said = _decide(ctx, approval, ApprovalStatus.REJECTED, note, expected_revision)
+    new, said = _decide(ctx, approval, ApprovalStatus.REJECTED, **decision)
     CONSEQUENCES[new.type].turned_down(ctx, new, said or "rejected")
     approval_engine.tell_requester(ctx, new, "Rejected", said)
     return _view(ctx, _again(ctx, new.id))
@@ -230,14 +229,10 @@ def reject(
     ),
 )
 def request_revision(
-    ctx: Context,
-    *,
-    approval: ApprovalRef,
-    note: DecisionNote | None = None,
-    expected_revision: SeenRevision | None = None,
+    ctx: Context, *, approval: ApprovalRef, **decision: Unpack[Deciding]
 ) -> shapes.ApprovalShape:
     """Send it back; it cannot be approved before it was submitted again."""
-    new, said = _decide(ctx, approval, ApprovalStatus.REVISION_REQUESTED, note, expected_revision)
+    new, said = _decide(ctx, approval, ApprovalStatus.REVISION_REQUESTED, **decision)
     step = "Change it and submit it again with approval_resubmit, or withdraw it."
     approval_engine.tell_requester(ctx, new, "To be revised", said, step)
     return _view(ctx, _again(ctx, new.id))
@@ -251,12 +246,16 @@ _DECIDED = {
 
 
 def _decide(
-    ctx: Context, approval: str, wanted: ApprovalStatus, note: str | None, revision: int | None
+    ctx: Context,
+    approval: str,
+    wanted: ApprovalStatus,
+    note: str | None = None,
+    expected_revision: int | None = None,
 ) -> tuple[Approval, str | None]:
     found, said = _require_deciding(ctx, approval), note or None
     if wanted is not ApprovalStatus.REJECTED:  # which is the way to be rid of what was altered
         approval_engine.refuse_altered(ctx, found)
-    approval_engine.check_seen(found, revision)
+    approval_engine.check_seen(found, expected_revision)
     new = approval_engine.move(ctx, found, wanted, said)
     ctx.record(_DECIDED[wanted], f"approval:{new.id}", _details(new))
     _keep_note(ctx, new)

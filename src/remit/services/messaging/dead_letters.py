@@ -1,5 +1,6 @@
 """Letters that nobody could handle: putting them back in line, and letting them rest."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from remit.authority import Action
@@ -19,12 +20,7 @@ from remit.store.messaging import mail as statements
 @command("waiting.revive", AsRoute("POST /messages/{id}/revive", "revive_message"))
 def revive(ctx: Context, *, message: MessageRef) -> shapes.EndedShape:
     """Put a dead letter back in line, after somebody looked at it."""
-    found, dead = _require_dead(ctx, message)
-    for delivery in dead:
-        if isinstance(delivery, ChannelDelivery):
-            outbox.revive(ctx, delivery)
-        else:
-            inbox.revive(ctx, delivery)
+    found = _each_dead(ctx, message, outbox.revive, inbox.revive)
     ctx.record("message.revive", f"message:{found.id}", {})
     return {"id": found.id, "status": "queued"}
 
@@ -83,20 +79,20 @@ def _revivable(ctx: Context) -> list[Delivery]:
 @command("waiting.discard", AsRoute("POST /messages/{id}/discard", "discard_message"))
 def discard(ctx: Context, *, message: MessageRef) -> shapes.EndedShape:
     """A person has seen a dead letter and lets it rest."""
-    found, dead = _require_dead(ctx, message)
-    for delivery in dead:
-        if isinstance(delivery, ChannelDelivery):
-            outbox.discard(ctx, delivery)
-        else:
-            ctx.tx.run(statements.DISCARD, delivery=delivery.id)
+    found = _each_dead(ctx, message, outbox.discard, inbox.discard)
     wishes.end(ctx, found.id, "discarded")
     ctx.record("message.discard", f"message:{found.id}", {})
     return {"id": found.id, "status": "cancelled"}
 
 
-def _require_dead(ctx: Context, text: str) -> tuple[Message, list[Delivery | ChannelDelivery]]:
-    """For whoever has a say over its receiver, or its sender if it was for a channel:
-    supervision, not mail."""
+def _each_dead(
+    ctx: Context,
+    text: str,
+    outside: Callable[[Context, ChannelDelivery], object],
+    inside: Callable[[Context, Delivery], object],
+) -> Message:
+    """Treat every dead delivery of a letter, outside and inside, for whoever has a say over its
+    receiver, or its sender if it was for a channel: supervision, not mail."""
     found = lookup.find(ctx, _DEAD_LETTER, text)
     if not _supervises(ctx, found):
         letters.require_reading(ctx, found)
@@ -105,7 +101,12 @@ def _require_dead(ctx: Context, text: str) -> tuple[Message, list[Delivery | Cha
     ctx.require(Action.AGENT_CONTROL, on=f"message:{found.id}", over=receiver)
     if not dead:
         raise Conflict("It is not a dead letter.")
-    return found, dead
+    for delivery in dead:
+        if isinstance(delivery, ChannelDelivery):
+            outside(ctx, delivery)
+        else:
+            inside(ctx, delivery)
+    return found
 
 
 def _dead(ctx: Context, message: Message) -> list[Delivery | ChannelDelivery]:

@@ -364,6 +364,10 @@ def revive(ctx: Context, delivery: Delivery) -> None:
     update_inbox_outcome(ctx, delivery.agent_id, arrived=True)
 
 
+def discard(ctx: Context, delivery: Delivery) -> None:
+    ctx.tx.run(statements.DISCARD, delivery=delivery.id)
+
+
 def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> None:
     ctx.tx.run(statements.END_DELIVERY, delivery=delivery.id, new_status=status.value, why=why)
     if status is DeliveryStatus.DEAD:

@@ -8,19 +8,13 @@ of it once more after a day.
 from remit.clock import DAY, Micros
 from remit.model.organisation.decision import BY_REMIT
 from remit.model.work.wait import Wait
-from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.command import FOR_REMIT, Answer, Context, command
 from remit.services.messaging import escalation
+from remit.services.queues import companies_due, due_here
 from remit.services.work import waits
 from remit.store.work import waits as statements
 
-MOST_AT_ONCE = 100
-
-
-@query("reminding.companies", FOR_REMIT)
-def companies(ctx: Context) -> list[str]:
-    """Companies in which somebody is to be reminded now; for Remit itself."""
-    found = ctx.tx.all(statements.TO_REMIND, limit=MOST_AT_ONCE)
-    return list(dict.fromkeys(wait.company_id for wait in found))
+companies = companies_due("reminding.companies", statements.TO_REMIND)
 
 
 @command("reminding.remind", FOR_REMIT)
@@ -28,22 +22,16 @@ def remind(ctx: Context, *, company: str) -> Answer:
     """Remind whoever is awaited in a company, each once for each interval."""
     ctx.enter(company)
     ctx.allow_by_rule(BY_REMIT)
-    found = [
-        wait
-        for wait in ctx.tx.all(statements.TO_REMIND, limit=MOST_AT_ONCE)
-        if wait.company_id == ctx.company
-    ]
-    for wait in found:
+    due = due_here(ctx, statements.TO_REMIND)
+    for wait in due:
         if wait.awaited_agent_id is None:
             _remind_person(ctx, wait)
         elif wait.reminders + 1 < len(pauses := waits.reminders(ctx, wait.awaited_agent_id)):
             _remind_agent(ctx, wait, pauses)
         else:
             _turn_to_next_above(ctx, wait)
-    ctx.record(
-        "wait.remind", f"company:{company}", {"waits": [wait.id for wait in found]}, BY_REMIT
-    )
-    return {"reminded": len(found)}
+    ctx.record("wait.remind", f"company:{company}", {"waits": [wait.id for wait in due]}, BY_REMIT)
+    return {"reminded": len(due)}
 
 
 def _remind_agent(ctx: Context, wait: Wait, pauses: tuple[Micros, ...]) -> None:

@@ -225,7 +225,7 @@ def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) ->
         )
     for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id):
         if delivery.status is DeliveryStatus.DEAD:
-            ctx.tx.run(mail_statements.DISCARD, delivery=delivery.id)
+            inbox.discard(ctx, delivery)
 
 
 def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:

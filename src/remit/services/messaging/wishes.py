@@ -26,24 +26,20 @@ from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
 from remit.services import lookup
-from remit.services.command import FOR_REMIT, Context, logged, query
+from remit.services.command import FOR_REMIT, Context, logged
 from remit.services.messaging import letters, mail, origins
+from remit.services.queues import MOST_AT_ONCE, companies_due, due_here
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import wishes as statements
 
-MOST_AT_ONCE = 100
 #: Longer than this nobody waits for the run that ended the last thing to write about it.
 _LONGEST_GRACE = 3 * GRACE
 
 
-@query("wishes.companies", FOR_REMIT)
-def companies(ctx: Context) -> list[str]:
-    """Companies in which a wish is to be looked at now; for Remit itself."""
-    found = ctx.tx.all(statements.DUE, limit=MOST_AT_ONCE)
-    return list(dict.fromkeys(wish.company_id for wish in found))
+companies = companies_due("wishes.companies", statements.DUE)
 
 
 @logged("wishes.look", FOR_REMIT)
@@ -51,14 +47,10 @@ def look(ctx: Context, *, company: str) -> int:
     """Answer what nobody answered, and put off what is under way; answers how many there were."""
     ctx.enter(company)
     ctx.lock_company()
-    found = [
-        wish
-        for wish in ctx.tx.all(statements.DUE, limit=MOST_AT_ONCE)
-        if wish.company_id == ctx.company
-    ]
-    for wish in found:
+    due = due_here(ctx, statements.DUE)
+    for wish in due:
         _settle(ctx, wish)
-    return len(found)
+    return len(due)
 
 
 def after_run(ctx: Context, run: Run) -> None:

@@ -169,10 +169,9 @@ def hand_over(
     ctx.tx.run(
         outcome_statements.HAND_OVER,
         outcome=outcome,
-        new_owner=owner,
         new_delegated=delegated,
         new_delegator=delegator,
-        news=waking.news_place(ctx, owner),
+        **waking.new_owner(ctx, owner),
     )
     if before.owner_id != owner:
         waits.forget_moved(ctx, before.owner_id)

@@ -58,15 +58,7 @@ def request_capability(
         subject=f"Request: {level} on {wanted}"[:LONGEST_SUBJECT],
         request=json.dumps(request),
     )
-    wait = waits.begin(
-        ctx,
-        WaitKind.CAPABILITY,
-        message.id,
-        me.id,
-        to_agent=me.boss_id,
-        to_user=me.boss_user_id,
-        about=about,
-    )
+    wait = waits.begin_for_capability(ctx, message.id, me, about)
     return {**views.message(message), "request": request, **cycles.told(ctx, wait)}
 
 

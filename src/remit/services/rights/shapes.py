@@ -14,12 +14,17 @@ class GrantLimitsShape(TypedDict):
     branches: NotRequired[list[str]]
 
 
-class GrantShape(GrantLimitsShape):
-    id: str
+class HeldShape(TypedDict):
+    """Who holds what, and how much of it."""
+
     holder_id: str
     resource: str
     level: Annotated[str, Level]
     mode: Annotated[str, Mode]
+
+
+class GrantShape(GrantLimitsShape, HeldShape):
+    id: str
     scope: str | None
     parent_id: str | None
     granted_by: str | None
@@ -29,14 +34,10 @@ class GrantShape(GrantLimitsShape):
     reason: NotRequired[str]
 
 
-class DerivedGrantShape(TypedDict):
-    """What somebody may by their place in the tree, without a grant."""
+class DerivedGrantShape(HeldShape):
+    """Right that follows from a place in the tree, without a grant."""
 
     id: None
-    holder_id: str
-    resource: str
-    level: Annotated[str, Level]
-    mode: Annotated[str, Mode]
     reason: str
     derived: bool
 

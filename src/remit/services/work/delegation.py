@@ -106,20 +106,10 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
     gone = outcome_ending.shut_down(ctx, (part.id for part in handed_over))
     outcome_ending.let_go_of_hires(ctx, parts)
     for agent in gone:
-        ctx.tx.run(
-            statements.REOWN_ALL,
-            owner=agent.id,
-            new_owner=boss.id,
-            news=waking.news_place(ctx, boss.id),
-        )
+        ctx.tx.run(statements.REOWN_ALL, owner=agent.id, **waking.new_owner(ctx, boss.id))
     for owner in {part.owner_id for part in parts}:
-        ctx.tx.run(
-            statements.REOWN_WITHIN,
-            outcome=found.id,
-            owner=owner,
-            new_owner=boss.id,
-            news=waking.news_place(ctx, boss.id),
-        )
+        heir = waking.new_owner(ctx, boss.id)
+        ctx.tx.run(statements.REOWN_WITHIN, outcome=found.id, owner=owner, **heir)
         waits.forget_moved(ctx, owner)
     revoked = []
     for part in handed_over:

@@ -369,12 +369,7 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:
-            ctx.tx.run(
-                statements.REOWN_OPEN,
-                owner=agent.id,
-                new_owner=heir,
-                news=waking.news_place(ctx, heir),
-            )
+            ctx.tx.run(statements.REOWN_OPEN, owner=agent.id, **waking.new_owner(ctx, heir))
             waits.forget_moved(ctx, agent.id)
             waking.wake(ctx, heir, "it took over from somebody who is gone")
             continue

@@ -46,15 +46,8 @@ def hand_to(
 ) -> int:
     """Make the receiver responsible; answers how much moved along."""
     boss = outcome.owner_id
-    moved = len(
-        ctx.tx.all(
-            statements.MOVE_SUBTREE,
-            outcome=outcome.id,
-            delegator=boss,
-            new_owner=receiver.id,
-            news=waking.news_place(ctx, receiver.id),
-        )
-    )
+    heir = waking.new_owner(ctx, receiver.id)
+    moved = len(ctx.tx.all(statements.MOVE_SUBTREE, outcome=outcome.id, delegator=boss, **heir))
     waits.forget_moved(ctx, boss)
     tree.hand_over(ctx, outcome.id, receiver.id, delegated=True, delegator=boss)
     ctx.record(

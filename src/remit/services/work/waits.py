@@ -9,8 +9,8 @@ from typing import Any
 
 from remit.clock import Micros, to_iso
 from remit.errors import BadInput
-from remit.ids import AgentId, CompanyId, UserId, WaitId
-from remit.model.organisation.agent import HUMAN
+from remit.ids import AgentId, CompanyId, MessageId, UserId, WaitId
+from remit.model.organisation.agent import HUMAN, Agent
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait, WaitKind
 from remit.services import shapes
@@ -60,6 +60,15 @@ def begin(
         )
         ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=1)
     return wait
+
+
+def begin_for_capability(
+    ctx: Context, request: MessageId, agent: Agent, about: list[Outcome] | None = None
+) -> Wait:
+    """Have an agent wait for what it asked its boss to let it do."""
+    boss, person = agent.boss_id, agent.boss_user_id
+    kind = WaitKind.CAPABILITY
+    return begin(ctx, kind, request, agent.id, to_agent=boss, to_user=person, about=about)
 
 
 def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:

@@ -8,10 +8,7 @@ from remit.entrypoints.cli.drawing import letters, output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 from remit.errors import Conflict, NotFound, RemitError
 
-
-@click.group(cls=Group)
-def account() -> None:
-    """Accounts of providers and set-ups of workers."""
+account = Group("account", help="Accounts of providers and set-ups of workers.")
 
 
 @account.rows(

@@ -20,9 +20,7 @@ depth_option = click.option(
 )
 
 
-@click.group(cls=Group)
-def agent() -> None:
-    """Agents and their keys."""
+agent = Group("agent", help="Agents and their keys.")
 
 
 @agent.command("list")

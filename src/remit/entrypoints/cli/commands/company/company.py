@@ -14,10 +14,7 @@ from remit.ids import short
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 
-
-@click.group(cls=Group)
-def company() -> None:
-    """Companies."""
+company = Group("company", help="Companies.")
 
 
 @company.command()

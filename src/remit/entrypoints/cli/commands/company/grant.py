@@ -14,10 +14,7 @@ from remit.entrypoints.cli.options import Group, Session, limit_option, pass_ses
 from remit.errors import BadInput
 from remit.ids import normalise, short
 
-
-@click.group(cls=Group)
-def grant() -> None:
-    """Capabilities that agents hold."""
+grant = Group("grant", help="Capabilities that agents hold.")
 
 
 @grant.command("list")

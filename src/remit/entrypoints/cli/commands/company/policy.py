@@ -12,9 +12,7 @@ _CREATES = {"yes": True, "no": False, "default": None}
 _SAYS = {None: "the CEO may", True: "yes", False: "no"}
 
 
-@click.group(cls=Group)
-def policy() -> None:
-    """What the permission levels bundle."""
+policy = Group("policy", help="What the permission levels bundle.")
 
 
 @policy.command("set")

@@ -9,10 +9,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 from remit.ids import short
 
-
-@click.group(cls=Group)
-def user() -> None:
-    """People with a part in a company, and their tokens."""
+user = Group("user", help="People with a part in a company, and their tokens.")
 
 
 @user.command()

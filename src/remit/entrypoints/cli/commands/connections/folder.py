@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from remit.entrypoints.cli.options import Group, Session
 
-
-@click.group(cls=Group)
-def folder() -> None:
-    """Folders of the machine that runs work in or read."""
+folder = Group("folder", help="Folders of the machine that runs work in or read.")
 
 
 @folder.rows("list", "id", "kind", "agent", "folder", "PATH", empty="There are no folders.")

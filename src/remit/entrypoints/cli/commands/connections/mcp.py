@@ -25,9 +25,7 @@ def mcp_stdio(session: Session) -> int:
     return serve(session.url, session.token, sys.stdin.buffer, sys.stdout.buffer)
 
 
-@click.group(cls=Group)
-def mcp() -> None:
-    """MCP servers that agents use through Remit."""
+mcp = Group("mcp", help="MCP servers that agents use through Remit.")
 
 
 class _Naming(Command):

@@ -7,10 +7,7 @@ import click
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 
-
-@click.group(cls=Group)
-def repo() -> None:
-    """Repositories that agents get copies of."""
+repo = Group("repo", help="Repositories that agents get copies of.")
 
 
 @repo.rows("list", "name", "ref", "secret", "forge", "url", empty="There are no repositories.")
@@ -34,16 +31,12 @@ def sync(session: Session, name: str | None) -> None:
     found = [
         session.client.send("POST", session.under_company("repos", one, "sync")) for one in names
     ]
-
-    def draw(repos: list[dict[str, Any]]) -> None:
-        rows = [
-            (one["name"], one["head"], one["branches"], output.when(one["fetchedAt"]))
-            for one in repos
-        ]
-        columns = ("name", "branch", "branches", "fetched")
-        output.table(columns, rows, empty="There are no repositories.")
-
-    session.show(found, draw)
+    session.show_table(
+        found,
+        ("name", "branch", "branches", "fetched"),
+        lambda one: (one["name"], one["head"], one["branches"], output.when(one["fetchedAt"])),
+        empty="There are no repositories.",
+    )
 
 
 @repo.command()

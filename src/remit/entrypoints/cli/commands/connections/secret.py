@@ -13,9 +13,7 @@ from remit.entrypoints.cli.options import Group, Session, limit_option, pass_ses
 _LONGEST = 1 << 20
 
 
-@click.group(cls=Group)
-def secret() -> None:
-    """Where the values of secrets are found."""
+secret = Group("secret", help="Where the values of secrets are found.")
 
 
 @secret.command("set")
@@ -79,15 +77,12 @@ def _value(name: str) -> str:
 def list_(session: Session, limit: int) -> None:
     """List secrets: where they are, and whether they can be had there. Never their values."""
     found = session.listed(session.under_company("secrets"), limit)
-
-    def draw(secrets: list[dict[str, Any]]) -> None:
-        rows = [
-            (one["name"], one["source"], one["place"], one["problem"] or "found") for one in secrets
-        ]
-        columns = ("name", "source", "place", "found")
-        output.table(columns, rows, empty="There are no secrets.")
-
-    session.show(found, draw)
+    session.show_table(
+        found,
+        ("name", "source", "place", "found"),
+        lambda one: (one["name"], one["source"], one["place"], one["problem"] or "found"),
+        empty="There are no secrets.",
+    )
 
 
 @secret.command()

@@ -13,9 +13,7 @@ from remit.errors import NotFound
 _LISTENING = ("telegram", "slack", "email")
 
 
-@click.group(cls=Group)
-def bind() -> None:
-    """Channels that agents are bound to."""
+bind = Group("bind", help="Channels that agents are bound to.")
 
 
 @bind.command()

@@ -7,10 +7,7 @@ import click
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 
-
-@click.group(cls=Group)
-def link() -> None:
-    """Chat accounts that speak as you."""
+link = Group("link", help="Chat accounts that speak as you.")
 
 
 @link.rows("list", "id", "channel", "account", "since", "last used", empty="None is linked to you.")

@@ -2,17 +2,12 @@
 
 from typing import Any
 
-import click
-
 from remit.entrypoints.cli.drawing import letters, output
 from remit.entrypoints.cli.options import Group, Session
 from remit.errors import NotFound
 from remit.ids import looks_like_id, several, short
 
-
-@click.group(cls=Group)
-def question() -> None:
-    """What agents ask, and your answers."""
+question = Group("question", help="What agents ask, and your answers.")
 
 
 @question.rows(

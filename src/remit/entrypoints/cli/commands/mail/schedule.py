@@ -8,10 +8,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 from remit.ids import short
 
-
-@click.group(cls=Group)
-def schedule() -> None:
-    """Mail that agents send at set times."""
+schedule = Group("schedule", help="Mail that agents send at set times.")
 
 
 @schedule.rows("list", "id", "agent", "times", "next", "title", empty="There are no schedules.")

@@ -24,9 +24,7 @@ revision_option = click.option(
 )
 
 
-@click.group(cls=Group)
-def approval() -> None:
-    """What agents asked for, and your decisions."""
+approval = Group("approval", help="What agents asked for, and your decisions.")
 
 
 @approval.command("list")

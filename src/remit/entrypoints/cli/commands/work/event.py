@@ -11,10 +11,7 @@ from remit.entrypoints.cli.following import follow, newest
 from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
 from remit.ids import looks_like_id, normalise, short
 
-
-@click.group(cls=Group)
-def event() -> None:
-    """What happened, in a record that shows changes to it."""
+event = Group("event", help="What happened, in a record that shows changes to it.")
 
 
 @event.command("list")

@@ -13,9 +13,7 @@ from remit.ids import short
 id_argument = click.argument("id_", metavar="ID")
 
 
-@click.group(cls=Group)
-def job() -> None:
-    """Background jobs of agents."""
+job = Group("job", help="Background jobs of agents.")
 
 
 @job.rows(

@@ -27,9 +27,7 @@ id_argument = click.argument("id_", metavar="ID")
 source_argument = click.argument("source", metavar="[FILE|-]", default="-")
 
 
-@click.group(cls=Group)
-def kb() -> None:
-    """The knowledge base: files with versions."""
+kb = Group("kb", help="The knowledge base: files with versions.")
 
 
 @kb.command("list")

@@ -11,9 +11,7 @@ from remit.entrypoints.cli.options import LIMITED, Group, Session, pass_session
 id_argument = click.argument("id_", metavar="ID|AGENT")
 
 
-@click.group(cls=Group)
-def run() -> None:
-    """Runs: agents at work."""
+run = Group("run", help="Runs: agents at work.")
 
 
 @run.command("list")
